@@ -4,9 +4,8 @@ use crate::embedded::{OpenDir, block_on};
 use crate::error::CliError;
 use softflash_device::Device;
 use softflash_runtime::RuntimeHandle;
-use softflash_server::ShardDomain;
+use softflash_server::{DomainLoad, ShardDomain, roomiest};
 use softflash_volume::{Domain, VolumeError};
-use std::cmp::Reverse;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,7 +34,8 @@ pub fn with_domains<T>(
         let outcome = work(&domains).await;
         let flushed = domains.flush().await.map_err(CliError::volume(path));
         domains.stop();
-        flushed.and(outcome)
+        // The first error is the cause.
+        outcome.and_then(|value| flushed.map(|()| value))
     })
 }
 
@@ -77,15 +77,9 @@ impl Domains {
 
     /// The domain for a new volume.
     pub fn roomiest(&self) -> Option<&Domain> {
-        let load = |domain: &Domain| {
-            let space = domain.space();
-            Load {
-                unused_bytes: space.usable_bytes.saturating_sub(space.used_bytes),
-                promised_bytes: domain.list().iter().map(|volume| volume.size_bytes).sum(),
-            }
-        };
-        let loads: Vec<Load> = self.all.iter().map(|(_, domain)| load(domain)).collect();
-        self.all.get(least_loaded(&loads)?).map(|(_, domain)| domain)
+        let load = |domain: &Domain| DomainLoad::of(domain.space(), &domain.list());
+        let place = roomiest(self.all.iter().map(|(_, domain)| load(domain)))?;
+        self.all.get(place).map(|(_, domain)| domain)
     }
 
     async fn flush(&self) -> Result<(), VolumeError> {
@@ -115,37 +109,4 @@ async fn mount(
     })?;
     tracing::debug!(shard = %domain.shard, ?report, "a domain is mounted");
     Ok(mounted)
-}
-
-/// The load of a domain, for the choice of one for a new volume.
-#[derive(Debug, Clone, Copy)]
-struct Load {
-    unused_bytes: u64,
-    /// The sizes of its volumes, which are thin: they may come to fill it.
-    promised_bytes: u64,
-}
-
-/// The domain with the most unused space; of equals, the one that promises the least.
-fn least_loaded(loads: &[Load]) -> Option<usize> {
-    let places = 0..loads.len();
-    places.max_by_key(|&place| {
-        let load = loads.get(place);
-        load.map(|load| (load.unused_bytes, Reverse(load.promised_bytes), Reverse(place)))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_new_volume_goes_where_most_is_unused_and_then_where_least_is_promised() {
-        let load = |(unused_bytes, promised_bytes)| Load { unused_bytes, promised_bytes };
-        let chosen = |loads: &[(u64, u64)]| {
-            least_loaded(&loads.iter().map(|&it| load(it)).collect::<Vec<_>>())
-        };
-        assert_eq!(chosen(&[(5, 0), (9, 8), (7, 0)]), Some(1));
-        assert_eq!(chosen(&[(9, 3), (9, 2), (9, 2)]), Some(1));
-        assert_eq!(chosen(&[]), None);
-    }
 }

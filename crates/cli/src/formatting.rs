@@ -146,12 +146,14 @@ impl Plan {
     fn number_of_shards(&self, most: u16) -> Result<u16, CliError> {
         let default = host::cores().min(most).max(1);
         let volumes = self.volume_units();
-        let NewDevice::Model(config) = &self.device else {
-            return Ok(self.shards.unwrap_or_else(|| greatest(default, &[volumes])));
+        let (channels, each) = match &self.device {
+            NewDevice::Model(config) if config.unit == UnitKind::Chip => {
+                let geometry = &config.array.geometry;
+                (geometry.channels, u16::from(geometry.chips_per_channel))
+            }
+            _ => (0, 0),
         };
-        let geometry = &config.array.geometry;
-        let each = u16::from(geometry.chips_per_channel);
-        if config.unit != UnitKind::Chip || each == 0 {
+        if each == 0 {
             return Ok(self.shards.unwrap_or_else(|| greatest(default, &[volumes])));
         }
         if !volumes.is_multiple_of(each) {
@@ -161,7 +163,7 @@ impl Plan {
             )));
         }
         let of_volumes = volumes / each;
-        let of_store = geometry.channels.saturating_sub(of_volumes);
+        let of_store = channels.saturating_sub(of_volumes);
         match self.shards {
             None => Ok(greatest(default, &[of_store, of_volumes])),
             Some(shards) if divides(shards, &[of_store, of_volumes]) => Ok(shards),
@@ -319,7 +321,7 @@ mod tests {
         let text = problem(2, 0);
         assert!(text.contains("--shards 2") && text.contains("a divisor of 51"), "{text}");
         // 51 channels of 4 units.
-        assert_eq!(plan(Some(2), 4 * 25).number_of_shards(104).unwrap_or(0), 0, "25 and 26");
+        assert!(plan(Some(2), 4 * 25).number_of_shards(104).is_err(), "25 and 26 channels");
         assert_eq!(plan(Some(3), 4 * 21).number_of_shards(120).unwrap(), 3);
         assert_eq!(plan(None, 4).number_of_shards(200).unwrap(), 1, "one channel for volumes");
         let text = problem(3, 5);

@@ -36,7 +36,7 @@ struct Group {
     blocks: Range<u32>,
     /// Erased blocks; the one that was erased first is at the front.
     free: VecDeque<u32>,
-    /// Whether the last victim was chosen for the sake of wear.
+    /// Whether the last victim was chosen for wear levelling.
     levelled: bool,
 }
 
@@ -163,7 +163,7 @@ impl Blocks {
     /// Chooses the block of a group that is collected next, where `now` is the number of the next
     /// block to be closed; `None` if no block can be collected. It is no longer closed.
     ///
-    /// A block that is collected for the sake of wear frees little space, so at most every second
+    /// A block that is collected for wear levelling frees little space, so at most every second
     /// one is: otherwise the host would wait for all cold data of the group at once.
     pub fn choose_victim(&mut self, group: u32, now: u32, policies: &mut Policies) -> Option<u32> {
         let range = self.range(group);

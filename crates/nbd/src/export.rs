@@ -1,4 +1,4 @@
-//! What can be exported, and what the negotiation asks its owner about it.
+//! Exports, and the questions of the negotiation to its owner about them.
 
 use crate::block_size::BlockSizes;
 use crate::wire::flag;

@@ -9,7 +9,7 @@ use crate::{
 
 const EXPORT_BYTES: u64 = 1 << 20;
 
-/// What a connection did. Payloads are whole, however they were received.
+/// The events of a connection. Payloads are whole, however they were received.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Transcript {
     output: Vec<u8>,

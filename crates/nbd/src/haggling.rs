@@ -1,4 +1,4 @@
-//! Options and their answers: what a client may learn, and what is agreed.
+//! Options and their answers, and the state that they change.
 
 use crate::block_status::{CONTEXT, CONTEXT_ID};
 use crate::error::CloseReason;

@@ -1,4 +1,4 @@
-//! Where encoded bytes go.
+//! The destination of encoded bytes.
 
 use crate::wire::sendable;
 use softflash_base::cast;

@@ -31,11 +31,11 @@ pub struct Request {
     pub cookie: Cookie,
     /// The reply must wait until the data written by this request are durable.
     pub fua: bool,
-    /// What to do.
+    /// The command.
     pub command: Command,
 }
 
-/// What a client wants.
+/// The command of a request, with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
     /// Read.

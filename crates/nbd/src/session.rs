@@ -1,4 +1,4 @@
-//! What a handshake has agreed.
+//! The result of a handshake.
 
 use crate::export::Export;
 use crate::reply::Replies;

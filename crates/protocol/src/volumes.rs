@@ -62,6 +62,27 @@ pub enum VolumeChange {
     },
 }
 
+impl VolumeChange {
+    /// The volume that has to exist.
+    pub fn existing(&self) -> Option<&str> {
+        match self {
+            VolumeChange::Create { .. } => None,
+            VolumeChange::Resize { name, .. } | VolumeChange::Delete { name } => Some(name),
+            VolumeChange::Snapshot { volume, .. }
+            | VolumeChange::DeleteSnapshot { volume, .. }
+            | VolumeChange::Clone { volume, .. } => Some(volume),
+        }
+    }
+
+    /// The name of the volume that it creates.
+    pub fn new_name(&self) -> Option<&str> {
+        match self {
+            VolumeChange::Create { name, .. } | VolumeChange::Clone { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+}
+
 /// The volumes of a server. Errors are texts for people, which name the remedy.
 pub trait VolumeAdmin: Send + Sync {
     /// All volumes by name.

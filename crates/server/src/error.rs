@@ -47,7 +47,7 @@ pub enum ServerError {
         /// The address.
         address: SocketAddr,
     },
-    /// An NBD address at which nobody could be told from anybody.
+    /// An NBD address whose clients cannot show who they are.
     #[error(
         "refusing to serve NBD on {address}: NBD has no passwords, so anyone who reaches it could read and change all volumes; require certificates of clients with --tls-port, --tls-ca and --tls-client-auth required, or give --nbd-open if everyone who reaches the address may"
     )]

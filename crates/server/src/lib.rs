@@ -50,3 +50,4 @@ pub use server::{Addresses, serve};
 pub use telemetry::{DomainStats, ServerStats, Snapshot};
 pub use tls::{ClientAuth, TlsError, TlsSettings};
 pub use users::USERS_NAME;
+pub use volumes::{DomainLoad, roomiest};

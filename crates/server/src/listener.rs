@@ -21,7 +21,7 @@ use tokio::net::{TcpListener, TcpStream};
 const BACKLOG: i32 = 1024;
 
 /// Pause after an error that may persist, such as too many open files.
-pub(crate) const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
+const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
 /// Reply where there are too many clients, as in Redis.
 const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
@@ -134,11 +134,7 @@ pub(crate) async fn accept(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // The client has closed this connection; later ones may succeed.
-                if error.kind() != io::ErrorKind::ConnectionAborted {
-                    tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(PAUSE_AFTER_ERROR).await;
-                }
+                pause_after(error).await;
                 continue;
             }
         };
@@ -180,11 +176,24 @@ impl Worker {
     }
 }
 
-/// Without Nagle's delay, because the loop writes whole batches.
+/// Reports an error of accepting, and waits if it may persist.
+pub(crate) async fn pause_after(error: io::Error) {
+    // The client has closed this connection; later ones may succeed.
+    if error.kind() != io::ErrorKind::ConnectionAborted {
+        tracing::warn!(%error, "cannot accept a connection");
+        tokio::time::sleep(PAUSE_AFTER_ERROR).await;
+    }
+}
+
 fn prepare(stream: TcpStream) -> io::Result<std::net::TcpStream> {
-    stream.set_nodelay(true)?;
-    SockRef::from(&stream).set_keepalive(true)?;
+    set_options(&stream)?;
     stream.into_std()
+}
+
+/// Without Nagle's delay, because replies are written in whole batches.
+pub(crate) fn set_options(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    SockRef::from(stream).set_keepalive(true)
 }
 
 fn reject(stream: TcpStream, reason: &[u8]) {

@@ -1,5 +1,5 @@
 //! Checkpoints: the leaves that have changed, and a root that names all leaves and images. Recovery
-//! starts there; what it needed before is let go.
+//! starts there, so superblocks that only older roots needed are released.
 
 use crate::building::Building;
 use crate::collector::{release, release_unneeded};
@@ -11,6 +11,7 @@ use crate::format::entry::Entry;
 use crate::format::root::{OpenSuperblock, Root, StoredLeaf, parts};
 use crate::frames::Completion;
 use crate::frontier::{self, Appended};
+use crate::image::Images;
 use crate::stream::Stream;
 use crate::writer::{Sent, send, unit_for};
 use softflash_base::planted::{self, Bug};
@@ -19,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns when a checkpoint is durable that holds everything written so far.
 pub(crate) async fn checkpoint(core: &Shared) -> Result<(), VolumeError> {
+    core.check_running()?;
     let completion = Completion::default();
     core.checkpoint_waiters.borrow_mut().push(completion.clone());
     core.checkpoint.notify_one();
@@ -30,9 +32,14 @@ pub(crate) async fn run(core: Shared) {
     while !core.stopped.get() {
         core.checkpoint.notified().await;
         let waiting = std::mem::take(&mut *core.checkpoint_waiters.borrow_mut());
+        let entries = core.entries_since_root.get();
         let result = make(&core).await;
+        core.root_failed.set(result.is_err());
         if let Err(error) = &result {
             core.map.borrow_mut().thaw();
+            core.entries_since_root.set(core.entries_since_root.get() + entries);
+            // Nothing that waits for this root can be released now.
+            core.space.notify_all();
             tracing::warn!(%error, "a checkpoint was not made; the one before stays");
         }
         for completion in waiting {
@@ -89,7 +96,7 @@ async fn make(core: &Shared) -> Result<(), VolumeError> {
 }
 
 /// The leaves of these images that an earlier checkpoint wrote.
-fn stored_leaves(core: &Core, images: &crate::image::Images) -> BTreeMap<u32, [u32; 2]> {
+fn stored_leaves(core: &Core, images: &Images) -> BTreeMap<u32, [u32; 2]> {
     let map = core.map.borrow();
     let leaves = images.iter().flat_map(|(_, image)| image.leaves.iter().flatten());
     leaves.filter_map(|&leaf| Some((leaf, map.leaves.get(leaf).stored?))).collect()
@@ -144,11 +151,9 @@ impl MapWriter<'_> {
             let Sent { appended, entries, .. } = send(core, building, |_| {}).await?;
             let Appended { sequence, block, first, programmed } = appended;
             let (result, buffer) = programmed.await;
-            core.superblocks.end_frame(block, first);
-            core.frames.end(sequence);
+            frontier::end(core, block, first, sequence);
             match (result, buffer) {
                 (Ok(()), _) => {
-                    note_map_block(core, block);
                     self.written.extend((first + 1..).take(entries.len()));
                     return Ok(());
                 }
@@ -189,7 +194,7 @@ async fn write_root(core: &Shared, root: &Root) -> Result<Vec<u32>, VolumeError>
     writer.finish().await
 }
 
-/// The root is durable: lets everything go that only an older one needed.
+/// The root is durable: releases the superblocks that only an older one needed.
 fn adopt(core: &Core, root: &Root, root_places: &[u32]) {
     let mut map = core.map.borrow_mut();
     let mut live = BTreeMap::new();
@@ -201,6 +206,7 @@ fn adopt(core: &Core, root: &Root, root_places: &[u32]) {
     }
     drop(map);
     core.root_sequence.set(root.sequence);
+    core.frames.forgive_below(root.sequence);
     let open = |block: u32| {
         core.superblocks.handle(block).is_some_and(|open| core.frontiers.is_open(&open))
     };
@@ -231,11 +237,4 @@ fn rewrite_sparse(core: &Core, root: &Root, live: &BTreeMap<u32, u32>) {
         root.leaves.iter().filter(inside).map(|stored| stored.leaf).collect();
     let mut map = core.map.borrow_mut();
     leaves.into_iter().for_each(|leaf| map.touch(leaf));
-}
-
-fn note_map_block(core: &Core, block: u32) {
-    let mut blocks = core.map_blocks.borrow_mut();
-    if !blocks.contains(&block) {
-        blocks.push(block);
-    }
 }

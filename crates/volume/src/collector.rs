@@ -3,7 +3,7 @@
 
 use crate::building::Building;
 use crate::checkpoint::checkpoint;
-use crate::core::{Core, Shared};
+use crate::core::{Collected, Core, Shared};
 use crate::error::VolumeError;
 use crate::flusher::flush;
 use crate::format::MAPPING_UNIT_BYTES;
@@ -15,12 +15,12 @@ use softflash_base::planted::{self, Bug};
 use softflash_base::random::Rng;
 use softflash_base::{cast, checksum};
 use softflash_ftl::Hint;
-use softflash_mapping::Policies;
+use softflash_mapping::{Policies, VictimPolicy, WearPolicy};
 
 /// Collects a unit until the domain is stopped.
 pub(crate) async fn run(core: Shared, unit: u32) {
     let rng = Rng::seeded(core.config.seed ^ u64::from(unit) << 32);
-    let mut policies = Policies::new(core.config.victim, core.config.wear, rng);
+    let mut policies = Policies::new(VictimPolicy::Greedy, WearPolicy::Fifo, rng);
     while !core.stopped.get() {
         if !collect_one(&core, unit, &mut policies).await {
             core.collection_rests[cast::index(unit)].set(true);
@@ -51,7 +51,8 @@ async fn collect_one(core: &Shared, unit: u32, policies: &mut Policies) -> bool 
     };
     match collect(core, unit, victim).await {
         Ok(()) => {
-            core.collected.borrow_mut().push(victim);
+            let end = core.frames.next();
+            core.collected.borrow_mut().push(Collected { block: victim, end });
             release_collected(core).await;
             true
         }
@@ -107,14 +108,14 @@ async fn move_chunk(core: &Shared, unit: u32, first: u32, end: u32) -> Result<u3
         };
         let run = run_length(core, place, end, moving.building.room());
         moving.add(core, place, run).await?;
-        at = place + run.max(1);
+        at = place + run;
     }
     append_moved(core, moving).await?;
     Ok(at)
 }
 
-/// Writes data that were read from these places again, as clients do: recovery uses it for frames
-/// that may be gone the next time, with all that followed from them.
+/// Writes data that were read from these places again, as clients do: for frames that the next
+/// recovery may not find, with their effects on snapshots.
 pub(crate) async fn write_again(
     core: &Shared,
     data: Vec<(u32, Vec<u8>)>,
@@ -228,8 +229,12 @@ async fn append_moved(core: &Core, moving: Moving) -> Result<(), VolumeError> {
         send(core, building, |entries| name_holders(core, &from, as_written, entries)).await?;
     name_places(core, &from, &sent);
     core.count_entries(from.len());
-    let completion = sent.completion.clone();
+    let (completion, first) = (sent.completion.clone(), sent.appended.first);
     let result = finish(core, sent).await;
+    if result.is_err() {
+        // The data are where they came from: that superblock is not released.
+        take_back(core, first, &from);
+    }
     completion.end(result.clone());
     result
 }
@@ -240,6 +245,16 @@ fn name_places(core: &Core, from: &[u32], sent: &Sent) {
     for ((to, &from), entry) in (sent.appended.first + 1..).zip(from).zip(&sent.entries) {
         if *entry != Entry::Void {
             map.relocate(from, to);
+        }
+    }
+}
+
+/// Names the places again from which data were moved to a frame that could not be written.
+fn take_back(core: &Core, first: u32, from: &[u32]) {
+    let mut map = core.map.borrow_mut();
+    for (to, &from) in (first + 1..).zip(from) {
+        if map.holder(to).is_some() {
+            map.relocate(to, from);
         }
     }
 }
@@ -265,13 +280,17 @@ fn name_holders(core: &Core, from: &[u32], as_written: bool, entries: &mut [Entr
 /// Releases the superblocks whose data have moved: after a flush, so that the copies are durable.
 /// Those that recovery still needs wait for the next root.
 pub(crate) async fn release_collected(core: &Shared) {
-    let collected = std::mem::take(&mut *core.collected.borrow_mut());
-    let needs_flush = !collected.is_empty() && !planted::bug(Bug::MovesNotFlushed);
+    let moved = core.collected.borrow().clone();
+    let needs_flush = !moved.is_empty() && !planted::bug(Bug::MovesNotFlushed);
     if needs_flush && flush(core).await.is_err() {
         // Without durable copies they are never released; the device has failed.
         return;
     }
-    core.to_release.borrow_mut().extend(collected);
+    // The collection of another unit may have released some of them meanwhile.
+    let (durable, rest) = core.collected.take().into_iter().partition(|one| moved.contains(one));
+    core.collected.replace(rest);
+    let durable: Vec<Collected> = durable;
+    core.to_release.borrow_mut().extend(durable.into_iter().map(|one| one.block));
     release_unneeded(core);
     core.ask_for_releases();
 }

@@ -1,7 +1,5 @@
 //! Settings of a mapped domain.
 
-use softflash_mapping::{VictimPolicy, WearPolicy};
-
 /// Settings of a [`Domain`](crate::Domain). The default suits most devices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DomainConfig {
@@ -11,18 +9,15 @@ pub struct DomainConfig {
     pub op_percent: f64,
     /// The most mapping units of a frame.
     pub frame_units: u32,
-    /// Frames of clients in the device for each unit, from which on further writes are gathered in
-    /// the next frame.
+    /// Frames of clients under way for each unit, from which on further writes are gathered in the
+    /// next frame.
     pub frames_per_unit: u32,
-    /// A unit with fewer free superblocks than this is collected.
+    /// Collection, which begins when a writer finds no room, goes on until a unit has so many free
+    /// superblocks.
     pub low_superblocks: u32,
     /// Entries of frames after which a checkpoint is made; 0: an eighth of the domain, at least
     /// 2^16.
     pub checkpoint_entries: u64,
-    /// Which superblock is collected next.
-    pub victim: VictimPolicy,
-    /// Whether cold data are moved for the sake of wear.
-    pub wear: WearPolicy,
     /// Seed of the policies that draw random numbers.
     pub seed: u64,
 }
@@ -36,8 +31,6 @@ impl Default for DomainConfig {
             frames_per_unit: 2,
             low_superblocks: 8,
             checkpoint_entries: 0,
-            victim: VictimPolicy::Greedy,
-            wear: WearPolicy::Fifo,
             seed: 1,
         }
     }

@@ -10,6 +10,7 @@ use crate::format::frame::Position;
 use crate::frames::{Completion, Frames};
 use crate::frontier::Frontiers;
 use crate::geometry::Geometry;
+use crate::stream::Stream;
 use crate::superblocks::Superblocks;
 use softflash_base::cast;
 use softflash_flash::Flash;
@@ -17,6 +18,13 @@ use softflash_ftl::Superblock;
 use softflash_runtime::{Event, Notify, RuntimeHandle};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+
+/// A superblock whose data have moved, in frames below `end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Collected {
+    pub block: u32,
+    pub end: u64,
+}
 
 /// A mapped domain.
 pub(crate) struct Core {
@@ -36,18 +44,20 @@ pub(crate) struct Core {
     pub host_frames: Cell<u32>,
     /// Reset while an operation is written: frames behind it wait until it has its place.
     pub gate: Event,
-    /// Rings when a superblock is free, or a frontier has room again.
+    /// Notified when a superblock is free, or a frontier has room again.
     pub space: Notify,
     /// Wakes the collection of each unit.
     pub collect: Vec<Notify>,
     /// Units whose collection has found nothing to do since it was woken.
     pub collection_rests: Vec<Cell<bool>>,
-    /// Wakes the task that flushes, with those who wait for it.
+    /// Wakes the task that flushes, with the waiters for the flush.
     pub flush: Notify,
     pub flush_waiters: RefCell<Vec<Completion>>,
-    /// Wakes the task that makes checkpoints, with those who wait for one.
+    /// Wakes the task that makes checkpoints, with the waiters for one.
     pub checkpoint: Notify,
     pub checkpoint_waiters: RefCell<Vec<Completion>>,
+    /// Whether the last checkpoint has failed.
+    pub root_failed: Cell<bool>,
     /// The frame of the durable root: recovery needs no older ones.
     pub root_sequence: Cell<u64>,
     /// The number of the durable root.
@@ -55,7 +65,7 @@ pub(crate) struct Core {
     /// Entries of frames since that root.
     pub entries_since_root: Cell<u64>,
     /// Superblocks whose data have moved, to places that may not be durable yet.
-    pub collected: RefCell<Vec<u32>>,
+    pub collected: RefCell<Vec<Collected>>,
     /// Superblocks whose data have moved to durable places: those that recovery still needs are
     /// kept until the next root.
     pub to_release: RefCell<Vec<u32>>,
@@ -119,9 +129,11 @@ impl Core {
         self.collect.iter().for_each(Notify::notify_one);
     }
 
-    /// Whether superblocks will be free when a flush or a checkpoint has ended.
-    pub fn releases_wait(&self) -> bool {
-        !self.to_release.borrow().is_empty() || !self.collected.borrow().is_empty()
+    /// Whether superblocks will be free without further work, for a stream that waits for some. A
+    /// checkpoint, which writes the map, cannot wait for its own releases.
+    pub fn releases_wait(&self, stream: Stream) -> bool {
+        let for_root = !self.to_release.borrow().is_empty() && !self.root_failed.get();
+        for_root && stream != Stream::Map || !self.collected.borrow().is_empty()
     }
 
     /// The error of a domain in which no space can be made.
@@ -160,8 +172,8 @@ impl Core {
     }
 }
 
-/// Superblocks of a unit that hold no data for long: the frontiers of clients and of collection,
-/// and those that [`Stream`](crate::stream::Stream)s reserve.
+/// Superblocks of a unit that are not counted as space for data: the open ones of clients and of
+/// collection, and the reserve of [`Stream::Host`].
 const RESERVED_OF_UNIT: u32 = 8;
 
 /// Superblocks for leaves and roots: twice the map, as old leaves lie between new ones.

@@ -97,6 +97,7 @@ impl Domain {
             flush_waiters: RefCell::default(),
             checkpoint: Notify::new(),
             checkpoint_waiters: RefCell::default(),
+            root_failed: Cell::new(false),
             root_sequence: Cell::new(0),
             root: Cell::new(0),
             entries_since_root: Cell::new(0),
@@ -134,8 +135,8 @@ impl Domain {
         }
     }
 
-    /// Makes durable what was recovered. Nothing is served before: data that could be read this
-    /// time are never lost the next.
+    /// Makes the recovered state durable. Nothing is served before: data that this recovery could
+    /// read must not be lost in the next one.
     async fn settle(&self, recovered: Recovered) -> Result<(), VolumeError> {
         let core = &self.core;
         for block in &recovered.useless {
@@ -150,8 +151,8 @@ impl Domain {
         // Only now are older data not needed any more.
         let empty = recovered.empty.into_iter().filter(|block| !recovered.useless.contains(block));
         core.to_release.borrow_mut().extend(empty);
-        // What could not be read this time must not appear the next, and what was written again
-        // must not depend on frames that may be gone then.
+        // Data that this recovery could not read must not appear in the next one, and data that
+        // were written again must not depend on frames that the next one may not find.
         if is_uncertain {
             checkpoint::checkpoint(core).await?;
         }
@@ -184,7 +185,7 @@ impl Domain {
         self.flush().await
     }
 
-    /// Changes the size of a volume; what lies beyond a smaller size is discarded.
+    /// Changes the size of a volume; data beyond a smaller size are discarded.
     pub async fn resize(&self, name: &str, size_bytes: u64) -> Result<(), VolumeError> {
         let size = check_size(size_bytes)?;
         change(&self.core, |images| {
@@ -277,15 +278,13 @@ impl Domain {
         Ok(Volume::new(Rc::clone(&self.core), image))
     }
 
-    /// Returns when everything that has completed is durable.
+    /// Returns when all completed writes and changes are durable.
     pub async fn flush(&self) -> Result<(), VolumeError> {
-        self.core.check_running()?;
         flusher::flush(&self.core).await
     }
 
     /// Makes a checkpoint, from which recovery starts.
     pub async fn checkpoint(&self) -> Result<(), VolumeError> {
-        self.core.check_running()?;
         checkpoint::checkpoint(&self.core).await
     }
 
@@ -309,7 +308,7 @@ impl Domain {
         self.core.map.borrow().check()
     }
 
-    /// Ends the tasks of the domain. What was not flushed may be lost.
+    /// Ends the tasks of the domain. Writes that were not flushed may be lost.
     pub fn stop(&self) {
         let core = &self.core;
         core.stopped.set(true);

@@ -101,6 +101,10 @@ impl DomainMap {
     /// Maps a mapping unit of a volume to a new place. The newest snapshot takes the old place,
     /// unless it has one: returns whether it did. A volume that was deleted is not mapped.
     pub fn write(&mut self, volume: ImageId, lba: u32, place: u32, checksum: u64) -> bool {
+        // A write that was under way when the volume became smaller.
+        if self.images.get(volume).is_none_or(|image| lba >= image.size) {
+            return false;
+        }
         let Some((logical, preserved)) = self.logical_to_change(volume, lba) else { return false };
         self.checksums[index(place)] = low(checksum);
         self.detach(logical, UNSET);
@@ -129,7 +133,7 @@ impl DomainMap {
                 at = (at / LEAF_UNITS + 1).saturating_mul(LEAF_UNITS);
                 continue;
             }
-            if self.entry(image, at) != mark
+            if self.find(volume, at) != Found::Zeros
                 && let Some((logical, _)) = self.logical_to_change(volume, at)
             {
                 self.detach(logical, mark);

@@ -1,4 +1,4 @@
-//! Flushes: one flush of the device serves all that wait when it begins.
+//! Flushes: one flush of the device serves all tasks that wait when it begins.
 
 use crate::core::Shared;
 use crate::error::VolumeError;
@@ -9,6 +9,7 @@ use softflash_ftl::Hint;
 
 /// Returns when all writes that have completed are durable.
 pub(crate) async fn flush(core: &Shared) -> Result<(), VolumeError> {
+    core.check_running()?;
     let completion = Completion::default();
     core.flush_waiters.borrow_mut().push(completion.clone());
     core.flush.notify_one();

@@ -15,6 +15,8 @@ pub(crate) struct Frames {
     /// Whether a root or copies have replaced what a power cut destroyed of earlier frames. Before,
     /// the next recovery must check those frames as this one did.
     settled: Cell<bool>,
+    /// The first frame whose data could not be written anywhere: the next recovery must check it.
+    failed_at: Cell<Option<u64>>,
     ended: Notify,
 }
 
@@ -26,6 +28,7 @@ impl Frames {
             under_way: RefCell::default(),
             durable_below: Cell::new(durable_below),
             settled: Cell::new(false),
+            failed_at: Cell::new(None),
             ended: Notify::new(),
         }
     }
@@ -43,7 +46,18 @@ impl Frames {
         if !self.settled.get() {
             return;
         }
-        self.durable_below.set(self.durable_below.get().max(sequence));
+        let durable = sequence.min(self.failed_at.get().unwrap_or(u64::MAX));
+        self.durable_below.set(self.durable_below.get().max(durable));
+    }
+
+    /// The data of a frame that ends could not be written anywhere.
+    pub fn fail(&self, number: u64) {
+        self.failed_at.set(Some(self.failed_at.get().map_or(number, |at| at.min(number))));
+    }
+
+    /// A root holds the state at this frame: recovery does not read earlier ones.
+    pub fn forgive_below(&self, sequence: u64) {
+        self.failed_at.set(self.failed_at.get().filter(|&at| at >= sequence));
     }
 
     /// Recovery is complete.

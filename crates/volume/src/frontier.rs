@@ -6,7 +6,7 @@ use crate::core::{Core, Shared};
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
-use crate::format::frame::{self, Head};
+use crate::format::frame::{self, Head, MOST_ENTRIES};
 use crate::format::tag::{self, Tag};
 use crate::frames::Completion;
 use crate::stream::Stream;
@@ -88,7 +88,7 @@ impl Frontiers {
         data.flatten().map(|open| open.superblock).collect()
     }
 
-    /// The superblock that is open for the map in a unit.
+    /// Whether a superblock is open in any frontier.
     pub fn is_open(&self, superblock: &Superblock) -> bool {
         self.open.borrow().iter().flatten().any(|open| open.superblock == *superblock)
     }
@@ -112,11 +112,35 @@ fn can_open(core: &Core, unit: u32, stream: Stream) -> bool {
 
 /// Opens a superblock for a frontier that has no room. Returns false if the unit has none to spare.
 pub(crate) fn open(core: &Core, unit: u32, stream: Stream) -> Result<bool, VolumeError> {
+    open_leaving(core, unit, stream, stream.reserve())
+}
+
+/// A unit with room for `needed` mapping units of a frame that must not wait: for its superblock
+/// any free one is taken. `None` if there is none.
+pub(crate) fn unit_now(core: &Core, needed: u32) -> Result<Option<u32>, VolumeError> {
+    let units = 0..u32::from(core.geometry.units);
+    if let Some(unit) = units.clone().find(|&unit| room(core, unit, Stream::Collector) >= needed) {
+        return Ok(Some(unit));
+    }
+    for unit in units {
+        if core.free_superblocks(unit) == 0 {
+            continue;
+        }
+        close(core, unit, Stream::Collector);
+        if open_leaving(core, unit, Stream::Collector, 0)? {
+            return Ok(Some(unit));
+        }
+    }
+    Ok(None)
+}
+
+/// Opens a superblock for a frontier that has no room, if more than `reserve` are free.
+fn open_leaving(core: &Core, unit: u32, stream: Stream, reserve: u32) -> Result<bool, VolumeError> {
     if room(core, unit, stream) > 1 {
         return Ok(true);
     }
     close(core, unit, stream);
-    if !can_open(core, unit, stream) {
+    if core.free_superblocks(unit) <= reserve {
         return Ok(false);
     }
     let tag = Tag { class: stream.class(), first_sequence: core.frames.next() };
@@ -130,6 +154,9 @@ pub(crate) fn open(core: &Core, unit: u32, stream: Stream) -> Result<bool, Volum
     core.usable.set(core.compute_usable());
     let block = core.geometry.block(superblock.unit.0, superblock.index);
     core.superblocks.set(block, superblock);
+    if stream == Stream::Map {
+        core.map_blocks.borrow_mut().push(block);
+    }
     core.frontiers.set(unit, stream, Some(Open { superblock, next_page: 0 }));
     Ok(true)
 }
@@ -150,6 +177,7 @@ pub(crate) fn close(core: &Core, unit: u32, stream: Stream) {
 
 /// An empty frame for a frontier, of at most so many entries and as there is room for.
 pub(crate) fn begin(core: &Core, unit: u32, stream: Stream, most: u32) -> Building {
+    let most = most.clamp(1, cast::saturating_u32(MOST_ENTRIES));
     let most = most.min(room(core, unit, stream).saturating_sub(1));
     Building::new(&core.flash, unit, stream, most)
 }
@@ -241,12 +269,28 @@ pub(crate) fn pad(core: &Shared) -> Vec<Completion> {
 fn end_padding(core: &Shared, appended: Appended, completion: Completion) {
     let padded = Rc::clone(core);
     core.runtime.spawn(Box::pin(async move {
-        let (result, _) = appended.programmed.await;
-        if result.is_err() {
-            give_up(&padded, appended.block);
-        }
-        padded.superblocks.end_frame(appended.block, appended.first);
-        padded.frames.end(appended.sequence);
-        completion.end(Ok(()));
+        end_alone(&padded, appended, &completion).await.ok();
     }));
+}
+
+/// Waits for a frame that nobody writes elsewhere if its program fails.
+pub(crate) async fn end_alone(
+    core: &Core,
+    appended: Appended,
+    completion: &Completion,
+) -> Result<(), VolumeError> {
+    let Appended { sequence, block, first, programmed } = appended;
+    let (result, _) = programmed.await;
+    if result.is_err() {
+        give_up(core, block);
+    }
+    end(core, block, first, sequence);
+    completion.end(Ok(()));
+    Ok(result?)
+}
+
+/// A frame is programmed, or was given up.
+pub(crate) fn end(core: &Core, block: u32, first: u32, sequence: u64) {
+    core.superblocks.end_frame(block, first);
+    core.frames.end(sequence);
 }

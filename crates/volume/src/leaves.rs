@@ -1,5 +1,5 @@
-//! The leaves of the map: which image each belongs to, how full it is, and what a checkpoint has
-//! still to write of it.
+//! The leaves of the map: the image of each, the number of its entries, and whether a checkpoint
+//! has still to write it.
 
 use crate::image::ImageId;
 use softflash_base::cast::index;

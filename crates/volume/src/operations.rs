@@ -1,7 +1,7 @@
 //! Operations and discards: changes that recovery must replay exactly where they were made among
 //! the writes. No frame is appended between the frame of an operation and its effect.
 
-use crate::core::Shared;
+use crate::core::{Core, Shared};
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
@@ -9,12 +9,13 @@ use crate::format::operation::Operation;
 use crate::frames::Completion;
 use crate::frontier;
 use crate::image::{ImageId, Images};
-use crate::placement;
 use crate::stream::Stream;
 use crate::writer::unit_for;
 use softflash_base::{cast, checksum};
+use softflash_runtime::Event;
+use std::rc::Rc;
 
-/// A change of the images or of what they hold.
+/// A change of the images or of their contents.
 pub(crate) enum Change {
     Operation(Operation),
     Discard { image: ImageId, lba: u32, count: u32 },
@@ -24,54 +25,109 @@ pub(crate) enum Change {
 /// is not yet durable.
 pub(crate) async fn change<T>(
     core: &Shared,
-    mut plan: impl FnMut(&Images) -> Result<(Change, T), VolumeError>,
+    plan: impl Fn(&Images) -> Result<(Change, T), VolumeError>,
 ) -> Result<T, VolumeError> {
+    let needed = 2 + core.geometry.page_units;
     loop {
         // Room first: collection could not make any behind the gate.
         let stream = stream(core);
-        let unit = unit_for(core, stream, 2 + core.geometry.page_units, None).await?;
+        let unit = unit_for(core, stream, needed, None).await?;
         core.gate.wait().await;
-        if frontier::room(core, unit, stream) < 2 + core.geometry.page_units {
+        let gate = ClosedGate::close(core);
+        // Data of failed frames are written elsewhere before the operation: behind it they would be
+        // replayed as newer than it.
+        core.frames.ended_below(core.frames.next()).await;
+        if frontier::room(core, unit, stream) < needed {
             continue;
         }
         let (change, result) = plan(&core.map.borrow().images)?;
+        // In a task of its own: the frame ends also if nobody waits any more.
+        let (shared, completion) = (Rc::clone(core), Completion::default());
+        let ended = completion.clone();
+        core.runtime.spawn(Box::pin(async move {
+            let written = write(&shared, unit, stream, &change).await;
+            if written.is_ok() {
+                apply(&shared, &change);
+            }
+            drop(gate);
+            if written.is_err() {
+                // Recovery could read a frame that was reported as failed.
+                shared.checkpoint.notify_one();
+            }
+            ended.end(written);
+        }));
+        completion.wait().await?;
+        return Ok(result);
+    }
+}
+
+/// The gate behind which frames wait; it opens when this is dropped.
+struct ClosedGate {
+    gate: Event,
+}
+
+impl ClosedGate {
+    fn close(core: &Core) -> ClosedGate {
         core.gate.reset();
-        let written = write(core, unit, stream, &change).await;
-        if written == Ok(true) {
-            apply(core, &change);
-        }
-        core.gate.set();
-        match written {
-            Ok(true) => return Ok(result),
-            Ok(false) => {}
-            Err(error) => return Err(error),
-        }
+        ClosedGate { gate: core.gate.clone() }
     }
 }
 
-/// The stream of the next change: discards and deletions make space, so they may use the reserve of
-/// collection where clients have no room left.
-fn stream(core: &Shared) -> Stream {
-    match placement::least_loaded(core, Stream::Host) {
-        Some(_) => Stream::Host,
-        None => Stream::Collector,
+impl Drop for ClosedGate {
+    fn drop(&mut self) {
+        self.gate.set();
     }
 }
 
-/// Appends the frame of a change. False if the superblock failed: another must be tried.
+/// The stream of the next change. Changes may use the reserve of collection where clients have no
+/// room left: most of them make space.
+fn stream(core: &Core) -> Stream {
+    let mut units = 0..u32::from(core.geometry.units);
+    match units.any(|unit| frontier::can_append(core, unit, Stream::Host)) {
+        true => Stream::Host,
+        false => Stream::Collector,
+    }
+}
+
+/// Appends the frame of a change, elsewhere if its program fails.
 async fn write(
-    core: &Shared,
+    core: &Core,
+    mut unit: u32,
+    mut stream: Stream,
+    change: &Change,
+) -> Result<(), VolumeError> {
+    let needed = 2 + core.geometry.page_units;
+    let mut last = VolumeError::WornOut;
+    for _ in 0..MOST_ATTEMPTS {
+        // Padding takes room, too.
+        if frontier::room(core, unit, stream) < needed {
+            let next = frontier::unit_now(core, needed)?;
+            (unit, stream) = (next.ok_or(VolumeError::WornOut)?, Stream::Collector);
+        }
+        match write_once(core, unit, stream, change).await {
+            Ok(()) => return Ok(()),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Attempts to write a change: more mean that the device is lost.
+const MOST_ATTEMPTS: usize = 8;
+
+async fn write_once(
+    core: &Core,
     unit: u32,
     stream: Stream,
     change: &Change,
-) -> Result<bool, VolumeError> {
+) -> Result<(), VolumeError> {
     let mut building = frontier::begin(core, unit, stream, 1);
     match change {
         Change::Operation(operation) => {
             let bytes = operation.encode();
-            let mut data = bytes.clone();
-            data.resize(MAPPING_UNIT_BYTES, 0);
             let length = cast::saturating_u32(bytes.len());
+            let mut data = bytes;
+            data.resize(MAPPING_UNIT_BYTES, 0);
             let unsummed = Entry::Operation { bytes: length, checksum: 0 };
             let checksum = checksum::checksum64(unsummed.seed(), &data);
             building.add(Entry::Operation { bytes: length, checksum }, &data);
@@ -80,24 +136,13 @@ async fn write(
             building.add_without_data(Entry::Discard { image: *image, lba: *lba, count: *count });
         }
     }
-    let completion: Completion = building.completion();
+    let completion = building.completion();
     let (buffer, entries) = building.finished(core.geometry.page_units);
     let appended = frontier::append(core, unit, stream, &entries, buffer, &completion);
-    let appended = match appended {
-        Ok(appended) => appended,
-        Err(_) => return Ok(false),
-    };
-    let (sequence, block, first) = (appended.sequence, appended.block, appended.first);
-    core.superblocks.pin(block, sequence);
+    let appended = appended.map_err(|(error, _)| error)?;
+    core.superblocks.pin(appended.block, appended.sequence);
     core.count_entries(1);
-    let (result, _) = appended.programmed.await;
-    if result.is_err() {
-        frontier::give_up(core, block);
-    }
-    core.superblocks.end_frame(block, first);
-    core.frames.end(sequence);
-    completion.end(Ok(()));
-    Ok(result.is_ok())
+    frontier::end_alone(core, appended, &completion).await
 }
 
 fn apply(core: &Shared, change: &Change) {
@@ -107,7 +152,8 @@ fn apply(core: &Shared, change: &Change) {
         Change::Discard { image, lba, count } => map.discard(*image, *lba, *count),
     }
     drop(map);
-    core.space.notify_all();
+    // What was discarded may make superblocks worth collecting.
+    core.wake_collection();
 }
 
 /// Names have 1 to 64 of these characters, so that they fit exports, files and commands.

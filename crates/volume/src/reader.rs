@@ -5,6 +5,7 @@ use crate::core::Core;
 use crate::domain_map::Found;
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
+use crate::frames::Completion;
 use crate::image::ImageId;
 use crate::writer::is_whole;
 use futures_util::future::join_all;
@@ -78,12 +79,12 @@ fn runs<'a>(
     core: &Core,
     image: ImageId,
     units: Vec<(u32, &'a mut [u8])>,
-) -> Result<(Runs<'a>, Vec<crate::frames::Completion>), VolumeError> {
+) -> Result<(Runs<'a>, Vec<Completion>), VolumeError> {
     let map = core.map.borrow();
     if map.images.get(image).is_none() {
         return Err(VolumeError::Deleted);
     }
-    let (mut runs, mut waits): (Runs<'a>, Vec<crate::frames::Completion>) = Default::default();
+    let (mut runs, mut waits): (Runs<'a>, Vec<Completion>) = Default::default();
     for (lba, into) in units {
         let Found::At { place, seed, checksum } = map.find(image, lba) else {
             into.fill(0);

@@ -31,7 +31,7 @@ pub struct RecoveryReport {
     pub frames: u64,
     /// Mapping units of frames that were never durable, and that the power cut destroyed.
     pub torn: u64,
-    /// Frames that were durable and cannot be found any more: what they wrote is lost.
+    /// Frames that were durable and cannot be found any more: their writes are lost.
     pub lost_frames: u32,
     /// Older roots that were taken because newer ones could not be read.
     pub lost_roots: u32,
@@ -55,11 +55,11 @@ pub(crate) struct Recovered {
     /// Valid places whose program the power cut may have interrupted, with their data: they could
     /// be read once, and may not be again.
     pub unstable: Vec<(u32, Vec<u8>)>,
-    /// Some of what was recovered may not be there the next time, or what was torn may be.
+    /// The next recovery may not find some of the recovered frames, or may read torn ones.
     pub is_uncertain: bool,
-    /// Superblocks without valid data. What replaced their data may not be durable yet.
+    /// Superblocks without valid data. The newer data may not be durable yet.
     pub empty: Vec<u32>,
-    /// Superblocks that never held anything durable, and nothing that a recovery could use.
+    /// Superblocks that no recovery can need, which are released at once.
     pub useless: Vec<u32>,
 }
 
@@ -74,7 +74,9 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         ..RecoveryReport::default()
     };
     let of_map = found.iter().filter(|found| found.tag.is_none_or(|tag| tag.class == Class::Map));
-    let map_frames = frames_of(core, of_map).await;
+    let mut map_frames = frames_of(core, of_map).await;
+    // Of a frame that was appended twice, because its program failed, the second copy counts.
+    map_frames.sort_by_key(|frame| frame.head.sequence);
     let mut roots = newest_roots(core, &map_frames, &mut report).await;
     let fallback = if roots.len() > 1 { roots.pop() } else { None };
     let root = roots.pop();
@@ -82,31 +84,37 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     if let Some((root, _)) = &root {
         restore(core, root, &map_frames, &mut report).await?;
     }
-    let needed = found.iter().filter(|found| is_needed(found, root.as_ref().map(|(root, _)| root)));
+    let oldest = fallback.as_ref().or(root.as_ref()).map(|(root, _)| root);
+    let needed = found.iter().filter(|found| is_needed(found, oldest));
     let mut frames = frames_of(core, needed).await;
     frames.sort_by_key(|frame| frame.head.sequence);
     let last = frames.iter().chain(&map_frames).map(|frame| frame.head.sequence).max();
+    // The newest root may not be durable: nothing that the one before needs is let go.
+    let safe = fallback.as_ref().map_or(0, |(root, _)| root.sequence);
+    core.root_sequence.set(safe);
+    for frame in frames.iter().filter(|frame| (safe..root_sequence).contains(&frame.head.sequence))
+    {
+        core.superblocks.pin(frame.block, frame.head.sequence);
+    }
     frames.retain(|frame| frame.head.sequence >= root_sequence);
-    let durable_below = frames.iter().map(|frame| frame.head.durable_below).max().unwrap_or(0);
+    let heads = frames.iter().chain(&map_frames).map(|frame| &frame.head);
+    let durable_below = heads.map(|head| head.durable_below).max().unwrap_or(0);
     report.lost_frames = lost_frames(core, &frames, durable_below);
     let uncertain = uncertain_frames(core, &frames, durable_below);
     let Replayed { protected, mut read } =
         replay(core, &frames, &uncertain, durable_below, &mut report).await;
     let empty = finish(core, &found, &map_frames)?;
-    // The newest root may not be durable: nothing that the one before needs is let go.
-    let safe = fallback.as_ref().map_or(0, |(root, _)| root.sequence);
-    core.root_sequence.set(safe);
     core.root.set(report.root);
     read.retain(|(place, _)| core.map.borrow().holder(*place).is_some());
     let kept: BTreeSet<u32> =
         [&root, &fallback].into_iter().flatten().flat_map(|root| blocks_of(core, root)).collect();
-    let report_is_uncertain = report.torn > 0;
+    let is_uncertain = report.torn > 0 || !uncertain.is_empty();
     Ok(Recovered {
         report,
         next_sequence: last.map_or(1, |last| last + 1).max(root_sequence),
         durable_below: durable_below.max(root_sequence),
-        is_uncertain: report_is_uncertain || !uncertain.is_empty(),
-        unstable: std::mem::take(&mut read),
+        is_uncertain,
+        unstable: read,
         useless: useless(core, &found, &kept, &protected, &empty),
         empty,
     })

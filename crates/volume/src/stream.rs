@@ -29,7 +29,7 @@ impl Stream {
 
     /// Free superblocks of a unit that the stream leaves to others: collection must have some to
     /// move data to, also after power cuts that leave those half full, and the map always has one
-    /// to write a root that lets superblocks go.
+    /// for the root that allows the release of superblocks.
     pub fn reserve(self) -> u32 {
         match self {
             Stream::Host => 6,

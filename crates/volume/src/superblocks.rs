@@ -1,5 +1,5 @@
-//! The superblocks of a domain by block: their handles, their frames under way, and until when they
-//! must be kept.
+//! The superblocks of a domain by block: their handles, their frames under way, and their pins,
+//! which keep them until a newer root.
 
 use crate::frames::Completion;
 use softflash_base::cast::index;

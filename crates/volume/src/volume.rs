@@ -37,8 +37,8 @@ impl Volume {
         map.images.get(self.image).is_none_or(|image| !image.is_volume())
     }
 
-    /// Reads whole mapping units from `offset` on. What was never written, or discarded, reads as
-    /// zeros.
+    /// Reads whole mapping units from `offset` on. Those that were never written, or were
+    /// discarded, read as zeros.
     pub async fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), VolumeError> {
         let lba = self.check(offset, cast::wide(into.len()))?;
         reader::read(&self.core, self.image, lba, into, Hint::FOREGROUND).await
@@ -66,9 +66,8 @@ impl Volume {
         .await
     }
 
-    /// Returns when everything that has completed is durable.
+    /// Returns when all completed writes and discards are durable.
     pub async fn flush(&self) -> Result<(), VolumeError> {
-        self.core.check_running()?;
         flusher::flush(&self.core).await
     }
 

@@ -3,6 +3,7 @@
 
 use crate::core::Core;
 use crate::format::MAPPING_UNIT_BYTES;
+use crate::format::entry::Entry;
 use crate::format::frame::{self, Head};
 use softflash_base::{cast, checksum};
 use softflash_ftl::{Hint, Superblock};
@@ -18,7 +19,7 @@ pub(crate) struct FoundFrame {
 
 impl FoundFrame {
     /// The entries with the places of their data.
-    pub fn places(&self) -> impl Iterator<Item = (crate::format::entry::Entry, u32)> {
+    pub fn places(&self) -> impl Iterator<Item = (Entry, u32)> {
         // Entries without data are in frames without any.
         self.head.entries.iter().copied().zip(self.first + 1..)
     }

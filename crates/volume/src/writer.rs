@@ -83,7 +83,7 @@ pub(crate) async fn unit_for(
             return Err(VolumeError::WornOut);
         }
         let releases = core.counters.get().released;
-        if !core.releases_wait() {
+        if !core.releases_wait(stream) {
             // Collection and the map have only releases to wait for, clients collection, too.
             let is_vain =
                 woken_after == Some(releases) && core.collection_rests.iter().all(Cell::get);
@@ -116,7 +116,7 @@ pub(crate) async fn write(
         let completion = match add(core, volume, lba, entry, unit).await {
             Ok(completion) => completion,
             Err(error) => {
-                // What was added before is written nevertheless: nothing changes after the return.
+                // Those added before are written nevertheless: nothing changes after the return.
                 refused = Err(error);
                 break;
             }
@@ -127,11 +127,13 @@ pub(crate) async fn write(
     }
     // Lets tasks that are ready add their writes to the frame.
     yield_now().await;
-    send_if_idle(core).await?;
+    send_if_idle(core);
+    let mut result = refused;
     for completion in waits {
-        completion.wait().await?;
+        let ended = completion.wait().await;
+        result = result.and(ended);
     }
-    refused
+    result
 }
 
 /// Adds a mapping unit to the frame that is being filled.
@@ -151,7 +153,7 @@ async fn add(
         check_space(core, volume, lba)?;
         if let Some((completion, is_full)) = add_to_building(core, entry, data) {
             if is_full {
-                send_building(core).await?;
+                send_building(core);
             }
             return Ok(completion);
         }
@@ -188,34 +190,33 @@ fn check_space(core: &Core, volume: ImageId, lba: u32) -> Result<(), VolumeError
 
 /// Appends the frame that is being filled, unless the device has enough frames to work on: then the
 /// end of one of them does.
-async fn send_if_idle(core: &Shared) -> Result<(), VolumeError> {
+fn send_if_idle(core: &Shared) {
     let most = u32::from(core.geometry.units) * core.config.frames_per_unit;
-    if core.host_frames.get() < most { send_building(core).await } else { Ok(()) }
+    if core.host_frames.get() < most {
+        send_building(core);
+    }
 }
 
-/// Appends the frame that is being filled, if there is one.
-pub(crate) async fn send_building(core: &Shared) -> Result<(), VolumeError> {
-    let Some(building) = core.building.borrow_mut().take() else { return Ok(()) };
-    let completion = building.completion();
-    let sent = match send(core, building, |_| {}).await {
-        Ok(sent) => sent,
-        Err(error) => {
-            completion.end(Err(error.clone()));
-            return Err(error);
-        }
-    };
-    map_entries(core, &sent.appended, &sent.entries);
+/// Appends the frame that is being filled, if there is one, in a task of its own: its other writers
+/// wait for it, too.
+fn send_building(core: &Shared) {
+    let Some(building) = core.building.borrow_mut().take() else { return };
     core.host_frames.set(core.host_frames.get() + 1);
     let shared = Rc::clone(core);
     core.runtime.spawn(Box::pin(async move {
-        let result = finish(&shared, sent).await;
+        let completion = building.completion();
+        let result = send_and_finish(&shared, building).await;
         shared.host_frames.set(shared.host_frames.get() - 1);
         completion.end(result);
         yield_now().await;
-        // Its writers are told of a failure.
-        send_if_idle(&shared).await.ok();
+        send_if_idle(&shared);
     }));
-    Ok(())
+}
+
+async fn send_and_finish(core: &Core, building: Building) -> Result<(), VolumeError> {
+    let sent = send(core, building, |_| {}).await?;
+    map_entries(core, &sent.appended, &sent.entries);
+    finish(core, sent).await
 }
 
 /// Names the places of a frame's data in the map.
@@ -251,12 +252,15 @@ pub(crate) async fn finish(core: &Core, sent: Sent) -> Result<(), VolumeError> {
             Err(error.into())
         }
     };
-    core.superblocks.end_frame(block, first);
-    core.frames.end(sequence);
+    if result.is_err() {
+        core.frames.fail(sequence);
+    }
+    frontier::end(core, block, first, sequence);
     result
 }
 
-/// Appends the data that the map names at the places of a failed frame to other superblocks.
+/// Appends the data that the map names at the places of a failed frame to other superblocks;
+/// returns the first error.
 async fn rewrite(
     core: &Core,
     first: u32,
@@ -264,33 +268,35 @@ async fn rewrite(
     data: &IoBuf,
 ) -> Result<(), VolumeError> {
     let units = data.chunks_exact(MAPPING_UNIT_BYTES).skip(1).zip(first + 1..).zip(entries);
+    let mut result = Ok(());
     for ((unit, place), entry) in units {
         let mut from = place;
         for attempt in 1.. {
             match rewrite_unit(core, from, *entry, unit).await {
                 Ok(()) => break,
-                Err((error, _)) if attempt == MOST_REWRITES => return Err(error),
+                Err((error, at)) if attempt == MOST_REWRITES || at == from => {
+                    result = result.and(Err(error));
+                    break;
+                }
                 Err((_, at)) => from = at,
             }
         }
     }
-    Ok(())
+    result
 }
 
 /// Attempts to write a mapping unit elsewhere: more mean that the device is lost.
 const MOST_REWRITES: usize = 8;
 
 /// Appends a mapping unit elsewhere, if the map still names its place; returns the error and the
-/// place that the map names then. It has the reserve of collection: checkpoints, which make space,
-/// wait for it.
+/// place that the map names then. It waits for nothing: flushes and checkpoints, which make space,
+/// wait for it, and so do operations.
 async fn rewrite_unit(
     core: &Core,
     from: u32,
     entry: Entry,
     data: &[u8],
 ) -> Result<(), (VolumeError, u32)> {
-    let unit = unit_for(core, Stream::Collector, 2, None).await.map_err(|error| (error, from))?;
-    core.gate.wait().await;
     let holder = core.map.borrow().holder(from);
     let entry = match (holder, entry) {
         (Some((image, lba)), Entry::Data { checksum, .. }) => Entry::Data { image, lba, checksum },
@@ -299,28 +305,22 @@ async fn rewrite_unit(
         }
         _ => return Ok(()),
     };
-    if frontier::room(core, unit, Stream::Collector) < 2 {
-        return Err((VolumeError::Stopped, from));
-    }
+    let unit = frontier::unit_now(core, 2).map_err(|error| (error, from))?;
+    let Some(unit) = unit else {
+        return Err((core.out_of_space(core.map.borrow().used()), from));
+    };
     let mut building = frontier::begin(core, unit, Stream::Collector, 1);
     building.add(entry, data);
     let completion = building.completion();
     let (buffer, entries) = building.finished(core.geometry.page_units);
     let appended = frontier::append(core, unit, Stream::Collector, &entries, buffer, &completion);
-    let Appended { sequence, block, first, programmed } =
-        appended.map_err(|(error, _)| (error, from))?;
-    core.map.borrow_mut().relocate(from, first + 1);
+    let appended = appended.map_err(|(error, _)| (error, from))?;
+    let to = appended.first + 1;
+    core.map.borrow_mut().relocate(from, to);
     // As the frame that failed, if a snapshot keeps the older data.
-    core.superblocks.pin(block, sequence);
+    core.superblocks.pin(appended.block, appended.sequence);
     core.count_entries(1);
-    let (result, _) = programmed.await;
-    if result.is_err() {
-        frontier::give_up(core, block);
-    }
-    core.superblocks.end_frame(block, first);
-    core.frames.end(sequence);
-    completion.end(Ok(()));
-    result.map_err(|error| (error.into(), first + 1))
+    frontier::end_alone(core, appended, &completion).await.map_err(|error| (error, to))
 }
 
 /// The lower half of a checksum, as the map keeps it, fits the data.

@@ -186,7 +186,8 @@ fn announce(directory: &str, memory: MemoryBudget, addresses: Addresses) {
         (Some(resp), _) => cli(resp),
         (None, tls) => tls.map(|tls| cli(tls) + " --tls").unwrap_or_default(),
     };
-    if let Some(address) = nbd.filter(|address| !address.ip().is_loopback()) {
+    // Without plain text for Redis clients, NBD clients must use TLS, too.
+    if let Some(address) = nbd.filter(|address| !address.ip().is_loopback() && resp.is_some()) {
         output::say(&format!(
             "volumes cross the network unencrypted on {address}, unless a client uses TLS"
         ));

@@ -16,7 +16,7 @@ fn exists(program: &str) -> bool {
 }
 
 /// Whether all of them can be started; says what is missing.
-fn all_exist(programs: &[&str]) -> bool {
+pub fn all_exist(programs: &[&str]) -> bool {
     let missing = programs.iter().find(|program| !exists(program));
     missing.inspect(|program| skip(program)).is_none()
 }

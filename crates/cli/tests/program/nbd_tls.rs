@@ -1,8 +1,8 @@
 //! NBD over TLS, with a real client.
 
 use crate::nbd::with_volume_units;
+use crate::nbd_clients::all_exist;
 use crate::support::certificates::Authority;
-use crate::support::clients::skip;
 use crate::support::nbd::NbdClient;
 use crate::support::noise;
 use crate::support::program::{said, softflash};
@@ -76,11 +76,6 @@ fn copy(server: &Server, files: &Path, image: &Path, is_in: bool) -> Output {
     Command::new("nbdcopy").args(ends).output().unwrap()
 }
 
-fn has_nbdcopy() -> bool {
-    let version = Command::new("nbdcopy").arg("--version").output();
-    version.is_ok_and(|output| output.status.success())
-}
-
 fn with_disk() -> (tempfile::TempDir, PathBuf, Files) {
     let (temp, data) = with_volume_units();
     let files = Files::new(temp.path());
@@ -91,8 +86,8 @@ fn with_disk() -> (tempfile::TempDir, PathBuf, Files) {
 
 #[test]
 fn tls_is_optional_beside_plain_text_and_moves_with_the_connection() {
-    if !has_nbdcopy() {
-        return skip("nbdcopy");
+    if !all_exist(&["nbdcopy"]) {
+        return;
     }
     let (temp, data, files) = with_disk();
     let server = start(&data, &files.arguments("no"), &[]);
@@ -111,8 +106,8 @@ fn tls_is_optional_beside_plain_text_and_moves_with_the_connection() {
 
 #[test]
 fn with_a_password_clients_must_show_a_certificate() {
-    if !has_nbdcopy() {
-        return skip("nbdcopy");
+    if !all_exist(&["nbdcopy"]) {
+        return;
     }
     let (temp, data, files) = with_disk();
     let password = temp.path().join("password");

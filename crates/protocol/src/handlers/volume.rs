@@ -15,71 +15,17 @@ const NO_VOLUMES: CommandError = CommandError::Known(
      one that has some with `softflash format DIR --volume-units M`",
 );
 
-type Parse = fn(&[Bytes]) -> Result<VolumeChange>;
-
-/// FLASH.VOLUME CREATE name size
-pub(crate) fn create<'a>(
+/// FLASH.VOLUME CREATE, RESIZE, DELETE, SNAPSHOT, DELETESNAPSHOT and CLONE
+pub(crate) fn change<'a>(
     session: &'a mut Session,
     _: &'a Store,
     args: &'a [Bytes],
 ) -> LocalBoxFuture<'a, Result<Reply>> {
-    change(session, args, |args| {
-        Ok(VolumeChange::Create { name: text(args, 2)?, size_bytes: size(args, 3)? })
-    })
-}
-
-/// FLASH.VOLUME RESIZE name size
-pub(crate) fn resize<'a>(
-    session: &'a mut Session,
-    _: &'a Store,
-    args: &'a [Bytes],
-) -> LocalBoxFuture<'a, Result<Reply>> {
-    change(session, args, |args| {
-        Ok(VolumeChange::Resize { name: text(args, 2)?, size_bytes: size(args, 3)? })
-    })
-}
-
-/// FLASH.VOLUME DELETE name
-pub(crate) fn delete<'a>(
-    session: &'a mut Session,
-    _: &'a Store,
-    args: &'a [Bytes],
-) -> LocalBoxFuture<'a, Result<Reply>> {
-    change(session, args, |args| Ok(VolumeChange::Delete { name: text(args, 2)? }))
-}
-
-/// FLASH.VOLUME SNAPSHOT name snapshot
-pub(crate) fn snapshot<'a>(
-    session: &'a mut Session,
-    _: &'a Store,
-    args: &'a [Bytes],
-) -> LocalBoxFuture<'a, Result<Reply>> {
-    change(session, args, |args| {
-        Ok(VolumeChange::Snapshot { volume: text(args, 2)?, name: text(args, 3)? })
-    })
-}
-
-/// FLASH.VOLUME DELETESNAPSHOT name snapshot
-pub(crate) fn delete_snapshot<'a>(
-    session: &'a mut Session,
-    _: &'a Store,
-    args: &'a [Bytes],
-) -> LocalBoxFuture<'a, Result<Reply>> {
-    change(session, args, |args| {
-        Ok(VolumeChange::DeleteSnapshot { volume: text(args, 2)?, name: text(args, 3)? })
-    })
-}
-
-/// FLASH.VOLUME CLONE name snapshot new
-pub(crate) fn clone<'a>(
-    session: &'a mut Session,
-    _: &'a Store,
-    args: &'a [Bytes],
-) -> LocalBoxFuture<'a, Result<Reply>> {
-    change(session, args, |args| {
-        let (volume, snapshot) = (text(args, 2)?, text(args, 3)?);
-        Ok(VolumeChange::Clone { volume, snapshot, name: text(args, 4)? })
-    })
+    let begun = match &session.context.volumes {
+        Some(volumes) => parse(args).map(|change| volumes.change(change)),
+        None => Err(NO_VOLUMES),
+    };
+    async move { begun?.await.map(|()| Reply::Ok).map_err(refused) }.boxed_local()
 }
 
 /// FLASH.VOLUME LIST
@@ -119,30 +65,37 @@ pub(crate) fn help(_: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
     ]))
 }
 
-fn change<'a>(
-    session: &'a mut Session,
-    args: &'a [Bytes],
-    parse: Parse,
-) -> LocalBoxFuture<'a, Result<Reply>> {
-    let begun = match &session.context.volumes {
-        Some(volumes) => parse(args).map(|change| volumes.change(change)),
-        None => Err(NO_VOLUMES),
-    };
-    async move { begun?.await.map(|()| Reply::Ok).map_err(refused) }.boxed_local()
+fn parse(args: &[Bytes]) -> Result<VolumeChange> {
+    let [_, subcommand, name, more @ ..] = args else { return Err(CommandError::SYNTAX) };
+    let name = text(name);
+    match (&subcommand.to_ascii_lowercase()[..], more) {
+        (b"create", [bytes]) => Ok(VolumeChange::Create { name, size_bytes: size(bytes)? }),
+        (b"resize", [bytes]) => Ok(VolumeChange::Resize { name, size_bytes: size(bytes)? }),
+        (b"delete", []) => Ok(VolumeChange::Delete { name }),
+        (b"snapshot", [snapshot]) => {
+            Ok(VolumeChange::Snapshot { volume: name, name: text(snapshot) })
+        }
+        (b"deletesnapshot", [snapshot]) => {
+            Ok(VolumeChange::DeleteSnapshot { volume: name, name: text(snapshot) })
+        }
+        (b"clone", [snapshot, new]) => {
+            Ok(VolumeChange::Clone { volume: name, snapshot: text(snapshot), name: text(new) })
+        }
+        _ => Err(CommandError::SYNTAX),
+    }
 }
 
 fn refused(reason: String) -> CommandError {
     CommandError::quoting(&[b"ERR ", reason.as_bytes()])
 }
 
-fn text(args: &[Bytes], place: usize) -> Result<String> {
-    let word = args.get(place).ok_or(CommandError::SYNTAX)?;
-    // A name that is not UTF-8 is none, and no volume has it.
-    Ok(String::from_utf8_lossy(word).into_owned())
+/// A word as text. A name that is not UTF-8 is none, and no volume has it.
+fn text(word: &Bytes) -> String {
+    String::from_utf8_lossy(word).into_owned()
 }
 
-fn size(args: &[Bytes], place: usize) -> Result<u64> {
-    let text = text(args, place)?;
+fn size(word: &Bytes) -> Result<u64> {
+    let text = text(word);
     let size: Result<ByteSize, _> = text.parse();
     size.map(|size| size.as_u64()).map_err(|_| {
         refused(format!(

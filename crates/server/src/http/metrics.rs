@@ -116,6 +116,9 @@ type PerDomain = (Option<Unit>, fn(&DomainStats) -> u64);
 
 /// The volumes of each shard.
 fn volume_metrics(out: &mut Out<'_, '_>, domains: &[DomainStats]) -> fmt::Result {
+    if domains.is_empty() {
+        return Ok(());
+    }
     let (gauge, counter) = (MetricType::Gauge, MetricType::Counter);
     let bytes = |of: fn(&DomainStats) -> u64| (Some(Unit::Bytes), of);
     let all: [(&str, &str, MetricType, PerDomain); 5] = [
@@ -145,7 +148,7 @@ fn volume_metrics(out: &mut Out<'_, '_>, domains: &[DomainStats]) -> fmt::Result
             bytes(|it| it.volume_usable_bytes),
         ),
     ];
-    for (name, help, kind, (unit, value)) in all.into_iter().filter(|_| !domains.is_empty()) {
+    for (name, help, kind, (unit, value)) in all {
         let mut family = out.0.encode_descriptor(name, help, unit.as_ref(), kind)?;
         for domain in domains {
             let (label, value) = ([("shard", domain.shard)], value(domain));

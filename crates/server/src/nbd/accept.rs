@@ -2,14 +2,13 @@
 
 use super::door::{Admitted, Door};
 use super::handshake::Handshake;
-use crate::listener::PAUSE_AFTER_ERROR;
+use crate::listener::{pause_after, set_options};
 use crate::registry::AUTHENTICATION_TIMEOUT;
 use crate::volumes::Volumes;
-use socket2::SockRef;
 use std::net::SocketAddr;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// Accepts until the future is dropped; then the handshakes under way end, too.
 pub(crate) async fn accept(listener: TcpListener, door: Door, volumes: Volumes) {
@@ -26,7 +25,8 @@ pub(crate) async fn accept(listener: TcpListener, door: Door, volumes: Volumes) 
                     let Admitted { tls: mode, place, slot } = admitted;
                     let volumes = volumes.clone();
                     handshakes.spawn(async move {
-                        prepare(&socket);
+                        // Where this fails, the connection is lost anyway.
+                        let _ = set_options(&socket);
                         let handshake = Handshake::new(socket, mode, tls, volumes.clone());
                         match timeout(AUTHENTICATION_TIMEOUT, handshake.run(place)).await {
                             Ok(Ok(Some((shard, client)))) => volumes.serve(shard, client),
@@ -39,19 +39,9 @@ pub(crate) async fn accept(listener: TcpListener, door: Door, volumes: Volumes) 
                 }
                 Err(reason) => refused(peer, reason),
             },
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept an NBD connection");
-                sleep(PAUSE_AFTER_ERROR).await;
-            }
+            Err(error) => pause_after(error).await,
         }
     }
-}
-
-/// Without Nagle's delay, because replies are written whole.
-fn prepare(socket: &TcpStream) {
-    // Where these fail, the connection is lost anyway.
-    let _ = socket.set_nodelay(true);
-    let _ = SockRef::from(socket).set_keepalive(true);
 }
 
 fn refused(peer: SocketAddr, reason: &str) {

@@ -1,5 +1,5 @@
-//! Who may use NBD, and who needs TLS for it. NBD has no passwords, so a certificate is the only
-//! thing that a client can show.
+//! Admission of NBD clients, and the need of TLS. NBD has no passwords, so a certificate is the
+//! only credential of a client.
 
 use super::NbdSettings;
 use crate::config::ServerConfig;
@@ -10,11 +10,9 @@ use softflash_nbd::TlsMode;
 use softflash_protocol::Context;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::client::Place;
-
-/// Maximum number of NBD connections, whatever the limit for RESP: each may have much memory.
+/// Maximum number of NBD connections, even if RESP may have more: each may use much memory.
 const MOST_CONNECTIONS: usize = 1024;
 
 /// Decides which connections are admitted.
@@ -23,8 +21,8 @@ pub(crate) struct Door {
     pub tls: Option<Arc<Tls>>,
     context: Arc<Context>,
     unauthenticated: Arc<UnauthenticatedLimit>,
-    connections: Arc<AtomicUsize>,
-    most: usize,
+    /// Places for connections.
+    places: Arc<Semaphore>,
 }
 
 /// The settings that matter here.
@@ -42,7 +40,7 @@ struct Rules {
 /// An admitted connection.
 pub(crate) struct Admitted {
     pub tls: TlsMode,
-    pub place: Place,
+    pub place: OwnedSemaphorePermit,
     /// Its slot in the limit of clients that have not chosen an export.
     pub slot: UnauthenticatedSlot,
 }
@@ -83,12 +81,11 @@ impl Door {
             tls,
             context,
             unauthenticated,
-            connections: Arc::default(),
-            most: config.max_clients.min(MOST_CONNECTIONS),
+            places: Arc::new(Semaphore::new(config.max_clients.min(MOST_CONNECTIONS))),
         }
     }
 
-    /// Refuses an address at which nobody, or everybody, would be admitted.
+    /// Refuses an address for whose clients no rule of admission holds.
     pub fn check(
         config: &ServerConfig,
         nbd: NbdSettings,
@@ -105,7 +102,8 @@ impl Door {
     pub fn admit(&self, peer: SocketAddr) -> Result<Admitted, &'static str> {
         let mode = self.rules.mode(self.context.needs_password(), peer.ip());
         let tls = mode.ok_or("clients must show a certificate, see `softflash serve --help`")?;
-        let place = Place::take(&self.connections, self.most).ok_or("too many NBD connections")?;
+        let place = Arc::clone(&self.places).try_acquire_owned();
+        let place = place.map_err(|_| "too many NBD connections")?;
         let slot = self.unauthenticated.enter(peer.ip());
         let slot = slot.ok_or("too many connections that have not chosen an export")?;
         Ok(Admitted { tls, place, slot })

@@ -1,6 +1,6 @@
 //! The handshake of a client, on the main thread.
 
-use super::client::{Client, Place};
+use super::client::Client;
 use super::exports::View;
 use crate::stream::Stream;
 use crate::tls::Tls;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 /// A client that sends options for longer sees changes of the volumes.
@@ -44,7 +45,7 @@ impl Handshake {
     }
 
     /// Negotiates; returns the client and its shard if it has chosen an export.
-    pub async fn run(mut self, place: Place) -> io::Result<Option<(usize, Client)>> {
+    pub async fn run(mut self, place: OwnedSemaphorePermit) -> io::Result<Option<(usize, Client)>> {
         self.stream.write_all(&self.negotiation.greeting()).await?;
         match self.negotiate().await? {
             End::Session { session, received } => {

@@ -28,7 +28,6 @@ use std::net::SocketAddr;
 pub struct NbdSettings {
     /// Address; port 0 chooses a free port.
     pub address: SocketAddr,
-    /// Whether clients are admitted that have shown neither a password, which NBD does not have,
-    /// nor a certificate, although RESP clients must.
+    /// Whether clients need no certificate, even where RESP clients need a password.
     pub open: bool,
 }

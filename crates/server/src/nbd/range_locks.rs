@@ -46,7 +46,7 @@ pub(super) struct RangeLock {
 
 impl RangeLocks {
     /// Waits until no earlier lock of a part of these bytes is exclusive, or, for an exclusive one,
-    /// until there is none. Locks are granted in their order, so nobody waits for ever.
+    /// until there is none. Locks are granted in their order, so no task waits forever.
     pub async fn lock(self: &Rc<Self>, bytes: Range<u64>, exclusive: bool) -> RangeLock {
         let mine = {
             let mut state = self.state.borrow_mut();

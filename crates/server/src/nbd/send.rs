@@ -15,7 +15,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Replies are gathered up to this size.
 const BATCH_BYTES: usize = 256 << 10;
 
-/// A longer body is not copied.
+/// A longer head or body is not copied.
 const COPIED_BYTES: usize = 32 << 10;
 
 /// A reply, and what its request holds until it is sent.
@@ -24,8 +24,8 @@ pub(super) struct Outgoing {
     pub held: Vec<BytePermit>,
 }
 
-/// Sends replies until there is nobody left who could send more, then closes the connection. If
-/// that fails, `lost` is set, and further replies are dropped.
+/// Sends replies until no sender of replies is left, then closes the connection. If that fails,
+/// `lost` is set, and further replies are dropped.
 pub(super) async fn send(
     mut socket: WriteHalf<Stream>,
     mut replies: UnboundedReceiver<Outgoing>,
@@ -57,20 +57,18 @@ async fn send_batch(
     let mut next = Some(first);
     while let Some(Outgoing { reply, held: more }) = next {
         held.extend(more);
-        batch.extend_from_slice(&reply.head);
-        let body = reply.body();
-        if body.len() <= COPIED_BYTES {
-            batch.extend_from_slice(body);
-        } else {
-            write_all(socket, batch).await?;
-            batch.clear();
-            write_all(socket, body).await?;
+        for part in [&reply.head[..], reply.body()] {
+            if part.len() <= COPIED_BYTES {
+                batch.extend_from_slice(part);
+            } else {
+                write_all(socket, batch).await?;
+                batch.clear();
+                write_all(socket, part).await?;
+            }
         }
         next = (batch.len() < BATCH_BYTES).then(|| replies.try_recv().ok()).flatten();
     }
     write_all(socket, batch).await?;
-    // A large batch of one client is not kept.
-    batch.shrink_to(BATCH_BYTES);
     // TLS may have buffered the last part.
     timeout(REPLY_TIMEOUT, socket.flush()).await?
 }

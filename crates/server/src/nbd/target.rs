@@ -152,7 +152,7 @@ impl Target {
         Ok(())
     }
 
-    /// Returns when everything that has completed is durable.
+    /// Returns when all completed writes and trims are durable.
     pub async fn flush(&self) -> Result<(), VolumeError> {
         self.volume.flush().await
     }

@@ -1,7 +1,6 @@
-//! FLASH.VOLUME: what the protocol asks of the volumes.
+//! FLASH.VOLUME: the requests of the protocol to the volumes.
 
 use super::registry::Volumes;
-use super::requests::Change;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use softflash_protocol::volumes::{VolumeAdmin, VolumeChange, VolumeEntry};
@@ -28,18 +27,6 @@ impl VolumeAdmin for Volumes {
 
     fn change(&self, change: VolumeChange) -> BoxFuture<'static, Result<(), String>> {
         let volumes = self.clone();
-        let change = match change {
-            VolumeChange::Create { name, size_bytes } => Change::Create { name, size_bytes },
-            VolumeChange::Resize { name, size_bytes } => Change::Resize { name, size_bytes },
-            VolumeChange::Delete { name } => Change::Delete { name },
-            VolumeChange::Snapshot { volume, name } => Change::Snapshot { volume, name },
-            VolumeChange::DeleteSnapshot { volume, name } => {
-                Change::DeleteSnapshot { volume, name }
-            }
-            VolumeChange::Clone { volume, snapshot, name } => {
-                Change::Clone { volume, snapshot, name }
-            }
-        };
         async move { volumes.change(change).await.map_err(|error| error.to_string()) }.boxed()
     }
 }

@@ -1,6 +1,6 @@
 //! The domain of a shard on its thread: answers requests until the shard closes.
 
-use super::requests::{Request, ShardVolumes, exports};
+use super::requests::{Request, ShardVolumes, apply, exports};
 use crate::data_dir::{DataDirError, ShardDomain};
 use crate::error::ServerError;
 use crate::nbd::sessions::Sessions;
@@ -37,8 +37,9 @@ impl VolumeHost {
         let (domain, report) = mounted.map_err(|error| ServerError::Mount { shard, error })?;
         tracing::debug!(%shard, ?report, "volumes are mounted");
         let sessions = Rc::new(Sessions::new(runtime.clone()));
-        let (task, tasks) = ((domain.clone(), Rc::clone(&sessions)), runtime.clone());
-        runtime.spawn(Box::pin(answer(task.0, task.1, spec.requests, tasks)));
+        let answering =
+            answer(domain.clone(), Rc::clone(&sessions), spec.requests, runtime.clone());
+        runtime.spawn(Box::pin(answering));
         Ok(VolumeHost { domain, sessions })
     }
 
@@ -70,12 +71,14 @@ async fn answer(
     runtime: RuntimeHandle,
 ) {
     while let Some(request) = requests.recv().await {
-        // Who has stopped waiting does not need the answer.
+        // A caller that has stopped waiting does not need the answer.
         match request {
             Request::Describe(answer) => {
                 let (volumes, space) = (domain.list(), domain.space());
-                let counters = domain.counters();
-                let _ = answer.send(ShardVolumes { volumes, space, counters });
+                let _ = answer.send(ShardVolumes { volumes, space });
+            }
+            Request::Stats(answer) => {
+                let _ = answer.send((domain.space(), domain.counters()));
             }
             Request::Exports(answer) => {
                 let _ = answer.send(exports(&domain));
@@ -83,7 +86,7 @@ async fn answer(
             Request::Change(change, answer) => {
                 let domain = domain.clone();
                 runtime.spawn(Box::pin(async move {
-                    let _ = answer.send(change.apply(&domain).await);
+                    let _ = answer.send(apply(change, &domain).await);
                 }));
             }
             Request::Serve(client) => sessions.begin(*client, &domain),

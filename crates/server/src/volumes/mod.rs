@@ -9,5 +9,6 @@ mod registry;
 mod requests;
 
 pub(crate) use host::{HostSpec, VolumeHost};
+pub use placement::{DomainLoad, roomiest};
 pub(crate) use registry::Volumes;
 pub(crate) use requests::{ExportInfo, Request, SNAPSHOT_MARK};

@@ -1,30 +1,31 @@
 //! The choice of a domain for a new volume.
 
-use super::requests::ShardVolumes;
+use softflash_volume::{DomainSpace, VolumeInfo};
 use std::cmp::Reverse;
 
 /// The load of a domain.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Load {
-    pub unused_bytes: u64,
+pub struct DomainLoad {
+    unused_bytes: u64,
     /// The sizes of its volumes, which are thin: they may come to fill it.
-    pub promised_bytes: u64,
+    promised_bytes: u64,
 }
 
-impl Load {
-    pub fn of(domain: &ShardVolumes) -> Load {
-        let space = domain.space;
-        Load {
+impl DomainLoad {
+    /// The load of a domain with this space and these volumes.
+    pub fn of(space: DomainSpace, volumes: &[VolumeInfo]) -> DomainLoad {
+        DomainLoad {
             unused_bytes: space.usable_bytes.saturating_sub(space.used_bytes),
-            promised_bytes: domain.volumes.iter().map(|volume| volume.size_bytes).sum(),
+            promised_bytes: volumes.iter().map(|volume| volume.size_bytes).sum(),
         }
     }
 }
 
-/// The domain with the most unused space; of equals, the one that promises the least.
-pub(super) fn roomiest(loads: impl IntoIterator<Item = Load>) -> Option<usize> {
+/// The domain with the most unused space; of equals, the one whose volumes have the smallest sum of
+/// sizes.
+pub fn roomiest(loads: impl IntoIterator<Item = DomainLoad>) -> Option<usize> {
     let places = loads.into_iter().enumerate();
-    let order = |(place, load): &(usize, Load)| {
+    let order = |(place, load): &(usize, DomainLoad)| {
         (load.unused_bytes, Reverse(load.promised_bytes), Reverse(*place))
     };
     places.max_by_key(order).map(|(place, _)| place)
@@ -37,7 +38,8 @@ mod tests {
     #[test]
     fn a_new_volume_goes_where_most_is_unused_and_then_where_least_is_promised() {
         let chosen = |loads: &[(u64, u64)]| {
-            let load = |&(unused_bytes, promised_bytes)| Load { unused_bytes, promised_bytes };
+            let load =
+                |&(unused_bytes, promised_bytes)| DomainLoad { unused_bytes, promised_bytes };
             roomiest(loads.iter().map(load))
         };
         assert_eq!(chosen(&[(5, 0), (9, 8), (7, 0)]), Some(1));

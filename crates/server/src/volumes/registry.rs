@@ -1,10 +1,11 @@
 //! The handle of all domains, for any thread.
 
-use super::placement::{Load, roomiest};
-use super::requests::{Change, ExportInfo, Request, ShardVolumes};
+use super::placement::{DomainLoad, roomiest};
+use super::requests::{ExportInfo, Request, ShardVolumes};
 use crate::nbd::client::Client;
 use crate::telemetry::DomainStats;
-use softflash_volume::{MAPPING_UNIT_BYTES, VolumeError};
+use softflash_protocol::volumes::VolumeChange;
+use softflash_volume::{DomainCounters, DomainSpace, MAPPING_UNIT_BYTES, VolumeError};
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Mutex, oneshot};
@@ -36,18 +37,19 @@ impl Volumes {
         self.ask_all(Request::Describe).await
     }
 
-    /// The counters of each domain; none of those that have ended.
+    /// The counters of each domain; none at all if one of them has ended.
     pub async fn stats(&self) -> Vec<DomainStats> {
         let bytes = |units: u64| units * MAPPING_UNIT_BYTES as u64;
-        let stats = |(shard, domain): (u64, ShardVolumes)| DomainStats {
-            shard,
-            volume_bytes_written: bytes(domain.counters.written),
-            volume_bytes_collected: bytes(domain.counters.collected),
-            volume_flushes: domain.counters.flushes,
-            volume_used_bytes: domain.space.used_bytes,
-            volume_usable_bytes: domain.space.usable_bytes,
-        };
-        let domains = self.describe().await.unwrap_or_default();
+        let stats =
+            |(shard, (space, counters)): (u64, (DomainSpace, DomainCounters))| DomainStats {
+                shard,
+                volume_bytes_written: bytes(counters.written),
+                volume_bytes_collected: bytes(counters.collected),
+                volume_flushes: counters.flushes,
+                volume_used_bytes: space.used_bytes,
+                volume_usable_bytes: space.usable_bytes,
+            };
+        let domains = self.ask_all(Request::Stats).await.unwrap_or_default();
         (0..).zip(domains).map(stats).collect()
     }
 
@@ -58,11 +60,11 @@ impl Volumes {
     }
 
     /// Carries out a change in the domain that it concerns; durable when it returns.
-    pub async fn change(&self, change: Change) -> Result<(), VolumeError> {
+    pub async fn change(&self, change: VolumeChange) -> Result<(), VolumeError> {
         let naming = match &change {
-            Change::Create { .. } | Change::Clone { .. } | Change::Delete { .. } => {
-                Some(self.shared.naming.lock().await)
-            }
+            VolumeChange::Create { .. }
+            | VolumeChange::Clone { .. }
+            | VolumeChange::Delete { .. } => Some(self.shared.naming.lock().await),
             _ => None,
         };
         let domains = self.describe().await?;
@@ -77,7 +79,10 @@ impl Volumes {
             Some(name) => {
                 holder(name).ok_or_else(|| VolumeError::NoVolume { name: name.to_owned() })?
             }
-            None => roomiest(domains.iter().map(Load::of)).ok_or(VolumeError::Stopped)?,
+            None => {
+                let load = |domain: &ShardVolumes| DomainLoad::of(domain.space, &domain.volumes);
+                roomiest(domains.iter().map(load)).ok_or(VolumeError::Stopped)?
+            }
         };
         let done = self.ask(domain, |answer| Request::Change(change, answer)).await?;
         drop(naming);

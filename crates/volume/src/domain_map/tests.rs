@@ -227,3 +227,30 @@ fn a_checkpoint_is_the_map_at_its_freeze_whatever_changes_while_it_is_written() 
         }
     }
 }
+
+#[test]
+fn a_write_beyond_a_smaller_size_is_not_mapped() {
+    let mut pair = Pair::new();
+    let image = ImageId(1);
+    pair.apply(Operation::Create { image, name: "v".into(), size: 10 });
+    pair.apply(Operation::Resize { image, size: 5 });
+    assert!(!pair.map.write(image, 7, 3, 3));
+    pair.apply(Operation::Resize { image, size: 10 });
+    assert_eq!((pair.map.find(image, 7), pair.map.used()), (Found::Zeros, 0));
+}
+
+#[test]
+fn a_discard_marks_only_what_the_parent_of_a_clone_holds() {
+    let mut pair = Pair::new();
+    let (volume, snapshot, clone) = (ImageId(1), ImageId(2), ImageId(3));
+    pair.apply(Operation::Create { image: volume, name: "v".into(), size: 1 << 30 });
+    pair.write(volume, 5000);
+    pair.apply(Operation::Snapshot { of: volume, image: snapshot, name: "s".into() });
+    pair.apply(Operation::Clone { of: snapshot, image: clone, name: "c".into() });
+    pair.map.discard(clone, 4000, 50_000);
+    assert_eq!(pair.map.find(clone, 5000), Found::Zeros);
+    assert!(matches!(pair.map.find(volume, 5000), Found::At { .. }));
+    let leaves = pair.map.images.get(clone).unwrap().leaves.iter().flatten().count();
+    assert_eq!(leaves, 1, "only the leaf of the unit that the parent holds");
+    pair.map.check().unwrap();
+}

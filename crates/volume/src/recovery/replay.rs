@@ -60,7 +60,7 @@ pub(super) async fn replay(
     replayed
 }
 
-/// What a replay has learned of uncertain frames.
+/// The results of a replay about uncertain frames.
 #[derive(Default)]
 pub(super) struct Replayed {
     pub protected: Protected,

@@ -38,6 +38,8 @@ pub(super) async fn newest_roots(
         }
         match read_root(core, number, parts, &found).await {
             Some(root) => newest.push((root, found.values().map(|&(place, _)| place).collect())),
+            // The newest one was read.
+            None if !newest.is_empty() => {}
             None => {
                 report.lost_roots += 1;
                 tracing::error!(number, "a root cannot be read; an older one is taken");

@@ -1,4 +1,5 @@
-//! Frames that may be gone the next time, those that are gone, and what uncertain ones replaced.
+//! Frames that the next recovery may not find, durable frames that are lost, and the superblocks
+//! whose data uncertain frames replaced.
 
 use crate::core::Core;
 use crate::format::entry::Entry;
@@ -28,7 +29,7 @@ pub(super) fn lost_frames(core: &Core, frames: &[FoundFrame], durable_below: u64
 }
 
 /// The numbers of frames that were not known to be durable, and behind which too few pages follow
-/// to show that their programs were complete: what can be read of them now may not be later.
+/// to show that their programs were complete: their pages can be read now, and perhaps not later.
 pub(super) fn uncertain_frames(
     core: &Core,
     frames: &[FoundFrame],

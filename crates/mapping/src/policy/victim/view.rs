@@ -1,4 +1,4 @@
-//! What a victim policy sees: columns over the blocks of a group.
+//! The input of a victim policy: columns over the blocks of a group.
 
 /// The view of a policy on the blocks of a group.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! What a wear policy sees: columns over the blocks of a group.
+//! The input of a wear policy: columns over the blocks of a group.
 
 use std::collections::VecDeque;
 
