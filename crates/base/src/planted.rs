@@ -138,7 +138,7 @@ bugs! {
     WatchStopsAtKnown: "WATCH stops at a key that is watched already", "protocol/src/pipeline/exec.rs";
     DiscardKeepsWatches: "DISCARD does not drop the watches", "protocol/src/handlers/transaction.rs";
     // Volumes.
-    MovesNotFlushed: "collected superblocks are released before the copies of their data are durable", "volume/src/collector.rs";
+    MovesNotFlushed: "collected superblocks are released before the copies of their data are durable", "volume/src/releases.rs";
     MovesAsWrites: "collection records moved data as written: a snapshot keeps the old place", "volume/src/collector.rs";
     PinsIgnored: "superblocks with discards and operations are released before a root replaces them", "volume/src/superblocks.rs";
     TornUnitsTaken: "recovery does not verify data that were never durable", "volume/src/recovery/replay.rs";

@@ -2,7 +2,6 @@
 //! starts there, so superblocks that only older roots needed are released.
 
 use crate::building::Building;
-use crate::collector::{release, release_unneeded};
 use crate::core::{Core, Shared};
 use crate::error::VolumeError;
 use crate::flusher::flush;
@@ -12,6 +11,7 @@ use crate::format::root::{OpenSuperblock, Root, StoredLeaf, parts};
 use crate::frames::Completion;
 use crate::frontier::{self, Appended};
 use crate::image::Images;
+use crate::releases::{release, release_unneeded};
 use crate::stream::Stream;
 use crate::writer::{Sent, send, unit_for};
 use softflash_base::planted::{self, Bug};

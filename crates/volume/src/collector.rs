@@ -5,10 +5,10 @@ use crate::building::Building;
 use crate::checkpoint::checkpoint;
 use crate::core::{Collected, Core, Shared};
 use crate::error::VolumeError;
-use crate::flusher::flush;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
 use crate::frontier;
+use crate::releases::release_collected;
 use crate::stream::Stream;
 use crate::writer::{Sent, finish, is_whole, send, unit_for};
 use softflash_base::planted::{self, Bug};
@@ -36,24 +36,28 @@ const KEPT_FOR_ROOTS: u32 = 3;
 
 /// Collects one superblock, if the unit needs space. False if it needs none, or none can be had.
 async fn collect_one(core: &Shared, unit: u32, policies: &mut Policies) -> bool {
-    if core.free_superblocks(unit) >= core.config.low_superblocks {
+    let (free, coming) = (core.free_superblocks(unit), core.collected_in(unit));
+    if free + coming >= core.config.low_superblocks {
         return false;
     }
-    // Superblocks that wait for a root are free soon: more of them would use up what the root
-    // needs.
-    if core.free_superblocks(unit) < KEPT_FOR_ROOTS && !core.to_release.borrow().is_empty() {
+    // Those that wait for a flush or a root are free soon: to collect more would use up the
+    // superblocks that the root needs.
+    if free < KEPT_FOR_ROOTS && coming > 0 {
+        return release_collected(core).await.is_ok();
+    }
+    if free < KEPT_FOR_ROOTS && !core.to_release.borrow().is_empty() {
         return checkpoint(core).await.is_ok();
     }
     let Some(victim) = choose(core, unit, policies) else {
-        // Superblocks may wait for a root.
-        release_collected(core).await;
+        // Superblocks may wait for a flush or a root.
+        core.release.notify_one();
         return false;
     };
     match collect(core, unit, victim).await {
         Ok(()) => {
             let end = core.frames.next();
             core.collected.borrow_mut().push(Collected { block: victim, end });
-            release_collected(core).await;
+            core.release.notify_one();
             true
         }
         Err(error) => {
@@ -275,46 +279,4 @@ fn name_holders(core: &Core, from: &[u32], as_written: bool, entries: &mut [Entr
             _ => Entry::Void,
         };
     }
-}
-
-/// Releases the superblocks whose data have moved: after a flush, so that the copies are durable.
-/// Those that recovery still needs wait for the next root.
-pub(crate) async fn release_collected(core: &Shared) {
-    let moved = core.collected.borrow().clone();
-    let needs_flush = !moved.is_empty() && !planted::bug(Bug::MovesNotFlushed);
-    if needs_flush && flush(core).await.is_err() {
-        // Without durable copies they are never released; the device has failed.
-        return;
-    }
-    // The collection of another unit may have released some of them meanwhile.
-    let (durable, rest) = core.collected.take().into_iter().partition(|one| moved.contains(one));
-    core.collected.replace(rest);
-    let durable: Vec<Collected> = durable;
-    core.to_release.borrow_mut().extend(durable.into_iter().map(|one| one.block));
-    release_unneeded(core);
-    core.ask_for_releases();
-}
-
-/// Releases the collected superblocks that recovery from the durable root does not need. All copies
-/// of their data must be durable.
-pub(crate) fn release_unneeded(core: &Core) {
-    let waiting = std::mem::take(&mut *core.to_release.borrow_mut());
-    let root = core.root_sequence.get();
-    let (free, kept): (Vec<u32>, Vec<u32>) =
-        waiting.into_iter().partition(|&block| core.superblocks.is_unpinned(block, root));
-    core.to_release.borrow_mut().extend(kept);
-    for block in free {
-        release(core, block);
-    }
-}
-
-/// Releases a superblock without data.
-pub(crate) fn release(core: &Core, block: u32) {
-    let valid = core.map.borrow().blocks.valid_in(block);
-    assert!(valid == 0, "block {block} is released with {valid} valid places");
-    if let Some(superblock) = core.superblocks.take(block) {
-        core.flash.release(&superblock);
-        core.counters.update(|counters| counters.released += 1);
-    }
-    core.space.notify_all();
 }

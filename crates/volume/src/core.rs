@@ -56,6 +56,10 @@ pub(crate) struct Core {
     /// Wakes the task that makes checkpoints, with the waiters for one.
     pub checkpoint: Notify,
     pub checkpoint_waiters: RefCell<Vec<Completion>>,
+    /// Wakes the task that releases collected superblocks.
+    pub release: Notify,
+    /// Whether the flush before their release has failed.
+    pub release_failed: Cell<bool>,
     /// Whether the last checkpoint has failed.
     pub root_failed: Cell<bool>,
     /// The frame of the durable root: recovery needs no older ones.
@@ -129,11 +133,27 @@ impl Core {
         self.collect.iter().for_each(Notify::notify_one);
     }
 
+    /// Wakes the collection of a unit, if it has few free superblocks.
+    pub fn wake_collection_of(&self, unit: u32) {
+        if self.free_superblocks(unit) < self.config.low_superblocks {
+            self.collection_rests[cast::index(unit)].set(false);
+            self.collect[cast::index(unit)].notify_one();
+        }
+    }
+
+    /// Superblocks of a unit that the next flush releases.
+    pub fn collected_in(&self, unit: u32) -> u32 {
+        let collected = self.collected.borrow();
+        let inside = collected.iter().filter(|one| self.geometry.unit_of(one.block) == unit);
+        cast::saturating_u32(inside.count())
+    }
+
     /// Whether superblocks will be free without further work, for a stream that waits for some. A
     /// checkpoint, which writes the map, cannot wait for its own releases.
     pub fn releases_wait(&self, stream: Stream) -> bool {
         let for_root = !self.to_release.borrow().is_empty() && !self.root_failed.get();
-        for_root && stream != Stream::Map || !self.collected.borrow().is_empty()
+        let for_flush = !self.collected.borrow().is_empty() && !self.release_failed.get();
+        for_root && stream != Stream::Map || for_flush
     }
 
     /// The error of a domain in which no space can be made.

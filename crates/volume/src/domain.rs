@@ -16,6 +16,7 @@ use crate::geometry::Geometry;
 use crate::listing::{self, VolumeInfo};
 use crate::operations::{Change, change, check_name, check_size};
 use crate::recovery::{Recovered, RecoveryReport, recover};
+use crate::releases;
 use crate::superblocks::Superblocks;
 use crate::volume::Volume;
 use softflash_base::cast;
@@ -97,6 +98,8 @@ impl Domain {
             flush_waiters: RefCell::default(),
             checkpoint: Notify::new(),
             checkpoint_waiters: RefCell::default(),
+            release: Notify::new(),
+            release_failed: Cell::new(false),
             root_failed: Cell::new(false),
             root_sequence: Cell::new(0),
             root: Cell::new(0),
@@ -141,7 +144,7 @@ impl Domain {
         let core = &self.core;
         for block in &recovered.useless {
             core.map_blocks.borrow_mut().retain(|other| other != block);
-            collector::release(core, *block);
+            releases::release(core, *block);
         }
         let is_uncertain = recovered.is_uncertain && !planted::bug(Bug::UncertainTrusted);
         if is_uncertain {
@@ -167,6 +170,7 @@ impl Domain {
         let core = &self.core;
         core.runtime.spawn(Box::pin(flusher::run(Rc::clone(core))));
         core.runtime.spawn(Box::pin(checkpoint::run(Rc::clone(core))));
+        core.runtime.spawn(Box::pin(releases::run(Rc::clone(core))));
     }
 
     /// Creates a thin volume.
@@ -315,6 +319,7 @@ impl Domain {
         core.flush.notify_all();
         core.flush.notify_one();
         core.checkpoint.notify_one();
+        core.release.notify_one();
         core.wake_collection();
         core.space.notify_all();
         for waiters in [&core.flush_waiters, &core.checkpoint_waiters] {

@@ -27,6 +27,7 @@ mod operations;
 mod placement;
 mod reader;
 mod recovery;
+mod releases;
 mod stream;
 mod superblocks;
 mod volume;
