@@ -20,7 +20,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MIB = 1 << 20
 GIB = 1 << 30
-PACKAGES = {"redis-server": "redis-server", "redis-benchmark": "redis-tools", "fio": "fio"}
+PACKAGES = {"redis-server": "redis-server", "redis-benchmark": "redis-tools", "fio": "fio", "qemu-nbd": "qemu-utils"}
 
 
 def arguments(description, examples="", quick=None, **extra):
@@ -268,8 +268,9 @@ def benchmark(port, *options):
 
 
 def fio(path, **options):
-    """JSON of one fio job on a file with direct I/O through io_uring."""
-    job = {"name": "job", "filename": path, "direct": 1, "ioengine": "io_uring", "group_reporting": 1, **options}
+    """JSON of one fio job: on a file with direct I/O through io_uring, or with the engine in `options`."""
+    file = {"filename": path, "direct": 1, "ioengine": "io_uring"} if path else {}
+    job = {"name": "job", **file, "group_reporting": 1, **options}
     command = ["fio", "--output-format=json", *(f"--{name}={value}" for name, value in job.items())]
     done = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return json.loads(done[done.index("{"):])["jobs"][0]
