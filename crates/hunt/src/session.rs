@@ -137,6 +137,21 @@ impl Crew {
         }
     }
 
+    /// A session ends.
+    fn ends_session(&self, stores: &[Store]) {
+        if let Crew::Resp(crew) = self {
+            stores.iter().for_each(|store| crew.common.note_clock(store.now_ms()));
+        }
+    }
+
+    /// The highest expiry clock of earlier sessions.
+    fn latest_ms(&self) -> u64 {
+        match self {
+            Crew::Direct(_) => 0,
+            Crew::Resp(crew) => crew.common.latest_ms(),
+        }
+    }
+
     async fn work(&self, stores: &[Store], scenario: &Scenario) -> Result<(), Trouble> {
         match self {
             Crew::Direct(clients) => {
@@ -265,6 +280,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
     let whole = async {
         let outcome = until(*cut, work, (crew, scenario), &runtime).await;
         let stores = opened.take();
+        crew.ends_session(&stores);
         let is_full = outcome == Err(Trouble::Full);
         if is_full && !scenario.may_lose() {
             // A removal of all keys may release much space between the refusal and this check.
@@ -388,8 +404,9 @@ async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
         }
     }
     // A key that expires between the scan and the lookup is in the scan only. The store's clocks
-    // may be ahead of the wall clock.
-    let wall_ms = store.runtime().wall_ms();
+    // may be ahead of the wall clock, and a key that expired before the cut may have been dropped,
+    // although the clocks that recovery found in the log are earlier.
+    let wall_ms = store.runtime().wall_ms().max(crew.latest_ms());
     let to_ms = stores.iter().map(Store::now_ms).fold(wall_ms, u64::max);
     let at = Window { from_ms, to_ms };
     for key in found.iter().flat_map(Found::keys).chain(looked_up.keys()) {

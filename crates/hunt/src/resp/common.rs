@@ -23,6 +23,8 @@ pub(crate) struct Common {
     /// Removals of all keys started in this session.
     cleared: Cell<u64>,
     begins: Notify,
+    /// The highest expiry clock of all sessions, at their ends.
+    latest_ms: Cell<u64>,
 }
 
 impl Common {
@@ -35,6 +37,7 @@ impl Common {
             requests: Cell::new(0),
             cleared: Cell::new(0),
             begins: Notify::new(),
+            latest_ms: Cell::new(0),
         }
     }
 
@@ -43,6 +46,16 @@ impl Common {
         self.lost.set(false);
         self.requests.set(0);
         self.cleared.set(0);
+    }
+
+    /// The expiry clocks of a session had this value when it ended.
+    pub fn note_clock(&self, ms: u64) {
+        self.latest_ms.set(self.latest_ms.get().max(ms));
+    }
+
+    /// The highest expiry clock of all sessions, at their ends.
+    pub fn latest_ms(&self) -> u64 {
+        self.latest_ms.get()
     }
 
     /// Waits until this many requests and removals of all keys have started in this session.
