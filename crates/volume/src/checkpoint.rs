@@ -87,7 +87,8 @@ async fn make(core: &Shared) -> Result<(), VolumeError> {
 
     // The root may name data and leaves only when they are durable.
     flush(core).await?;
-    let root = Root { sequence, images, leaves, open };
+    let previous = Some(core.durable_root.get());
+    let root = Root { sequence, images, leaves, open, previous };
     let root_places = write_root(core, &root).await?;
     flush(core).await?;
     core.counters.update(|counters| counters.checkpoints += 1);
@@ -205,6 +206,7 @@ fn adopt(core: &Core, root: &Root, root_places: &[u32]) {
         stored.halves.iter().for_each(|&place| count(place));
     }
     drop(map);
+    core.durable_root.set(core.root.get());
     core.root_sequence.set(root.sequence);
     core.frames.forgive_below(root.sequence);
     let open = |block: u32| {

@@ -102,7 +102,7 @@ async fn collect(core: &Shared, unit: u32, victim: u32) -> Result<(), VolumeErro
 /// Moves the valid data from a place on that fit a frame; returns the place behind them.
 async fn move_chunk(core: &Shared, unit: u32, first: u32, end: u32) -> Result<u32, VolumeError> {
     let target = unit_for(core, Stream::Collector, 2, Some(unit)).await?;
-    let mut moving = Moving::to(core, target);
+    let mut moving = Moving::to(core, target, Stream::Collector);
     let mut at = first;
     while at < end && !moving.building.is_full() {
         let valid = core.map.borrow().next_valid(at, end);
@@ -126,8 +126,8 @@ pub(crate) async fn write_again(
 ) -> Result<(), VolumeError> {
     let mut left = data.into_iter().peekable();
     while left.peek().is_some() {
-        let target = unit_for(core, Stream::Collector, 2, None).await?;
-        let mut moving = Moving::to(core, target);
+        let target = unit_for(core, Stream::Recovery, 2, None).await?;
+        let mut moving = Moving::to(core, target, Stream::Recovery);
         moving.as_written = true;
         while !moving.building.is_full()
             && let Some((place, data)) = left.next()
@@ -136,6 +136,8 @@ pub(crate) async fn write_again(
         }
         append_moved(core, moving).await?;
     }
+    let units = 0..u32::from(core.geometry.units);
+    units.for_each(|unit| frontier::close(core, unit, Stream::Recovery));
     Ok(())
 }
 
@@ -148,8 +150,8 @@ struct Moving {
 }
 
 impl Moving {
-    fn to(core: &Core, unit: u32) -> Moving {
-        let building = frontier::begin(core, unit, Stream::Collector, core.config.frame_units);
+    fn to(core: &Core, unit: u32, stream: Stream) -> Moving {
+        let building = frontier::begin(core, unit, stream, core.config.frame_units);
         Moving { building, from: Vec::new(), as_written: false }
     }
 

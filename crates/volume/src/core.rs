@@ -64,8 +64,10 @@ pub(crate) struct Core {
     pub root_failed: Cell<bool>,
     /// The frame of the durable root: recovery needs no older ones.
     pub root_sequence: Cell<u64>,
-    /// The number of the durable root.
+    /// The number of the last root, which may not be whole.
     pub root: Cell<u64>,
+    /// The number of the durable root.
+    pub durable_root: Cell<u64>,
     /// Entries of frames since that root.
     pub entries_since_root: Cell<u64>,
     /// Superblocks whose data have moved, to places that may not be durable yet.

@@ -58,7 +58,7 @@ impl Counters {
             let entries = wide(entries).min(u64::from(units));
             match stream {
                 Stream::Host => counters.written += entries,
-                Stream::Collector => counters.collected += entries,
+                Stream::Collector | Stream::Recovery => counters.collected += entries,
                 Stream::Map => counters.map += entries,
             }
             counters.overhead += u64::from(units) - entries;

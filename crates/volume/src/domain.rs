@@ -103,6 +103,7 @@ impl Domain {
             root_failed: Cell::new(false),
             root_sequence: Cell::new(0),
             root: Cell::new(0),
+            durable_root: Cell::new(0),
             entries_since_root: Cell::new(0),
             collected: RefCell::default(),
             to_release: RefCell::default(),

@@ -15,6 +15,8 @@ pub(crate) struct Frames {
     /// Whether a root or copies have replaced what a power cut destroyed of earlier frames. Before,
     /// the next recovery must check those frames as this one did.
     settled: Cell<bool>,
+    /// All frames below are durable once recovery is complete.
+    durable_when_settled: Cell<u64>,
     /// The first frame whose data could not be written anywhere: the next recovery must check it.
     failed_at: Cell<Option<u64>>,
     ended: Notify,
@@ -28,6 +30,7 @@ impl Frames {
             under_way: RefCell::default(),
             durable_below: Cell::new(durable_below),
             settled: Cell::new(false),
+            durable_when_settled: Cell::new(0),
             failed_at: Cell::new(None),
             ended: Notify::new(),
         }
@@ -44,6 +47,7 @@ impl Frames {
 
     pub fn set_durable_below(&self, sequence: u64) {
         if !self.settled.get() {
+            self.durable_when_settled.set(sequence);
             return;
         }
         let durable = sequence.min(self.failed_at.get().unwrap_or(u64::MAX));
@@ -63,6 +67,7 @@ impl Frames {
     /// Recovery is complete.
     pub fn settle(&self) {
         self.settled.set(true);
+        self.set_durable_below(self.durable_when_settled.get());
     }
 
     /// A new frame.

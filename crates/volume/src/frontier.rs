@@ -18,7 +18,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Streams of a unit.
-const STREAMS: u32 = 3;
+const STREAMS: u32 = 4;
 
 /// An open superblock.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +57,7 @@ impl Frontiers {
             Stream::Host => 0,
             Stream::Collector => 1,
             Stream::Map => 2,
+            Stream::Recovery => 3,
         };
         cast::index(unit * STREAMS + stream)
     }
@@ -235,7 +236,7 @@ pub(crate) fn append(
 /// The superblock of a frame has failed: no more frames are appended to it.
 pub(crate) fn give_up(core: &Core, block: u32) {
     let unit = core.geometry.unit_of(block);
-    for stream in [Stream::Host, Stream::Collector, Stream::Map] {
+    for stream in Stream::ALL {
         let open = core.frontiers.get(unit, stream);
         if open.is_some_and(|open| core.superblocks.handle(block) == Some(open.superblock)) {
             close(core, unit, stream);
@@ -248,7 +249,7 @@ pub(crate) fn give_up(core: &Core, block: u32) {
 pub(crate) fn pad(core: &Shared) -> Vec<Completion> {
     let mut padding = Vec::new();
     for unit in 0..u32::from(core.geometry.units) {
-        for stream in [Stream::Host, Stream::Collector, Stream::Map] {
+        for stream in Stream::ALL {
             let Some(open) = core.frontiers.get(unit, stream) else { continue };
             let unsafe_pages = core.flash.safe_after(open.next_page) - open.next_page;
             if unsafe_pages == 0 {

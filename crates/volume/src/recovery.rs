@@ -9,10 +9,11 @@ use crate::error::VolumeError;
 use crate::format::entry::Entry;
 use crate::format::root::Root;
 use crate::format::tag::{self, Class};
+use crate::image::Images;
 use crate::walk::{self, FoundFrame};
 use futures_util::future::join_all;
 use replay::{Replayed, replay};
-use roots::{newest_roots, restore};
+use roots::{WholeRoot, newest_roots, restore};
 use softflash_base::cast;
 use softflash_ftl::{Inventory, Superblock};
 use std::collections::BTreeSet;
@@ -77,28 +78,38 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     let mut map_frames = frames_of(core, of_map).await;
     // Of a frame that was appended twice, because its program failed, the second copy counts.
     map_frames.sort_by_key(|frame| frame.head.sequence);
-    let mut roots = newest_roots(core, &map_frames, &mut report).await;
-    let fallback = if roots.len() > 1 { roots.pop() } else { None };
-    let root = roots.pop();
-    let root_sequence = root.as_ref().map_or(0, |(root, _)| root.sequence);
-    if let Some((root, _)) = &root {
-        restore(core, root, &map_frames, &mut report).await?;
+    let (root, before) = newest_roots(core, &map_frames, &mut report).await;
+    let root_sequence = root.as_ref().map_or(0, |newest| newest.root.sequence);
+    if let Some(newest) = &root {
+        restore(core, &newest.root, &map_frames, &mut report).await?;
     }
-    let oldest = fallback.as_ref().or(root.as_ref()).map(|(root, _)| root);
-    let needed = found.iter().filter(|found| is_needed(found, oldest));
+    // The first root has none before: without it, recovery begins with the first frame.
+    let is_first = root.as_ref().is_some_and(|newest| newest.root.previous.unwrap_or(0) == 0);
+    let oldest = match (&before, &root) {
+        (None, Some(_)) if is_first => None,
+        (before, root) => before.as_ref().or(root.as_ref()).map(|oldest| &oldest.root),
+    };
+    // Without the newest root, nothing else names the data that a recovery has written again.
+    let is_root_lost = report.lost_roots > 0;
+    let needed = found.iter().filter(|found| is_needed(found, oldest, is_root_lost));
     let mut frames = frames_of(core, needed).await;
     frames.sort_by_key(|frame| frame.head.sequence);
-    let last = frames.iter().chain(&map_frames).map(|frame| frame.head.sequence).max();
-    // The newest root may not be durable: nothing that the one before needs is let go.
-    let safe = fallback.as_ref().map_or(0, |(root, _)| root.sequence);
-    core.root_sequence.set(safe);
-    for frame in frames.iter().filter(|frame| (safe..root_sequence).contains(&frame.head.sequence))
-    {
-        core.superblocks.pin(frame.block, frame.head.sequence);
-    }
-    frames.retain(|frame| frame.head.sequence >= root_sequence);
+    // No number is used twice, also not those of an interrupted recovery.
+    let rewritten = frames_of(core, found.iter().filter(|found| is_rewritten(found))).await;
+    let all = frames.iter().chain(&map_frames).chain(&rewritten);
+    let last = all.map(|frame| frame.head.sequence).max();
     let heads = frames.iter().chain(&map_frames).map(|frame| &frame.head);
     let durable_below = heads.map(|head| head.durable_below).max().unwrap_or(0);
+    let is_durable = |newest: &WholeRoot| newest.last_frame < durable_below;
+    let needs_fallback = !root.as_ref().is_some_and(is_durable) && (before.is_some() || is_first);
+    let fallback = before.filter(|_| needs_fallback);
+    let safe = if needs_fallback { fallback.as_ref() } else { root.as_ref() };
+    core.root_sequence.set(safe.map_or(0, |safe| safe.root.sequence));
+    core.durable_root.set(safe.map_or(0, |safe| safe.number));
+    if needs_fallback {
+        keep_for(core, fallback.as_ref().map(|whole| &whole.root), &frames, root_sequence);
+    }
+    frames.retain(|frame| frame.head.sequence >= root_sequence);
     report.lost_frames = lost_frames(core, &frames, durable_below);
     let uncertain = uncertain_frames(core, &frames, durable_below);
     let Replayed { protected, mut read } =
@@ -107,7 +118,7 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     core.root.set(report.root);
     read.retain(|(place, _)| core.map.borrow().holder(*place).is_some());
     let kept: BTreeSet<u32> =
-        [&root, &fallback].into_iter().flatten().flat_map(|root| blocks_of(core, root)).collect();
+        [&root, &fallback].into_iter().flatten().flat_map(|whole| blocks_of(core, whole)).collect();
     let is_uncertain = report.torn > 0 || !uncertain.is_empty();
     Ok(Recovered {
         report,
@@ -120,10 +131,32 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     })
 }
 
+/// The newest root may not be durable: pins the frames before it that a recovery from the one
+/// before would need, as they were pinned when they were written.
+fn keep_for(core: &Core, root: Option<&Root>, frames: &[FoundFrame], newest_sequence: u64) {
+    let behind = |frame: &&FoundFrame| {
+        (core.root_sequence.get()..newest_sequence).contains(&frame.head.sequence)
+    };
+    // Where there are snapshots, any write may have been the one that left them older data.
+    let snapshots = |images: &Images| images.iter().any(|(_, image)| !image.is_volume());
+    let has_snapshots =
+        root.is_some_and(|root| snapshots(&root.images)) || snapshots(&core.map.borrow().images);
+    for frame in frames.iter().filter(behind) {
+        let is_needed = |entry: &Entry| match entry {
+            Entry::Discard { .. } | Entry::Operation { .. } => true,
+            Entry::Data { .. } => has_snapshots,
+            _ => false,
+        };
+        if frame.head.entries.iter().any(is_needed) {
+            core.superblocks.pin(frame.block, frame.head.sequence);
+        }
+    }
+}
+
 /// The superblocks of the map that a root needs.
-fn blocks_of(core: &Core, (root, parts): &(Root, Vec<u32>)) -> BTreeSet<u32> {
-    let leaves = root.leaves.iter().flat_map(|stored| stored.halves);
-    leaves.chain(parts.iter().copied()).map(|place| core.geometry.block_of(place)).collect()
+fn blocks_of(core: &Core, whole: &WholeRoot) -> BTreeSet<u32> {
+    let leaves = whole.root.leaves.iter().flat_map(|stored| stored.halves);
+    leaves.chain(whole.parts.iter().copied()).map(|place| core.geometry.block_of(place)).collect()
 }
 
 /// Superblocks that can be released at once: those of the map that no whole root needs, and those
@@ -150,15 +183,20 @@ fn useless(
 }
 
 /// Whether a superblock can have frames behind a root.
-fn is_needed(found: &FoundSuperblock, root: Option<&Root>) -> bool {
+fn is_needed(found: &FoundSuperblock, root: Option<&Root>, is_root_lost: bool) -> bool {
     let Some(tag) = found.tag else { return true };
-    let Some(root) = root else { return tag.class == Class::Data };
+    let has_data = tag.class == Class::Data || is_rewritten(found) && is_root_lost;
+    let Some(root) = root else { return has_data };
     let Superblock { unit, index, generation } = found.superblock;
     let was_open = root
         .open
         .iter()
         .any(|open| (open.unit, open.index, open.generation) == (unit.0, index, generation));
-    tag.class == Class::Data && (tag.first_sequence >= root.sequence || was_open)
+    has_data && (tag.first_sequence >= root.sequence || was_open)
+}
+
+fn is_rewritten(found: &FoundSuperblock) -> bool {
+    found.tag.is_some_and(|tag| tag.class == Class::Rewritten)
 }
 
 async fn frames_of(core: &Core, found: impl Iterator<Item = &FoundSuperblock>) -> Vec<FoundFrame> {

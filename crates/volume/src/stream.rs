@@ -12,19 +12,27 @@ pub(crate) enum Stream {
     Collector,
     /// Leaves of the map, and roots.
     Map,
+    /// Data that recovery writes again.
+    Recovery,
 }
 
 impl Stream {
+    pub const ALL: [Stream; 4] = [Stream::Host, Stream::Collector, Stream::Map, Stream::Recovery];
+
     pub fn hint(self) -> Hint {
         match self {
             Stream::Host => Hint::FOREGROUND,
-            Stream::Collector => Hint::COMPACTION,
+            Stream::Collector | Stream::Recovery => Hint::COMPACTION,
             Stream::Map => Hint::FLUSH,
         }
     }
 
     pub fn class(self) -> Class {
-        if self == Stream::Map { Class::Map } else { Class::Data }
+        match self {
+            Stream::Host | Stream::Collector => Class::Data,
+            Stream::Map => Class::Map,
+            Stream::Recovery => Class::Rewritten,
+        }
     }
 
     /// Free superblocks of a unit that the stream leaves to others: collection must have some to
@@ -33,7 +41,7 @@ impl Stream {
     pub fn reserve(self) -> u32 {
         match self {
             Stream::Host => 6,
-            Stream::Collector => 1,
+            Stream::Collector | Stream::Recovery => 1,
             Stream::Map => 0,
         }
     }

@@ -38,9 +38,14 @@ pub(crate) struct Root {
     pub images: Images,
     pub leaves: Vec<StoredLeaf>,
     pub open: Vec<OpenSuperblock>,
+    /// The number of the root before, which is released when this one is durable. `None` in version
+    /// 1.
+    pub previous: Option<u64>,
 }
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The version without the number of the root before.
+const WITHOUT_PREVIOUS: u32 = 1;
 /// No image, no leaf.
 const NONE: u32 = u32::MAX;
 
@@ -65,13 +70,15 @@ impl Root {
             bytes.add_u32(open.index);
             bytes.add_u64(open.generation);
         }
+        bytes.add_u64(self.previous.unwrap_or(0));
         bytes
     }
 
     /// Decodes a root, behind which other bytes may follow.
     pub fn decode(bytes: &[u8]) -> Option<Root> {
         let mut reader = Reader(bytes);
-        if reader.u32()? != VERSION {
+        let version = reader.u32()?;
+        if version != VERSION && version != WITHOUT_PREVIOUS {
             return None;
         }
         let (sequence, last) = (reader.u64()?, reader.u32()?);
@@ -87,7 +94,8 @@ impl Root {
             Some(OpenSuperblock { unit, index, generation: reader.u64()? })
         });
         let open = open.collect::<Option<Vec<OpenSuperblock>>>()?;
-        Some(Root { sequence, images: Images::of(images, last), leaves, open })
+        let previous = if version == WITHOUT_PREVIOUS { None } else { Some(reader.u64()?) };
+        Some(Root { sequence, images: Images::of(images, last), leaves, open, previous })
     }
 }
 
@@ -153,6 +161,7 @@ mod tests {
             images,
             leaves: vec![StoredLeaf { leaf: 4, halves: [8, 9] }],
             open: vec![OpenSuperblock { unit: 3, index: 9, generation: 1 << 33 }],
+            previous: Some(1 << 35),
         };
         let bytes = root.encode();
         assert_eq!(Root::decode(&bytes), Some(root));

@@ -21,6 +21,9 @@ pub(crate) enum Class {
     Data,
     /// Leaves of the map and roots.
     Map,
+    /// Data that a recovery has written again, which count once a root names them: a recovery that
+    /// was interrupted leaves superblocks that the next one can release at once.
+    Rewritten,
 }
 
 /// The contents of a tag.
@@ -38,6 +41,7 @@ pub(crate) fn encode(tag: Tag) -> OwnerTag {
     bytes[5] = match tag.class {
         Class::Data => 1,
         Class::Map => 2,
+        Class::Rewritten => 3,
     };
     bytes[8..16].copy_from_slice(&tag.first_sequence.to_le_bytes());
     OwnerTag(bytes)
@@ -52,6 +56,7 @@ pub(crate) fn decode(tag: &OwnerTag) -> Option<Tag> {
     let class = match reader.u8()? {
         1 => Class::Data,
         2 => Class::Map,
+        3 => Class::Rewritten,
         _ => return None,
     };
     reader.take(2)?;
@@ -64,7 +69,7 @@ mod tests {
 
     #[test]
     fn tags_decode_to_what_was_encoded_and_others_are_refused() {
-        for class in [Class::Data, Class::Map] {
+        for class in [Class::Data, Class::Map, Class::Rewritten] {
             let tag = Tag { class, first_sequence: 1 << 45 };
             assert_eq!(decode(&encode(tag)), Some(tag));
             for at in 0..6 {

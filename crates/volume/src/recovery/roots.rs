@@ -14,42 +14,61 @@ use std::collections::{BTreeMap, HashMap};
 /// Parts of a root, by number: place and checksum.
 type Parts = BTreeMap<u32, (u32, u64)>;
 
-/// Reads the newest root of which every part is whole, and the one before it, with the places of
-/// their parts: the newest may not be durable.
+/// A root of which every part is whole.
+pub(super) struct WholeRoot {
+    pub root: Root,
+    pub number: u64,
+    /// The places of its parts.
+    pub parts: Vec<u32>,
+    /// The number of its last frame.
+    pub last_frame: u64,
+}
+
+/// Reads the newest whole root, and the one before it, if that is still there: then the newest may
+/// not be durable.
 pub(super) async fn newest_roots(
     core: &Core,
     frames: &[FoundFrame],
     report: &mut RecoveryReport,
-) -> Vec<(Root, Vec<u32>)> {
-    let mut roots: BTreeMap<u64, (u32, Parts)> = BTreeMap::new();
-    for (entry, place) in frames.iter().flat_map(FoundFrame::places) {
-        if let Entry::Root { root, part, parts, checksum } = entry {
-            let (whole, found) = roots.entry(root).or_default();
-            *whole = parts;
-            found.insert(part, (place, checksum));
-        }
-    }
-    let mut newest = Vec::new();
-    for (number, (parts, found)) in roots.into_iter().rev() {
-        report.root = report.root.max(number);
-        // An interrupted checkpoint leaves a root without some of its parts.
-        if cast::saturating_u32(found.len()) != parts {
-            continue;
-        }
-        match read_root(core, number, parts, &found).await {
-            Some(root) => newest.push((root, found.values().map(|&(place, _)| place).collect())),
-            // The newest one was read.
-            None if !newest.is_empty() => {}
-            None => {
-                report.lost_roots += 1;
-                tracing::error!(number, "a root cannot be read; an older one is taken");
+) -> (Option<WholeRoot>, Option<WholeRoot>) {
+    let mut roots: BTreeMap<u64, (u32, Parts, u64)> = BTreeMap::new();
+    for frame in frames {
+        for (entry, place) in frame.places() {
+            if let Entry::Root { root, part, parts, checksum } = entry {
+                let (whole, found, last_frame) = roots.entry(root).or_default();
+                *whole = parts;
+                *last_frame = frame.head.sequence.max(*last_frame);
+                found.insert(part, (place, checksum));
             }
         }
-        if newest.len() == 2 {
-            break;
+    }
+    let mut newest: Option<WholeRoot> = None;
+    for (number, (parts, found, last_frame)) in roots.into_iter().rev() {
+        report.root = report.root.max(number);
+        let previous = newest.as_ref().and_then(|newest| newest.root.previous);
+        // An interrupted checkpoint leaves a root without some of its parts.
+        let is_whole = cast::saturating_u32(found.len()) == parts;
+        if !is_whole || previous.is_some_and(|previous| number != previous) {
+            continue;
+        }
+        let read = read_root(core, number, parts, &found).await;
+        let parts = found.values().map(|&(place, _)| place).collect();
+        match (read, newest) {
+            (Some(root), None) => {
+                newest = Some(WholeRoot { root, number, parts, last_frame });
+            }
+            (Some(root), Some(newest)) => {
+                return (Some(newest), Some(WholeRoot { root, number, parts, last_frame }));
+            }
+            (None, Some(found)) => newest = Some(found),
+            (None, None) => {
+                report.lost_roots += 1;
+                tracing::error!(number, "a root cannot be read; an older one is taken");
+                newest = None;
+            }
         }
     }
-    newest
+    (newest, None)
 }
 
 async fn read_root(core: &Core, root: u64, parts: u32, found: &Parts) -> Option<Root> {
