@@ -1,5 +1,6 @@
 //! The state that all mechanisms of a domain share.
 
+use crate::admission::Admission;
 use crate::building::Building;
 use crate::config::DomainConfig;
 use crate::counters::Counters;
@@ -12,6 +13,7 @@ use crate::frontier::Frontiers;
 use crate::geometry::Geometry;
 use crate::stream::Stream;
 use crate::superblocks::Superblocks;
+use crate::tenant::Tenants;
 use softflash_base::cast;
 use softflash_flash::Flash;
 use softflash_ftl::Superblock;
@@ -38,6 +40,8 @@ pub(crate) struct Core {
     pub frames: Frames,
     pub frontiers: Frontiers,
     pub counters: Counters,
+    pub tenants: Tenants,
+    pub admission: Admission,
     /// The frame that clients are filling.
     pub building: RefCell<Option<Building>>,
     /// Frames of clients under way.

@@ -148,7 +148,10 @@ async fn write_once(
 fn apply(core: &Shared, change: &Change) {
     let mut map = core.map.borrow_mut();
     match change {
-        Change::Operation(operation) => map.apply(operation),
+        Change::Operation(operation) => {
+            map.apply(operation);
+            core.tenants.update(&map.images);
+        }
         Change::Discard { image, lba, count } => map.discard(*image, *lba, *count),
     }
     drop(map);

@@ -11,7 +11,9 @@ use crate::frames::Completion;
 use crate::frontier::{self, Appended};
 use crate::image::ImageId;
 use crate::placement;
+use crate::quota::{self, Growth, Inside};
 use crate::stream::Stream;
+use crate::tenant::Tenant;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, cast, checksum};
 use softflash_runtime::yield_now;
@@ -104,16 +106,17 @@ pub(crate) async fn unit_for(
 /// yet durable.
 pub(crate) async fn write(
     core: &Shared,
-    volume: ImageId,
+    tenant: &Rc<Tenant>,
     lba: u32,
     data: &[u8],
 ) -> Result<(), VolumeError> {
+    let volume = tenant.volume;
     let mut waits: Vec<Completion> = Vec::new();
     let mut refused = Ok(());
     for (lba, unit) in (lba..).zip(data.chunks_exact(MAPPING_UNIT_BYTES)) {
         let sum = checksum::checksum64(data_seed(volume, lba), unit);
         let entry = Entry::Data { image: volume, lba, checksum: sum };
-        let completion = match add(core, volume, lba, entry, unit).await {
+        let completion = match add(core, tenant, lba, entry, unit).await {
             Ok(completion) => completion,
             Err(error) => {
                 // Those added before are written nevertheless: nothing changes after the return.
@@ -139,19 +142,20 @@ pub(crate) async fn write(
 /// Adds a mapping unit to the frame that is being filled.
 async fn add(
     core: &Shared,
-    volume: ImageId,
+    tenant: &Rc<Tenant>,
     lba: u32,
     entry: Entry,
     data: &[u8],
 ) -> Result<Completion, VolumeError> {
+    let mut growth = growth(core, tenant, lba).await?;
     loop {
         core.check_running()?;
         if !core.gate.is_set() {
             core.gate.wait().await;
             continue;
         }
-        check_space(core, volume, lba)?;
-        if let Some((completion, is_full)) = add_to_building(core, entry, data) {
+        check_space(core, tenant.volume, lba)?;
+        if let Some((completion, is_full)) = add_to_building(core, entry, data, &mut growth) {
             if is_full {
                 send_building(core);
             }
@@ -166,12 +170,35 @@ async fn add(
     }
 }
 
+/// What a mapping unit takes of the quota of its volume.
+async fn growth(
+    core: &Shared,
+    tenant: &Rc<Tenant>,
+    lba: u32,
+) -> Result<Option<Growth>, VolumeError> {
+    loop {
+        match quota::count(core, tenant, lba)? {
+            Inside::Yes(growth) => return Ok(growth),
+            Inside::Unknown => {
+                send_building(core);
+                tenant.grown.notified().await;
+            }
+        }
+    }
+}
+
 /// Adds a mapping unit to the frame that is being filled, if there is one; returns its completion,
 /// and whether it is full.
-fn add_to_building(core: &Core, entry: Entry, data: &[u8]) -> Option<(Completion, bool)> {
+fn add_to_building(
+    core: &Core,
+    entry: Entry,
+    data: &[u8],
+    growth: &mut Option<Growth>,
+) -> Option<(Completion, bool)> {
     let mut slot = core.building.borrow_mut();
     let building = slot.as_mut()?;
     building.add(entry, data);
+    building.growths.extend(growth.take());
     Some((building.completion(), building.is_full()))
 }
 
@@ -179,7 +206,7 @@ fn add_to_building(core: &Core, entry: Entry, data: &[u8]) -> Option<(Completion
 fn check_space(core: &Core, volume: ImageId, lba: u32) -> Result<(), VolumeError> {
     let map = core.map.borrow();
     let image = map.images.get(volume).ok_or(VolumeError::Deleted)?;
-    let grows = image.older.is_some() || !map.holds(volume, lba);
+    let grows = map.grows(image, lba);
     let building = core.building.borrow().as_ref().map_or(0, Building::len);
     let used = map.used() + cast::saturating_u32(building);
     if grows && used >= core.usable.get() {
@@ -213,9 +240,11 @@ fn send_building(core: &Shared) {
     }));
 }
 
-async fn send_and_finish(core: &Core, building: Building) -> Result<(), VolumeError> {
+async fn send_and_finish(core: &Core, mut building: Building) -> Result<(), VolumeError> {
+    let growths = std::mem::take(&mut building.growths);
     let sent = send(core, building, |_| {}).await?;
     map_entries(core, &sent.appended, &sent.entries);
+    drop(growths);
     finish(core, sent).await
 }
 

@@ -5,4 +5,8 @@
 mod bed;
 mod full;
 mod images;
+mod limits;
+mod quota;
 mod reads_and_writes;
+mod settings;
+mod weights;
