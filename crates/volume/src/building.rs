@@ -49,11 +49,6 @@ impl Building {
         self.entries.len()
     }
 
-    /// Entries that it still takes.
-    pub fn room(&self) -> usize {
-        self.most - self.entries.len()
-    }
-
     pub fn is_full(&self) -> bool {
         self.entries.len() >= self.most
     }

@@ -2,6 +2,7 @@
 
 use crate::admission::Admission;
 use crate::checkpoint;
+use crate::classes::Classes;
 use crate::collector;
 use crate::config::DomainConfig;
 use crate::core::{Core, Shared};
@@ -16,6 +17,7 @@ use crate::frontier::Frontiers;
 use crate::geometry::Geometry;
 use crate::listing::{self, VolumeInfo};
 use crate::operations::{Change, change, check_name, check_size};
+use crate::placement::by_hint::most_classes;
 use crate::recovery::{Recovered, RecoveryReport, recover};
 use crate::settings::{Setting, VolumeSettings};
 use crate::superblocks::Superblocks;
@@ -84,15 +86,17 @@ impl Domain {
         let geometry = Geometry::of(&flash)?;
         let gate = Event::new();
         gate.set();
+        let classes = most_classes(geometry.unit_blocks);
         let mut core = Core {
             map: RefCell::new(DomainMap::new(geometry)),
             superblocks: Superblocks::new(geometry.blocks()),
             frames: Frames::from(1, 1),
-            frontiers: Frontiers::new(geometry.units),
+            frontiers: Frontiers::new(geometry.units, classes),
+            classes: Classes::new(classes),
             counters: Counters::default(),
             tenants: Tenants::default(),
             admission: Admission::new(config.competing_requests(geometry.units)),
-            building: RefCell::default(),
+            building: RefCell::new((0..classes).map(|_| None).collect()),
             host_frames: Cell::new(0),
             gate,
             space: Notify::new(),
@@ -127,6 +131,7 @@ impl Domain {
             return Err(VolumeError::Unsupported { reason });
         }
         let recovered = recover(&core, inventory).await?;
+        core.adopt_settings();
         core.frames = Frames::from(recovered.next_sequence, recovered.durable_below);
         let report = recovered.report.clone();
         let domain = Domain { core: Rc::new(core) };

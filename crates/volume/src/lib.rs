@@ -9,6 +9,7 @@
 mod admission;
 mod building;
 mod checkpoint;
+mod classes;
 mod collector;
 mod config;
 mod core;

@@ -24,7 +24,7 @@ pub struct VolumeSettings {
     /// The most requests a second.
     pub iops: Option<u32>,
     /// The most bytes a second, read and written.
-    pub bandwidth_bytes: Option<u64>,
+    pub bandwidth_bytes_per_second: Option<u64>,
     /// The share of the volume where several compete: that of 200 gets twice that of 100.
     pub weight: u16,
     /// What is known about the lifetime of its data.
@@ -36,7 +36,7 @@ impl Default for VolumeSettings {
         VolumeSettings {
             quota_bytes: None,
             iops: None,
-            bandwidth_bytes: None,
+            bandwidth_bytes_per_second: None,
             weight: 100,
             lifetime: Lifetime::default(),
         }
@@ -82,7 +82,7 @@ pub enum Setting {
     Quota(Option<u64>),
     /// [`VolumeSettings::iops`].
     Iops(Option<u32>),
-    /// [`VolumeSettings::bandwidth_bytes`].
+    /// [`VolumeSettings::bandwidth_bytes_per_second`].
     Bandwidth(Option<u64>),
     /// [`VolumeSettings::weight`].
     Weight(u16),
@@ -99,7 +99,7 @@ impl VolumeSettings {
             match *change {
                 Setting::Quota(bytes) => self.quota_bytes = bytes,
                 Setting::Iops(iops) => self.iops = iops,
-                Setting::Bandwidth(bytes) => self.bandwidth_bytes = bytes,
+                Setting::Bandwidth(bytes) => self.bandwidth_bytes_per_second = bytes,
                 Setting::Weight(weight) => self.weight = weight,
                 Setting::Temperature(temperature) => self.lifetime.temperature = temperature,
                 Setting::Stream(stream) => self.lifetime.stream = stream,

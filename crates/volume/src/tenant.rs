@@ -92,7 +92,7 @@ impl Tenant {
         if before.iops != settings.iops {
             self.iops.fill();
         }
-        if before.bandwidth_bytes != settings.bandwidth_bytes {
+        if before.bandwidth_bytes_per_second != settings.bandwidth_bytes_per_second {
             self.bandwidth.fill();
         }
         self.changed.notify_all();
@@ -111,14 +111,15 @@ impl Tenant {
     /// Whether requests may have to wait for a limit.
     pub fn is_limited(&self) -> bool {
         let settings = self.settings.get();
-        settings.iops.is_some() || settings.bandwidth_bytes.is_some()
+        settings.iops.is_some() || settings.bandwidth_bytes_per_second.is_some()
     }
 
     /// The limit that lets a request wait longest, and when it may begin.
     pub fn ready_at(&self) -> (Limit, Time) {
         let settings = self.settings.get();
         let iops = settings.iops.map_or(Time::ZERO, |_| self.iops.ready_at());
-        let bandwidth = settings.bandwidth_bytes.map_or(Time::ZERO, |_| self.bandwidth.ready_at());
+        let bandwidth =
+            settings.bandwidth_bytes_per_second.map_or(Time::ZERO, |_| self.bandwidth.ready_at());
         if iops >= bandwidth { (Limit::Iops, iops) } else { (Limit::Bandwidth, bandwidth) }
     }
 
@@ -128,7 +129,7 @@ impl Tenant {
         if let Some(iops) = settings.iops {
             self.iops.take(now, 1, iops.into());
         }
-        if let Some(rate) = settings.bandwidth_bytes {
+        if let Some(rate) = settings.bandwidth_bytes_per_second {
             self.bandwidth.take(now, bytes, rate);
         }
     }

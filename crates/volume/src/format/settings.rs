@@ -14,7 +14,7 @@ use crate::settings::{Lifetime, STREAMS, Temperature, VolumeSettings, WEIGHTS};
 pub(crate) fn add(bytes: &mut Vec<u8>, settings: &VolumeSettings) {
     let Lifetime { temperature, stream } = settings.lifetime;
     bytes.add_u64(settings.quota_bytes.unwrap_or(0));
-    bytes.add_u64(settings.bandwidth_bytes.unwrap_or(0));
+    bytes.add_u64(settings.bandwidth_bytes_per_second.unwrap_or(0));
     bytes.add_u32(settings.iops.unwrap_or(0));
     bytes.add(&settings.weight.to_le_bytes());
     bytes.add_u8(match temperature {
@@ -41,7 +41,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Option<VolumeSettings> {
     Some(VolumeSettings {
         quota_bytes: Some(quota).filter(|&bytes| bytes > 0),
         iops: Some(iops).filter(|&iops| iops > 0),
-        bandwidth_bytes: Some(bandwidth).filter(|&bytes| bytes > 0),
+        bandwidth_bytes_per_second: Some(bandwidth).filter(|&bytes| bytes > 0),
         weight,
         lifetime: Lifetime { temperature, stream },
     })
@@ -56,7 +56,7 @@ mod tests {
         let all = VolumeSettings {
             quota_bytes: Some(1 << 44),
             iops: Some(u32::MAX),
-            bandwidth_bytes: Some(4096),
+            bandwidth_bytes_per_second: Some(4096),
             weight: 1000,
             lifetime: Lifetime { temperature: Temperature::Cold, stream: 7 },
         };

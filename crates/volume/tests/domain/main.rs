@@ -4,6 +4,7 @@
 
 mod bed;
 mod full;
+mod hints;
 mod images;
 mod limits;
 mod quota;
