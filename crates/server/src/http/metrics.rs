@@ -171,31 +171,31 @@ fn volume_metrics(out: &mut Out<'_, '_>, domains: &[DomainStats]) -> fmt::Result
     if domains.is_empty() {
         return Ok(());
     }
-    let operations: [PerVolume; 3] =
-        [("read", |it| it.reads), ("write", |it| it.writes), ("discard", |it| it.discards)];
-    let bytes: [PerVolume; 2] = [("read", |it| it.read_bytes), ("write", |it| it.written_bytes)];
-    let waits: [PerVolume; 3] = [
-        ("iops", |it| it.iops_waits),
-        ("bandwidth", |it| it.bandwidth_waits),
-        ("weight", |it| it.weight_waits),
-    ];
-    let refusals: [PerVolume; 1] = [("quota", |it| it.quota_refusals)];
-    let all: [(&str, &str, Option<Unit>, &str, &[PerVolume]); 4] = [
-        ("volume_requests", "Requests to a volume", None, "operation", &operations),
-        ("volume_request", "Bytes of the requests", Some(Unit::Bytes), "operation", &bytes),
-        ("volume_waits", "Requests that waited for a limit", None, "limit", &waits),
-        ("volume_refusals", "Writes that a limit refused", None, "limit", &refusals),
-    ];
-    for (name, help, unit, key, counters) in all {
-        let mut family = out.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Counter)?;
+    let mut family = |name: &str, help: &str, unit: Option<Unit>, key, counters: &[PerVolume]| {
+        let kind = MetricType::Counter;
+        let mut family = out.0.encode_descriptor(name, help, unit.as_ref(), kind)?;
         for volume in domains.iter().flat_map(|domain| &domain.by_volume) {
             for (label, value) in counters {
                 let labels = [("volume", volume.volume.as_str()), (key, label)];
                 ConstCounter::new(value(volume)).encode(family.encode_family(&labels)?)?;
             }
         }
-    }
-    Ok(())
+        fmt::Result::Ok(())
+    };
+    let operations: [PerVolume; 3] =
+        [("read", |it| it.reads), ("write", |it| it.writes), ("discard", |it| it.discards)];
+    family("volume_requests", "Requests to a volume", None, "operation", &operations)?;
+    let bytes: [PerVolume; 2] = [("read", |it| it.read_bytes), ("write", |it| it.written_bytes)];
+    let unit = Some(Unit::Bytes);
+    family("volume_request", "Bytes of the requests to a volume", unit, "operation", &bytes)?;
+    let waits: [PerVolume; 3] = [
+        ("iops", |it| it.iops_waits),
+        ("bandwidth", |it| it.bandwidth_waits),
+        ("weight", |it| it.weight_waits),
+    ];
+    family("volume_waits", "Requests to a volume that waited", None, "limit", &waits)?;
+    let refusals: [PerVolume; 1] = [("quota", |it| it.quota_refusals)];
+    family("volume_refusals", "Writes to a volume that were refused", None, "limit", &refusals)
 }
 
 type PerUnit = fn(&UnitTelemetry) -> f64;
