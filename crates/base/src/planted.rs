@@ -147,6 +147,9 @@ bugs! {
     FrozenLeafChanged: "a leaf that changes while a checkpoint is made is written as it is later", "volume/src/domain_map.rs";
     GatePassed: "a checkpoint does not wait for the operation that is being written", "volume/src/checkpoint.rs";
     FailedFrameDropped: "the data of a frame whose program failed are not written elsewhere", "volume/src/writer.rs";
+    SettingsNotInRoots: "a checkpoint loses the settings of volumes", "volume/src/format/root.rs";
+    QuotaForgetsUnmapped: "writes under way do not count for the quota of a volume", "volume/src/quota.rs";
+    LimitsIgnored: "requests do not wait for the limits of their volume", "volume/src/limits.rs";
     WordLinesNotPadded: "a flush leaves open word lines that a later cut destroys", "volume/src/flusher.rs";
 }
 

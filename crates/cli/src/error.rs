@@ -106,7 +106,13 @@ impl CliError {
                     | FormatError::NoUnits
             ),
             CliError::Volume { error, .. } => {
-                matches!(error, VolumeError::BadName { .. } | VolumeError::BadSize { .. })
+                matches!(
+                    error,
+                    VolumeError::BadName { .. }
+                        | VolumeError::BadSize { .. }
+                        | VolumeError::BadSetting { .. }
+                        | VolumeError::NoSetting { .. }
+                )
             }
             CliError::Trace(TraceError::Adapt(error)) => matches!(
                 error,

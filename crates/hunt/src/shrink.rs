@@ -80,12 +80,13 @@ fn steps(scenario: &Scenario) -> Vec<Scenario> {
     for change in resp_changes {
         step(&|scenario| scenario.resp.iter_mut().for_each(change));
     }
-    let volume_changes: [fn(&mut VolumeShape); 6] = [
+    let volume_changes: [fn(&mut VolumeShape); 7] = [
         |volumes| volumes.units = volumes.units.div_ceil(2),
         |volumes| volumes.longest = volumes.longest.div_ceil(2),
         |volumes| volumes.discards = 0.0,
         |volumes| volumes.flushes = 0.0,
         |volumes| volumes.operations = 0.0,
+        |volumes| volumes.settings = 0.0,
         |volumes| volumes.checkpoint_entries *= 2,
     ];
     for change in volume_changes {

@@ -22,6 +22,9 @@ pub struct VolumeShape {
     pub flushes: f64,
     /// Share of snapshots, clones, changes of size and deletions.
     pub operations: f64,
+    /// Share of changes of settings: quotas, limits, weights and hints.
+    #[serde(default)]
+    pub settings: f64,
 }
 
 impl VolumeShape {
@@ -29,6 +32,10 @@ impl VolumeShape {
     pub fn drawn(scenario: &mut Scenario, rng: &mut Rng) -> VolumeShape {
         // A unit keeps some superblocks for frontiers and reserves.
         scenario.flash.blocks = 48 + rng.below(48) as u32;
+        if rng.chance(0.2) {
+            // Enough for several classes of data.
+            scenario.flash.blocks += 96;
+        }
         scenario.flash.channels = 1 + rng.below(4) as u16;
         scenario.flash.pages = 32 << rng.below(2);
         scenario.clients.count = 1 + rng.below(4) as u16;
@@ -44,6 +51,7 @@ impl VolumeShape {
             discards: 0.2 * rng.unit_f64(),
             flushes: 0.2 * rng.unit_f64(),
             operations: if rng.chance(0.7) { 0.05 * rng.unit_f64() } else { 0.0 },
+            settings: if rng.chance(0.5) { 0.05 * rng.unit_f64() } else { 0.0 },
         }
     }
 }

@@ -11,9 +11,24 @@ pub struct VolumeEntry {
     pub size_bytes: u64,
     /// Bytes that it and its snapshots hold.
     pub used_bytes: u64,
+    /// The most bytes that it and its snapshots may hold.
+    pub quota_bytes: Option<u64>,
+    /// The most requests a second.
+    pub iops: Option<u32>,
+    /// The most bytes a second.
+    pub bandwidth_bytes_per_second: Option<u64>,
+    /// Its share where volumes compete.
+    pub weight: u16,
+    /// How soon its data are overwritten.
+    pub temperature: String,
+    /// The stream of its data.
+    pub stream: u8,
     /// Its snapshots, the oldest first.
     pub snapshots: Vec<String>,
 }
+
+/// A setting of a volume: its name and its value, which the volumes check.
+pub type SettingText = (String, String);
 
 /// A change that FLASH.VOLUME asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +39,15 @@ pub enum VolumeChange {
         name: String,
         /// Its size.
         size_bytes: u64,
+        /// Its settings.
+        settings: Vec<SettingText>,
+    },
+    /// Other settings.
+    Set {
+        /// The volume.
+        name: String,
+        /// Those that change.
+        settings: Vec<SettingText>,
     },
     /// Another size.
     Resize {
@@ -67,7 +91,9 @@ impl VolumeChange {
     pub fn existing(&self) -> Option<&str> {
         match self {
             VolumeChange::Create { .. } => None,
-            VolumeChange::Resize { name, .. } | VolumeChange::Delete { name } => Some(name),
+            VolumeChange::Set { name, .. }
+            | VolumeChange::Resize { name, .. }
+            | VolumeChange::Delete { name } => Some(name),
             VolumeChange::Snapshot { volume, .. }
             | VolumeChange::DeleteSnapshot { volume, .. }
             | VolumeChange::Clone { volume, .. } => Some(volume),

@@ -47,7 +47,7 @@ pub use error::ServerError;
 pub use nbd::NbdSettings;
 pub use runtime::TokioRuntime;
 pub use server::{Addresses, serve};
-pub use telemetry::{DomainStats, ServerStats, Snapshot};
+pub use telemetry::{DomainStats, ServerStats, Snapshot, VolumeStats};
 pub use tls::{ClientAuth, TlsError, TlsSettings};
 pub use users::USERS_NAME;
 pub use volumes::{DomainLoad, roomiest};

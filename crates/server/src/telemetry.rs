@@ -66,6 +66,33 @@ pub struct DomainStats {
     pub volume_used_bytes: u64,
     /// Bytes that they may hold.
     pub volume_usable_bytes: u64,
+    /// Each of its volumes.
+    pub by_volume: Vec<VolumeStats>,
+}
+
+/// The requests of clients to a volume and its snapshots since the start.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct VolumeStats {
+    /// Its name.
+    pub volume: String,
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Discards.
+    pub discards: u64,
+    /// Bytes of the reads.
+    pub read_bytes: u64,
+    /// Bytes of the writes.
+    pub written_bytes: u64,
+    /// Requests that waited for the limit of requests.
+    pub iops_waits: u64,
+    /// Requests that waited for the limit of bandwidth.
+    pub bandwidth_waits: u64,
+    /// Requests that waited for their turn among competing volumes.
+    pub weight_waits: u64,
+    /// Writes that the quota refused.
+    pub quota_refusals: u64,
 }
 
 /// All counters at one moment.

@@ -3,6 +3,7 @@
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
 use crate::frames::Completion;
+use crate::quota::Growth;
 use crate::stream::Stream;
 use softflash_base::{IoBuf, cast};
 use softflash_flash::Flash;
@@ -15,6 +16,8 @@ pub(crate) struct Building {
     entries: Vec<Entry>,
     /// Entries that it takes at most.
     most: usize,
+    /// What the entries take of quotas, until the map names them.
+    pub growths: Vec<Growth>,
     completion: Completion,
 }
 
@@ -30,6 +33,7 @@ impl Building {
             buffer: flash.buffer(units * MAPPING_UNIT_BYTES),
             entries: Vec::with_capacity(most),
             most,
+            growths: Vec::new(),
             completion: Completion::default(),
         }
     }
@@ -37,16 +41,12 @@ impl Building {
     /// A frame that could not be programmed, for another superblock.
     pub fn again(unit: u32, stream: Stream, buffer: IoBuf, entries: Vec<Entry>) -> Building {
         let most = entries.len();
-        Building { unit, stream, buffer, entries, most, completion: Completion::default() }
+        let (growths, completion) = (Vec::new(), Completion::default());
+        Building { unit, stream, buffer, entries, most, growths, completion }
     }
 
     pub fn len(&self) -> usize {
         self.entries.len()
-    }
-
-    /// Entries that it still takes.
-    pub fn room(&self) -> usize {
-        self.most - self.entries.len()
     }
 
     pub fn is_full(&self) -> bool {

@@ -132,7 +132,7 @@ impl MapWriter<'_> {
         let mut building = match self.building.take() {
             Some(building) => building,
             None => {
-                let unit = unit_for(core, Stream::Map, 2, None).await?;
+                let (unit, _) = unit_for(core, Stream::Map, 2, None).await?;
                 frontier::begin(core, unit, Stream::Map, core.config.frame_units)
             }
         };

@@ -1,4 +1,5 @@
-//! Collection: moves the data of a superblock to another one of its unit, so that it can be erased.
+//! Collection: moves the data of a superblock to others of its unit, by class, so that it can be
+//! erased.
 //! One task for each unit.
 
 use crate::building::Building;
@@ -8,6 +9,7 @@ use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
 use crate::frontier;
+use crate::placement::by_hint::NO_HINT;
 use crate::releases::release_collected;
 use crate::stream::Stream;
 use crate::writer::{Sent, finish, is_whole, send, unit_for};
@@ -16,6 +18,7 @@ use softflash_base::random::Rng;
 use softflash_base::{cast, checksum};
 use softflash_ftl::Hint;
 use softflash_mapping::{Policies, VictimPolicy, WearPolicy};
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 
 /// Collects a unit until the domain is stopped.
 pub(crate) async fn run(core: Shared, unit: u32) {
@@ -72,13 +75,15 @@ async fn collect_one(core: &Shared, unit: u32, policies: &mut Policies) -> bool 
 /// The superblock to collect; `None` if no collection would make space.
 fn choose(core: &Core, unit: u32, policies: &mut Policies) -> Option<u32> {
     let now = core.frontiers.closed(unit);
-    let mut map = core.map.borrow_mut();
-    let victim = map.blocks.choose_victim(unit, now, policies)?;
+    let victim = core.map.borrow_mut().blocks.choose_victim(unit, now, policies)?;
+    let valid = core.map.borrow().blocks.valid_in(victim);
     // What fits a superblock in full frames, each with a head.
     let frame = core.config.frame_units;
     let fits = core.geometry.block_units * frame / (frame + 1);
-    if map.blocks.valid_in(victim) + 1 >= fits {
-        map.blocks.close(victim, now);
+    // Each class leaves a frame that is not full.
+    let may_gain = valid + u32::from(core.classes.count()) < fits;
+    if !may_gain && valid + classes_in(core, victim) >= fits {
+        core.map.borrow_mut().blocks.close(victim, now);
         return None;
     }
     Some(victim)
@@ -91,31 +96,66 @@ async fn collect(core: &Shared, unit: u32, victim: u32) -> Result<(), VolumeErro
         core.frames.ended_below(end).await;
     }
     let places = core.geometry.places_of(victim);
+    let mut by_class = BTreeMap::new();
     let mut at = places.start;
     loop {
         let next = core.map.borrow().next_valid(at, places.end);
-        let Some(first) = next else { return Ok(()) };
-        at = move_chunk(core, unit, first, places.end).await?;
+        let Some(first) = next else { break };
+        let run = run_length(core, first, places.end);
+        for (place, (data, readable)) in (first..).zip(read_places(core, first, run).await?) {
+            add_to_class(core, unit, &mut by_class, place, &data, readable).await?;
+        }
+        at = first + run;
+    }
+    for moving in by_class.into_values() {
+        append_moved(core, moving).await?;
+    }
+    Ok(())
+}
+
+/// Adds the data of a place to the frame of their class, which is appended when it is full.
+async fn add_to_class(
+    core: &Shared,
+    unit: u32,
+    by_class: &mut BTreeMap<u8, Moving>,
+    place: u32,
+    data: &[u8],
+    readable: bool,
+) -> Result<(), VolumeError> {
+    let class = class_at(core, place);
+    let moving = match by_class.entry(class) {
+        btree_map::Entry::Occupied(found) => found.into_mut(),
+        btree_map::Entry::Vacant(none) => {
+            let own = Some(unit);
+            let (unit, stream) = unit_for(core, Stream::Collector(class), 2, own).await?;
+            none.insert(Moving::to(core, unit, stream))
+        }
+    };
+    moving.add_one(core, place, data, readable);
+    match moving.building.is_full().then(|| by_class.remove(&class)).flatten() {
+        Some(full) => append_moved(core, full).await,
+        None => Ok(()),
     }
 }
 
-/// Moves the valid data from a place on that fit a frame; returns the place behind them.
-async fn move_chunk(core: &Shared, unit: u32, first: u32, end: u32) -> Result<u32, VolumeError> {
-    let target = unit_for(core, Stream::Collector, 2, Some(unit)).await?;
-    let mut moving = Moving::to(core, target, Stream::Collector);
-    let mut at = first;
-    while at < end && !moving.building.is_full() {
-        let valid = core.map.borrow().next_valid(at, end);
-        let Some(place) = valid else {
-            at = end;
-            break;
-        };
-        let run = run_length(core, place, end, moving.building.room());
-        moving.add(core, place, run).await?;
-        at = place + run;
+/// The classes of the valid data of a superblock.
+fn classes_in(core: &Core, block: u32) -> u32 {
+    let places = core.geometry.places_of(block);
+    let is_valid = |place: &u32| core.map.borrow().holder(*place).is_some();
+    let classes: BTreeSet<u8> =
+        places.filter(is_valid).map(|place| class_at(core, place)).collect();
+    cast::saturating_u32(classes.len().max(1))
+}
+
+/// The class of the data at a place.
+fn class_at(core: &Core, place: u32) -> u8 {
+    if core.classes.count() == 1 {
+        return NO_HINT;
     }
-    append_moved(core, moving).await?;
-    Ok(at)
+    let map = core.map.borrow();
+    let volume = map.holder(place).map(|(image, _)| map.volume_of(image));
+    let settings = volume.and_then(|volume| Some(map.images.get(volume)?.settings));
+    settings.map_or(NO_HINT, |settings| core.classes.of(settings.lifetime))
 }
 
 /// Writes data that were read from these places again, as clients do: for frames that the next
@@ -126,8 +166,8 @@ pub(crate) async fn write_again(
 ) -> Result<(), VolumeError> {
     let mut left = data.into_iter().peekable();
     while left.peek().is_some() {
-        let target = unit_for(core, Stream::Recovery, 2, None).await?;
-        let mut moving = Moving::to(core, target, Stream::Recovery);
+        let (unit, stream) = unit_for(core, Stream::Recovery, 2, None).await?;
+        let mut moving = Moving::to(core, unit, stream);
         moving.as_written = true;
         while !moving.building.is_full()
             && let Some((place, data)) = left.next()
@@ -155,15 +195,6 @@ impl Moving {
         Moving { building, from: Vec::new(), as_written: false }
     }
 
-    /// Reads and adds the valid ones of neighbouring places.
-    async fn add(&mut self, core: &Core, first: u32, count: u32) -> Result<(), VolumeError> {
-        let read = read_places(core, first, count).await?;
-        for (place, (data, readable)) in (first..).zip(read) {
-            self.add_one(core, place, &data, readable);
-        }
-        Ok(())
-    }
-
     /// Adds the data of a place, if it is valid.
     fn add_one(&mut self, core: &Core, place: u32, data: &[u8], readable: bool) {
         let map = core.map.borrow();
@@ -182,9 +213,9 @@ impl Moving {
 }
 
 /// Valid places from this one on that are read together.
-fn run_length(core: &Core, place: u32, end: u32, most: usize) -> u32 {
+fn run_length(core: &Core, place: u32, end: u32) -> u32 {
     let map = core.map.borrow();
-    let end = end.min(place + cast::saturating_u32(most));
+    let end = end.min(place + core.config.frame_units);
     (place..end).take_while(|&at| map.holder(at).is_some()).count().try_into().unwrap_or(1)
 }
 

@@ -12,6 +12,10 @@ pub struct DomainConfig {
     /// Frames of clients under way for each unit, from which on further writes are gathered in the
     /// next frame.
     pub frames_per_unit: u32,
+    /// Requests of up to 64 KiB that are under way for each unit while volumes compete, at least
+    /// 16 for the domain; others wait for their turn by weight. More keep the units busier, fewer
+    /// keep to the weights sooner.
+    pub competing_per_unit: u32,
     /// A unit with fewer free superblocks is collected; those that only wait for a flush count as
     /// free.
     pub low_superblocks: u32,
@@ -29,9 +33,20 @@ impl Default for DomainConfig {
             op_percent: 7.0,
             frame_units: 64,
             frames_per_unit: 2,
+            competing_per_unit: 8,
             low_superblocks: 8,
             checkpoint_entries: 0,
             seed: 1,
         }
+    }
+}
+
+/// The least bound of the requests under way while volumes compete.
+const LEAST_COMPETING: u32 = 16;
+
+impl DomainConfig {
+    /// Requests under way while volumes compete for so many units.
+    pub(crate) fn competing_requests(&self, units: u16) -> u32 {
+        self.competing_per_unit.saturating_mul(units.into()).max(LEAST_COMPETING)
     }
 }

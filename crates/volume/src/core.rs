@@ -1,6 +1,8 @@
 //! The state that all mechanisms of a domain share.
 
+use crate::admission::Admission;
 use crate::building::Building;
+use crate::classes::Classes;
 use crate::config::DomainConfig;
 use crate::counters::Counters;
 use crate::domain_map::DomainMap;
@@ -12,6 +14,7 @@ use crate::frontier::Frontiers;
 use crate::geometry::Geometry;
 use crate::stream::Stream;
 use crate::superblocks::Superblocks;
+use crate::tenant::Tenants;
 use softflash_base::cast;
 use softflash_flash::Flash;
 use softflash_ftl::Superblock;
@@ -38,8 +41,11 @@ pub(crate) struct Core {
     pub frames: Frames,
     pub frontiers: Frontiers,
     pub counters: Counters,
-    /// The frame that clients are filling.
-    pub building: RefCell<Option<Building>>,
+    pub tenants: Tenants,
+    pub admission: Admission,
+    pub classes: Classes,
+    /// The frames that clients are filling, by class.
+    pub building: RefCell<Vec<Option<Building>>>,
     /// Frames of clients under way.
     pub host_frames: Cell<u32>,
     /// Reset while an operation is written: frames behind it wait until it has its place.
@@ -115,10 +121,11 @@ impl Core {
     /// the map, reserves, heads of frames, and the spare space of the configuration.
     pub fn compute_usable(&self) -> u32 {
         let Geometry { units, block_units, .. } = self.geometry;
+        let reserved = RESERVED_OF_UNIT + OPEN_OF_CLASS * u32::from(self.classes.count() - 1);
         let good: u32 = (0..u32::from(units))
             .map(|unit| {
                 let space = self.flash.space(self.unit_id(unit));
-                (space.total() - space.bad).saturating_sub(RESERVED_OF_UNIT)
+                (space.total() - space.bad).saturating_sub(reserved)
             })
             .sum();
         let map = map_superblocks(good, block_units);
@@ -127,6 +134,14 @@ impl Core {
         let data = units * frame / (frame + 1);
         let usable = data as f64 / (1.0 + self.config.op_percent / 100.0);
         u32::try_from(usable as u64).unwrap_or(u32::MAX)
+    }
+
+    /// The settings of volumes may have changed.
+    pub fn adopt_settings(&self) {
+        let map = self.map.borrow();
+        self.tenants.update(&map.images);
+        self.classes.assign(&map.images);
+        self.usable.set(self.compute_usable());
     }
 
     /// Wakes the collection of all units.
@@ -197,6 +212,9 @@ impl Core {
 /// Superblocks of a unit that are not counted as space for data: the open ones of clients and of
 /// collection, and the reserve of [`Stream::Host`].
 const RESERVED_OF_UNIT: u32 = 8;
+
+/// Open superblocks of each further class.
+const OPEN_OF_CLASS: u32 = 2;
 
 /// Superblocks for leaves and roots: twice the map, as old leaves lie between new ones.
 fn map_superblocks(superblocks: u32, block_units: u32) -> u32 {

@@ -57,8 +57,8 @@ impl Counters {
         self.update(|counters| {
             let entries = wide(entries).min(u64::from(units));
             match stream {
-                Stream::Host => counters.written += entries,
-                Stream::Collector | Stream::Recovery => counters.collected += entries,
+                Stream::Host(_) => counters.written += entries,
+                Stream::Collector(_) | Stream::Recovery => counters.collected += entries,
                 Stream::Map => counters.map += entries,
             }
             counters.overhead += u64::from(units) - entries;

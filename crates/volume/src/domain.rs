@@ -1,6 +1,8 @@
 //! A mapped domain: the volumes on some units of a device, and the tasks that keep them.
 
+use crate::admission::Admission;
 use crate::checkpoint;
+use crate::classes::Classes;
 use crate::collector;
 use crate::config::DomainConfig;
 use crate::core::{Core, Shared};
@@ -15,9 +17,12 @@ use crate::frontier::Frontiers;
 use crate::geometry::Geometry;
 use crate::listing::{self, VolumeInfo};
 use crate::operations::{Change, change, check_name, check_size};
+use crate::placement::by_hint::most_classes;
 use crate::recovery::{Recovered, RecoveryReport, recover};
 use crate::releases;
+use crate::settings::{Setting, VolumeSettings};
 use crate::superblocks::Superblocks;
+use crate::tenant::{Tenants, VolumeCounters};
 use crate::volume::Volume;
 use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
@@ -82,13 +87,17 @@ impl Domain {
         let geometry = Geometry::of(&flash)?;
         let gate = Event::new();
         gate.set();
+        let classes = most_classes(geometry.unit_blocks);
         let mut core = Core {
             map: RefCell::new(DomainMap::new(geometry)),
             superblocks: Superblocks::new(geometry.blocks()),
             frames: Frames::from(1, 1),
-            frontiers: Frontiers::new(geometry.units),
+            frontiers: Frontiers::new(geometry.units, classes),
+            classes: Classes::new(classes),
             counters: Counters::default(),
-            building: RefCell::default(),
+            tenants: Tenants::default(),
+            admission: Admission::new(config.competing_requests(geometry.units)),
+            building: RefCell::new((0..classes).map(|_| None).collect()),
             host_frames: Cell::new(0),
             gate,
             space: Notify::new(),
@@ -126,6 +135,7 @@ impl Domain {
             return Err(VolumeError::Unsupported { reason });
         }
         let recovered = recover(&core, inventory).await?;
+        core.adopt_settings();
         core.frames = Frames::from(recovered.next_sequence, recovered.durable_below);
         let report = recovered.report.clone();
         let domain = Domain { core: Rc::new(core) };
@@ -174,16 +184,29 @@ impl Domain {
         core.runtime.spawn(Box::pin(releases::run(Rc::clone(core))));
     }
 
-    /// Creates a thin volume.
+    /// Creates a thin volume with the default settings.
     pub async fn create(&self, name: &str, size_bytes: u64) -> Result<(), VolumeError> {
+        self.create_with(name, size_bytes, &[]).await
+    }
+
+    /// Creates a thin volume with these settings, and the default values of others.
+    pub async fn create_with(
+        &self,
+        name: &str,
+        size_bytes: u64,
+        settings: &[Setting],
+    ) -> Result<(), VolumeError> {
         check_name(name)?;
         let size = check_size(size_bytes)?;
+        settings.iter().try_for_each(|setting| setting.check())?;
+        let settings = VolumeSettings::default().with(settings);
         change(&self.core, |images| {
             if images.volume(name).is_ok() {
                 return Err(VolumeError::Exists { name: name.to_owned() });
             }
             let image = images.next_id()?;
-            let operation = Operation::Create { image, name: name.to_owned(), size };
+            let name = name.to_owned();
+            let operation = Operation::Create { image, name, size, settings };
             Ok((Change::Operation(operation), ()))
         })
         .await?;
@@ -196,6 +219,20 @@ impl Domain {
         change(&self.core, |images| {
             let image = images.volume(name)?;
             Ok((Change::Operation(Operation::Resize { image, size }), ()))
+        })
+        .await?;
+        self.flush().await
+    }
+
+    /// Changes some settings of a volume, together. A quota below what the volume holds refuses
+    /// writes until it holds less.
+    pub async fn set(&self, name: &str, settings: &[Setting]) -> Result<(), VolumeError> {
+        settings.iter().try_for_each(|setting| setting.check())?;
+        change(&self.core, |images| {
+            let image = images.volume(name)?;
+            let before = images.get(image).map(|image| image.settings).unwrap_or_default();
+            let operation = Operation::Set { image, settings: before.with(settings) };
+            Ok((Change::Operation(operation), ()))
         })
         .await?;
         self.flush().await
@@ -277,7 +314,7 @@ impl Domain {
         Ok(Volume::new(Rc::clone(&self.core), image))
     }
 
-    /// Opens a snapshot, for reads.
+    /// Opens a snapshot, for reads. They count as those of its volume.
     pub fn open_snapshot(&self, volume: &str, snapshot: &str) -> Result<Volume, VolumeError> {
         let image = self.core.map.borrow().images.snapshot(volume, snapshot)?;
         Ok(Volume::new(Rc::clone(&self.core), image))
@@ -308,6 +345,17 @@ impl Domain {
         self.core.counters.get()
     }
 
+    /// The counters of each volume since the mount, by name.
+    pub fn volume_counters(&self) -> Vec<(String, VolumeCounters)> {
+        let map = self.core.map.borrow();
+        let volumes = map.images.iter().filter(|(_, image)| image.is_volume());
+        let counters = |id| self.core.tenants.counters(id);
+        let mut all: Vec<_> =
+            volumes.map(|(id, image)| (image.name.clone(), counters(id))).collect();
+        all.sort_by(|(a, _), (b, _)| a.cmp(b));
+        all
+    }
+
     /// Checks that the parts of the map agree with each other; returns the first difference.
     pub fn check_map(&self) -> Result<(), String> {
         self.core.map.borrow().check()
@@ -322,6 +370,7 @@ impl Domain {
         core.checkpoint.notify_one();
         core.release.notify_one();
         core.wake_collection();
+        core.tenants.wake();
         core.space.notify_all();
         for waiters in [&core.flush_waiters, &core.checkpoint_waiters] {
             let waiting = std::mem::take(&mut *waiters.borrow_mut());

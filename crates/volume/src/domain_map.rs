@@ -7,6 +7,7 @@ use crate::format::operation::Operation;
 use crate::geometry::Geometry;
 use crate::image::{Image, ImageId, Images, Role};
 use crate::leaves::{LeafOwner, Leaves};
+use held::Held;
 use softflash_base::cast::index;
 use softflash_base::planted::{self, Bug};
 use softflash_mapping::{Blocks, NONE, PageMap};
@@ -40,6 +41,7 @@ pub(crate) struct DomainMap {
     geometry: Geometry,
     /// Places that hold data.
     used: u32,
+    held: Held,
     /// Frozen leaves that changed before the checkpoint wrote them, as they were.
     saved: HashMap<u32, [Vec<u8>; 2]>,
     /// Recovery changes the map without its reverse; see [`DomainMap::recovered`].
@@ -59,6 +61,7 @@ impl DomainMap {
             checksums: vec![0; index(geometry.places())],
             geometry,
             used: 0,
+            held: Held::default(),
             saved: HashMap::new(),
             recovering: true,
         }
@@ -91,11 +94,12 @@ impl DomainMap {
         Found::Zeros
     }
 
-    /// Whether a volume holds a mapping unit itself: to write it again takes no more space, unless
-    /// a snapshot keeps the old contents.
-    pub fn holds(&self, image: ImageId, lba: u32) -> bool {
-        let entry = self.images.get(image).map_or(UNSET, |image| self.entry(image, lba));
-        self.map.is_page(entry)
+    /// Whether a write of a mapping unit takes more space: unless the volume itself holds it, and
+    /// no snapshot will keep the old contents.
+    pub fn grows(&self, volume: &Image, lba: u32) -> bool {
+        let newest = volume.older.and_then(|snapshot| self.images.get(snapshot));
+        let will_keep = newest.is_some_and(|snapshot| self.entry(snapshot, lba) == UNSET);
+        will_keep || !self.map.is_page(self.entry(volume, lba))
     }
 
     /// Maps a mapping unit of a volume to a new place. The newest snapshot takes the old place,
@@ -105,10 +109,12 @@ impl DomainMap {
         if self.images.get(volume).is_none_or(|image| lba >= image.size) {
             return false;
         }
+        let before = self.used;
         let Some((logical, preserved)) = self.logical_to_change(volume, lba) else { return false };
         self.checksums[index(place)] = low(checksum);
         self.detach(logical, UNSET);
         self.attach(logical, place);
+        self.held.changed(volume, before, self.used);
         preserved
     }
 
@@ -124,7 +130,7 @@ impl DomainMap {
     /// Makes a range of a volume read as zeros.
     pub fn discard(&mut self, volume: ImageId, lba: u32, count: u32) {
         let Some(image) = self.images.get(volume) else { return };
-        let mark = if parent(image).is_some() { HOLE } else { UNSET };
+        let (mark, before) = (if parent(image).is_some() { HOLE } else { UNSET }, self.used);
         let end = lba.saturating_add(count).min(image.size);
         let mut at = lba;
         while at < end {
@@ -143,6 +149,7 @@ impl DomainMap {
                 self.free_if_unset(volume, (at - 1) / LEAF_UNITS);
             }
         }
+        self.held.changed(volume, before, self.used);
     }
 
     /// Applies a change of the images, with its effect on the map.
@@ -152,7 +159,11 @@ impl DomainMap {
                 let before = self.images.get(*image).map_or(0, |image| image.size);
                 self.discard(*image, *size, before.saturating_sub(*size));
             }
-            Operation::Delete { image } => self.forget(*image),
+            Operation::Delete { image } => {
+                let (volume, before) = (self.volume_of(*image), self.used);
+                self.forget(*image);
+                self.held.changed(volume, before, self.used);
+            }
             _ => {}
         }
         self.images.apply(operation);
@@ -195,12 +206,6 @@ impl DomainMap {
         if from < end { self.map.next_valid(from, end) } else { None }
     }
 
-    /// Mapping units that an image itself holds.
-    pub fn held_by(&self, image: &Image) -> u64 {
-        let leaves = image.leaves.iter().flatten();
-        leaves.map(|&leaf| u64::from(self.leaves.get(leaf).places)).sum()
-    }
-
     /// The places that an image itself holds in a range of its mapping units.
     pub fn places_held(&self, image: ImageId, range: Range<u32>) -> impl Iterator<Item = u32> {
         let leaves = self.images.get(image).map(|image| &image.leaves[..]).unwrap_or_default();
@@ -219,6 +224,7 @@ impl DomainMap {
         if valid != u64::from(self.used) {
             return Err(format!("{} places are counted as used, {valid} are", self.used));
         }
+        self.check_held()?;
         for (number, leaf) in self.leaves.numbered() {
             let entries = (0..LEAF_UNITS).map(|at| self.map.physical_of(number * LEAF_UNITS + at));
             let set: Vec<u32> = entries.filter(|&entry| entry != UNSET).collect();
@@ -411,6 +417,7 @@ pub(crate) fn low(checksum: u64) -> u32 {
     softflash_base::cast::low_u32(checksum)
 }
 
+mod held;
 mod storing;
 #[cfg(test)]
 mod tests;

@@ -43,6 +43,25 @@ pub enum VolumeError {
         /// The rule that it breaks.
         reason: &'static str,
     },
+    /// No setting of a volume has this name.
+    #[error(
+        "there is no setting `{name}`; a volume has quota, iops, bandwidth, weight, temperature and \
+         stream"
+    )]
+    NoSetting {
+        /// The name.
+        name: String,
+    },
+    /// The value of a setting cannot be one.
+    #[error("`{value}` is no {name} of a volume: {rule}")]
+    BadSetting {
+        /// The setting.
+        name: String,
+        /// The value.
+        value: String,
+        /// The values that it may have.
+        rule: String,
+    },
     /// A volume with snapshots cannot be deleted.
     #[error("volume `{name}` has the snapshot `{snapshot}`; delete its snapshots first")]
     HasSnapshots {
@@ -99,6 +118,17 @@ pub enum VolumeError {
         used: u64,
         /// Bytes that can be used.
         usable: u64,
+    },
+    /// The volume holds as much as its quota allows.
+    #[error(
+        "the quota of the volume is {quota} bytes, and it holds {used} with its snapshots; discard \
+         data, delete snapshots, or raise the quota"
+    )]
+    QuotaExceeded {
+        /// The quota in bytes.
+        quota: u64,
+        /// Bytes that the volume and its snapshots hold.
+        used: u64,
     },
     /// Data was lost by the flash.
     #[error("data loss: bytes {offset}..{end} cannot be read: {reason}")]

@@ -1,5 +1,5 @@
-//! Write frontiers: for each unit an open superblock of each stream, and the append of frames to
-//! it.
+//! Write frontiers: for each unit an open superblock of each stream and class, and the append of
+//! frames to it.
 
 use crate::building::Building;
 use crate::core::{Core, Shared};
@@ -9,6 +9,7 @@ use crate::format::entry::Entry;
 use crate::format::frame::{self, Head, MOST_ENTRIES};
 use crate::format::tag::{self, Tag};
 use crate::frames::Completion;
+use crate::placement::by_hint::NO_HINT;
 use crate::stream::Stream;
 use futures_util::future::LocalBoxFuture;
 use softflash_base::{IoBuf, cast};
@@ -16,9 +17,6 @@ use softflash_flash::Outcome;
 use softflash_ftl::{FtlError, Superblock};
 use std::cell::RefCell;
 use std::rc::Rc;
-
-/// Streams of a unit.
-const STREAMS: u32 = 4;
 
 /// An open superblock.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +27,8 @@ struct Open {
 
 /// The frontiers of all units.
 pub(crate) struct Frontiers {
+    /// Classes of data.
+    classes: u8,
     open: RefCell<Vec<Option<Open>>>,
     /// Superblocks closed in each unit so far, which orders them by age.
     closed: RefCell<Vec<u32>>,
@@ -44,30 +44,38 @@ pub(crate) struct Appended {
 }
 
 impl Frontiers {
-    pub fn new(units: u16) -> Frontiers {
+    pub fn new(units: u16, classes: u8) -> Frontiers {
         let units = usize::from(units);
+        let streams = Stream::all(classes).count();
         Frontiers {
-            open: RefCell::new(vec![None; units * cast::index(STREAMS)]),
+            classes,
+            open: RefCell::new(vec![None; units * streams]),
             closed: RefCell::new(vec![0; units]),
         }
     }
 
-    fn number(unit: u32, stream: Stream) -> usize {
+    /// All streams of a unit.
+    pub fn streams(&self) -> impl Iterator<Item = Stream> + use<> {
+        Stream::all(self.classes)
+    }
+
+    fn number(&self, unit: u32, stream: Stream) -> usize {
+        let classes = u32::from(self.classes);
         let stream = match stream {
-            Stream::Host => 0,
-            Stream::Collector => 1,
-            Stream::Map => 2,
-            Stream::Recovery => 3,
+            Stream::Host(class) => class.into(),
+            Stream::Collector(class) => classes + u32::from(class),
+            Stream::Map => 2 * classes,
+            Stream::Recovery => 2 * classes + 1,
         };
-        cast::index(unit * STREAMS + stream)
+        cast::index(unit * (2 * classes + 2) + stream)
     }
 
     fn get(&self, unit: u32, stream: Stream) -> Option<Open> {
-        self.open.borrow()[Frontiers::number(unit, stream)]
+        self.open.borrow()[self.number(unit, stream)]
     }
 
     fn set(&self, unit: u32, stream: Stream, open: Option<Open>) {
-        self.open.borrow_mut()[Frontiers::number(unit, stream)] = open;
+        self.open.borrow_mut()[self.number(unit, stream)] = open;
     }
 
     /// The number of the next superblock of a unit to be closed.
@@ -85,7 +93,8 @@ impl Frontiers {
     /// The superblocks that are open for data.
     pub fn open_for_data(&self) -> Vec<Superblock> {
         let open = self.open.borrow();
-        let data = open.chunks_exact(cast::index(STREAMS)).flat_map(|unit| &unit[..2]);
+        let (data, streams) = (2 * usize::from(self.classes), self.streams().count());
+        let data = open.chunks_exact(streams).flat_map(|unit| &unit[..data]);
         data.flatten().map(|open| open.superblock).collect()
     }
 
@@ -116,19 +125,35 @@ pub(crate) fn open(core: &Core, unit: u32, stream: Stream) -> Result<bool, Volum
     open_leaving(core, unit, stream, stream.reserve())
 }
 
+/// A frontier for data of another class that has room for `needed` mapping units, in the unit of
+/// data that collection moves: where no superblock can be opened, classes mix.
+pub(crate) fn other_class(
+    core: &Core,
+    stream: Stream,
+    needed: u32,
+    own: Option<u32>,
+) -> Option<(u32, Stream)> {
+    let units = own.map_or(0..u32::from(core.geometry.units), |own| own..own + 1);
+    let classes = 0..core.classes.most();
+    let all = units.flat_map(|unit| classes.clone().map(move |class| (unit, class)));
+    let mut all = all.map(|(unit, class)| (unit, stream.with_class(class)));
+    all.find(|&(unit, stream)| room(core, unit, stream) >= needed)
+}
+
 /// A unit with room for `needed` mapping units of a frame that must not wait: for its superblock
 /// any free one is taken. `None` if there is none.
 pub(crate) fn unit_now(core: &Core, needed: u32) -> Result<Option<u32>, VolumeError> {
     let units = 0..u32::from(core.geometry.units);
-    if let Some(unit) = units.clone().find(|&unit| room(core, unit, Stream::Collector) >= needed) {
+    let collector = Stream::Collector(NO_HINT);
+    if let Some(unit) = units.clone().find(|&unit| room(core, unit, collector) >= needed) {
         return Ok(Some(unit));
     }
     for unit in units {
         if core.free_superblocks(unit) == 0 {
             continue;
         }
-        close(core, unit, Stream::Collector);
-        if open_leaving(core, unit, Stream::Collector, 0)? {
+        close(core, unit, collector);
+        if open_leaving(core, unit, collector, 0)? {
             return Ok(Some(unit));
         }
     }
@@ -236,7 +261,7 @@ pub(crate) fn append(
 /// The superblock of a frame has failed: no more frames are appended to it.
 pub(crate) fn give_up(core: &Core, block: u32) {
     let unit = core.geometry.unit_of(block);
-    for stream in Stream::ALL {
+    for stream in core.frontiers.streams() {
         let open = core.frontiers.get(unit, stream);
         if open.is_some_and(|open| core.superblocks.handle(block) == Some(open.superblock)) {
             close(core, unit, stream);
@@ -249,7 +274,7 @@ pub(crate) fn give_up(core: &Core, block: u32) {
 pub(crate) fn pad(core: &Shared) -> Vec<Completion> {
     let mut padding = Vec::new();
     for unit in 0..u32::from(core.geometry.units) {
-        for stream in Stream::ALL {
+        for stream in core.frontiers.streams() {
             let Some(open) = core.frontiers.get(unit, stream) else { continue };
             let unsafe_pages = core.flash.safe_after(open.next_page) - open.next_page;
             if unsafe_pages == 0 {

@@ -7,6 +7,7 @@
 use crate::error::VolumeError;
 use crate::format::entry::LAST_IMAGE;
 use crate::format::operation::Operation;
+use crate::settings::VolumeSettings;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -36,6 +37,8 @@ pub(crate) struct Image {
     pub role: Role,
     /// Mapping units.
     pub size: u32,
+    /// Of a volume; a snapshot has the default ones, which have no effect.
+    pub settings: VolumeSettings,
     /// The next older snapshot: of a volume its newest one.
     pub older: Option<ImageId>,
     /// The next newer snapshot of a snapshot; `None` for the newest, and for a volume.
@@ -46,7 +49,8 @@ pub(crate) struct Image {
 
 impl Image {
     fn new(name: String, role: Role, size: u32) -> Image {
-        Image { name, role, size, older: None, newer: None, leaves: Vec::new() }
+        let settings = VolumeSettings::default();
+        Image { name, role, size, settings, older: None, newer: None, leaves: Vec::new() }
     }
 
     pub fn is_volume(&self) -> bool {
@@ -132,8 +136,10 @@ impl Images {
             return;
         }
         match operation {
-            Operation::Create { image, name, size } => {
-                self.add(*image, Image::new(name.clone(), Role::Volume { parent: None }, *size));
+            Operation::Create { image, name, size, settings } => {
+                let mut volume = Image::new(name.clone(), Role::Volume { parent: None }, *size);
+                volume.settings = *settings;
+                self.add(*image, volume);
             }
             Operation::Resize { image, size } => {
                 if let Some(image) = self.get_mut(*image) {
@@ -148,6 +154,11 @@ impl Images {
                 }
             }
             Operation::Delete { image } => self.remove(*image),
+            Operation::Set { image, settings } => {
+                if let Some(volume) = self.get_mut(*image) {
+                    volume.settings = *settings;
+                }
+            }
         }
     }
 
@@ -184,7 +195,8 @@ mod tests {
 
     fn volume_with_snapshots() -> Images {
         let mut images = Images::default();
-        images.apply(&Operation::Create { image: ImageId(1), name: "v".into(), size: 100 });
+        let (image, settings) = (ImageId(1), VolumeSettings::default());
+        images.apply(&Operation::Create { image, name: "v".into(), size: 100, settings });
         for (id, name) in [(2, "old"), (3, "middle"), (4, "new")] {
             let (of, image) = (ImageId(1), ImageId(id));
             images.apply(&Operation::Snapshot { of, image, name: name.into() });

@@ -6,8 +6,10 @@
 //! valid data out of superblocks so that they can be erased; checkpoints write the map, so that
 //! recovery starts from a *root* and replays the frames behind it.
 
+mod admission;
 mod building;
 mod checkpoint;
+mod classes;
 mod collector;
 mod config;
 mod core;
@@ -22,14 +24,19 @@ mod frontier;
 mod geometry;
 mod image;
 mod leaves;
+mod limits;
 mod listing;
 mod operations;
 mod placement;
+mod quota;
 mod reader;
 mod recovery;
 mod releases;
+mod settings;
 mod stream;
 mod superblocks;
+mod tenant;
+mod token_bucket;
 mod volume;
 mod walk;
 mod writer;
@@ -41,4 +48,6 @@ pub use error::VolumeError;
 pub use format::MAPPING_UNIT_BYTES;
 pub use listing::VolumeInfo;
 pub use recovery::RecoveryReport;
+pub use settings::{Lifetime, Setting, Temperature, VolumeSettings};
+pub use tenant::VolumeCounters;
 pub use volume::Volume;

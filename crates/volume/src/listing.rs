@@ -3,6 +3,7 @@
 use crate::domain_map::DomainMap;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::image::{Image, ImageId, Role};
+use crate::settings::VolumeSettings;
 use softflash_base::cast;
 
 /// A volume, as listed.
@@ -14,6 +15,8 @@ pub struct VolumeInfo {
     pub size_bytes: u64,
     /// Bytes that the volume and its snapshots hold.
     pub used_bytes: u64,
+    /// Its settings.
+    pub settings: VolumeSettings,
     /// Its snapshots, the oldest first.
     pub snapshots: Vec<String>,
     /// Of a clone, the volume and the snapshot that it was made of.
@@ -26,7 +29,6 @@ pub(crate) fn volumes(map: &DomainMap) -> Vec<VolumeInfo> {
     let name_of = |id: ImageId| map.images.get(id).map(|image| image.name.clone());
     let info = |(id, image): (ImageId, &Image)| {
         let snapshots: Vec<_> = map.images.snapshots_of(id).collect();
-        let held: u64 = snapshots.iter().map(|(_, snapshot)| map.held_by(snapshot)).sum();
         let parent = match image.role {
             Role::Volume { parent } => parent,
             Role::Snapshot { .. } => None,
@@ -38,7 +40,8 @@ pub(crate) fn volumes(map: &DomainMap) -> Vec<VolumeInfo> {
         VolumeInfo {
             name: image.name.clone(),
             size_bytes: bytes(image.size.into()),
-            used_bytes: bytes(held + map.held_by(image)),
+            used_bytes: bytes(map.held(id).into()),
+            settings: image.settings,
             snapshots: snapshots.iter().rev().map(|(_, image)| image.name.clone()).collect(),
             parent,
         }

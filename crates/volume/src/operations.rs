@@ -9,6 +9,7 @@ use crate::format::operation::Operation;
 use crate::frames::Completion;
 use crate::frontier;
 use crate::image::{ImageId, Images};
+use crate::placement::by_hint::NO_HINT;
 use crate::stream::Stream;
 use crate::writer::unit_for;
 use softflash_base::{cast, checksum};
@@ -30,8 +31,7 @@ pub(crate) async fn change<T>(
     let needed = 2 + core.geometry.page_units;
     loop {
         // Room first: collection could not make any behind the gate.
-        let stream = stream(core);
-        let unit = unit_for(core, stream, needed, None).await?;
+        let (unit, stream) = unit_for(core, stream(core), needed, None).await?;
         core.gate.wait().await;
         let gate = ClosedGate::close(core);
         // Data of failed frames are written elsewhere before the operation: behind it they would be
@@ -83,9 +83,9 @@ impl Drop for ClosedGate {
 /// room left: most of them make space.
 fn stream(core: &Core) -> Stream {
     let mut units = 0..u32::from(core.geometry.units);
-    match units.any(|unit| frontier::can_append(core, unit, Stream::Host)) {
-        true => Stream::Host,
-        false => Stream::Collector,
+    match units.any(|unit| frontier::can_append(core, unit, Stream::Host(NO_HINT))) {
+        true => Stream::Host(NO_HINT),
+        false => Stream::Collector(NO_HINT),
     }
 }
 
@@ -102,7 +102,7 @@ async fn write(
         // Padding takes room, too.
         if frontier::room(core, unit, stream) < needed {
             let next = frontier::unit_now(core, needed)?;
-            (unit, stream) = (next.ok_or(VolumeError::WornOut)?, Stream::Collector);
+            (unit, stream) = (next.ok_or(VolumeError::WornOut)?, Stream::Collector(NO_HINT));
         }
         match write_once(core, unit, stream, change).await {
             Ok(()) => return Ok(()),
@@ -152,6 +152,9 @@ fn apply(core: &Shared, change: &Change) {
         Change::Discard { image, lba, count } => map.discard(*image, *lba, *count),
     }
     drop(map);
+    if let Change::Operation(_) = change {
+        core.adopt_settings();
+    }
     // What was discarded may make superblocks worth collecting.
     core.wake_collection();
 }

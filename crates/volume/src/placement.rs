@@ -1,5 +1,7 @@
 //! The unit of the next frame: the least loaded of those that can take it; of equals, the next in
-//! turn.
+//! turn. The class of its data is chosen [by hint](by_hint).
+
+pub(crate) mod by_hint;
 
 use crate::core::Core;
 use crate::frontier;

@@ -1,5 +1,5 @@
-//! The release of superblocks whose data have moved: after a flush, which one task makes for those of
-//! all units while collection goes on, and after the next root if recovery still needs them.
+//! The release of superblocks whose data have moved: after a flush, which one task makes for those
+//! of all units while collection goes on, and after the next root if recovery still needs them.
 
 use crate::core::{Collected, Core, Shared};
 use crate::error::VolumeError;

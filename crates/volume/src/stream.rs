@@ -3,13 +3,14 @@
 use crate::format::tag::Class;
 use softflash_ftl::Hint;
 
-/// Frames with a frontier of their own: they have different urgencies and lifetimes.
+/// Frames with a frontier of their own: they have different urgencies and lifetimes. Data have the
+/// number of their class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
     /// Writes of clients, and operations.
-    Host,
+    Host(u8),
     /// Data that collection moves.
-    Collector,
+    Collector(u8),
     /// Leaves of the map, and roots.
     Map,
     /// Data that recovery writes again.
@@ -17,19 +18,17 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    pub const ALL: [Stream; 4] = [Stream::Host, Stream::Collector, Stream::Map, Stream::Recovery];
-
     pub fn hint(self) -> Hint {
         match self {
-            Stream::Host => Hint::FOREGROUND,
-            Stream::Collector | Stream::Recovery => Hint::COMPACTION,
+            Stream::Host(_) => Hint::FOREGROUND,
+            Stream::Collector(_) | Stream::Recovery => Hint::COMPACTION,
             Stream::Map => Hint::FLUSH,
         }
     }
 
     pub fn class(self) -> Class {
         match self {
-            Stream::Host | Stream::Collector => Class::Data,
+            Stream::Host(_) | Stream::Collector(_) => Class::Data,
             Stream::Map => Class::Map,
             Stream::Recovery => Class::Rewritten,
         }
@@ -37,12 +36,29 @@ impl Stream {
 
     /// Free superblocks of a unit that the stream leaves to others: collection must have some to
     /// move data to, also after power cuts that leave those half full, and the map always has one
-    /// for the root that allows the release of superblocks.
+    /// for the root that allows the release of superblocks. Collection opens no superblock for a
+    /// further class where few are free.
     pub fn reserve(self) -> u32 {
         match self {
-            Stream::Host => 6,
-            Stream::Collector | Stream::Recovery => 1,
+            Stream::Host(_) => 6,
+            Stream::Collector(0) | Stream::Recovery => 1,
+            Stream::Collector(_) => 3,
             Stream::Map => 0,
         }
+    }
+
+    /// The same kind of frames with data of another class.
+    pub fn with_class(self, class: u8) -> Stream {
+        match self {
+            Stream::Host(_) => Stream::Host(class),
+            Stream::Collector(_) => Stream::Collector(class),
+            Stream::Map | Stream::Recovery => self,
+        }
+    }
+
+    /// All streams of so many classes: those of data, then the others.
+    pub fn all(classes: u8) -> impl Iterator<Item = Stream> {
+        let hosts = (0..classes).map(Stream::Host);
+        hosts.chain((0..classes).map(Stream::Collector)).chain([Stream::Map, Stream::Recovery])
     }
 }

@@ -1,27 +1,36 @@
 //! The handle of a volume or of a snapshot.
 
+use crate::admission::Permit;
 use crate::core::Shared;
 use crate::domain_map;
 use crate::error::VolumeError;
 use crate::flusher;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::image::ImageId;
+use crate::limits;
 use crate::operations::{Change, change};
 use crate::reader;
+use crate::tenant::{Access, Tenant};
 use crate::writer;
 use softflash_base::cast;
 use softflash_ftl::Hint;
+use std::rc::Rc;
 
 /// A volume, or a snapshot, which can only be read. A clone is the same volume.
 #[derive(Clone)]
 pub struct Volume {
     core: Shared,
     image: ImageId,
+    /// The volume of a snapshot, or the volume itself.
+    tenant: Rc<Tenant>,
 }
 
 impl Volume {
     pub(crate) fn new(core: Shared, image: ImageId) -> Volume {
-        Volume { core, image }
+        let map = core.map.borrow();
+        let tenant = core.tenants.of(map.volume_of(image), &map.images);
+        drop(map);
+        Volume { core, image, tenant }
     }
 
     /// The current size.
@@ -40,15 +49,19 @@ impl Volume {
     /// Reads whole mapping units from `offset` on. Those that were never written, or were
     /// discarded, read as zeros.
     pub async fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), VolumeError> {
-        let lba = self.check(offset, cast::wide(into.len()))?;
+        let bytes = cast::wide(into.len());
+        let lba = self.check(offset, bytes)?;
+        let _permit = self.begin(Access::Read, bytes).await?;
         reader::read(&self.core, self.image, lba, into, Hint::FOREGROUND).await
     }
 
     /// Writes whole mapping units from `offset` on. Each is written wholly or not at all, also if
     /// the power fails. Durable after a [`flush`](Volume::flush).
     pub async fn write(&self, offset: u64, data: &[u8]) -> Result<(), VolumeError> {
-        let lba = self.check_write(offset, cast::wide(data.len()))?;
-        writer::write(&self.core, self.image, lba, data).await
+        let bytes = cast::wide(data.len());
+        let lba = self.check_write(offset, bytes)?;
+        let _permit = self.begin(Access::Write, bytes).await?;
+        writer::write(&self.core, &self.tenant, lba, data).await
     }
 
     /// Lets a range of whole mapping units read as zeros, and frees its space.
@@ -58,6 +71,7 @@ impl Volume {
         if count == 0 {
             return Ok(());
         }
+        let _permit = self.begin(Access::Discard, 0).await?;
         let image = self.image;
         change(&self.core, |images| match images.get(image) {
             Some(_) => Ok((Change::Discard { image, lba, count }, ())),
@@ -78,6 +92,28 @@ impl Volume {
         let count = u32::try_from(bytes / cast::wide(MAPPING_UNIT_BYTES)).unwrap_or(u32::MAX);
         let units = lba..lba.saturating_add(count);
         Ok(units.map(|lba| map.find(self.image, lba) != domain_map::Found::Zeros).collect())
+    }
+
+    /// Whether requests may have to wait for a limit of the volume.
+    pub fn is_limited(&self) -> bool {
+        self.tenant.is_limited()
+    }
+
+    /// Waits until a request may begin: for the limits of the volume, then for its turn.
+    async fn begin(&self, access: Access, bytes: u64) -> Result<Permit<'_>, VolumeError> {
+        self.tenant.count(|counters| match access {
+            Access::Read => {
+                counters.reads += 1;
+                counters.read_bytes += bytes;
+            }
+            Access::Write => {
+                counters.writes += 1;
+                counters.written_bytes += bytes;
+            }
+            Access::Discard => counters.discards += 1,
+        });
+        limits::wait(&self.core, &self.tenant, bytes).await?;
+        Ok(self.core.admission.enter(&self.tenant, bytes).await)
     }
 
     fn check_write(&self, offset: u64, bytes: u64) -> Result<u32, VolumeError> {

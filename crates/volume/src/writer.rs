@@ -11,7 +11,10 @@ use crate::frames::Completion;
 use crate::frontier::{self, Appended};
 use crate::image::ImageId;
 use crate::placement;
+use crate::placement::by_hint::NO_HINT;
+use crate::quota::{self, Growth, Inside};
 use crate::stream::Stream;
+use crate::tenant::Tenant;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, cast, checksum};
 use softflash_runtime::yield_now;
@@ -32,7 +35,8 @@ pub(crate) async fn send(
     building: Building,
     mut prepare: impl FnMut(&mut [Entry]),
 ) -> Result<Sent, VolumeError> {
-    let (mut unit, stream, completion) = (building.unit, building.stream, building.completion());
+    let (mut unit, mut stream, completion) =
+        (building.unit, building.stream, building.completion());
     let (mut buffer, mut entries) = building.finished(core.geometry.page_units);
     let needed = cast::saturating_u32(buffer.len() / MAPPING_UNIT_BYTES);
     loop {
@@ -48,38 +52,40 @@ pub(crate) async fn send(
                 Err((error, _)) => return Err(error),
             }
         }
-        unit = unit_for(core, stream, needed, Some(unit)).await?;
+        (unit, stream) = unit_for(core, stream, needed, Some(unit)).await?;
     }
 }
 
-/// Waits for a unit with an open superblock of a stream that has room for a frame.
+/// Waits for a unit with an open superblock of a stream that has room for a frame; of another class
+/// if no superblock can be opened for its own.
 pub(crate) async fn unit_for(
     core: &Core,
     stream: Stream,
     needed: u32,
     own: Option<u32>,
-) -> Result<u32, VolumeError> {
+) -> Result<(u32, Stream), VolumeError> {
+    let own = own.filter(|_| matches!(stream, Stream::Collector(_)));
     // The releases that there had been when collection was woken.
     let mut woken_after = None;
     loop {
         core.check_running()?;
-        let chosen = match (own, stream) {
-            // Collection moves data inside their unit, so that it always ends.
-            (Some(own), Stream::Collector) => Some(own),
-            _ => placement::least_loaded(core, stream),
-        };
+        // Collection moves data inside their unit, so that it always ends.
+        let chosen = own.or_else(|| placement::least_loaded(core, stream));
         if let Some(unit) = chosen {
             if frontier::room(core, unit, stream) >= needed {
-                return Ok(unit);
+                return Ok((unit, stream));
             }
             if frontier::room(core, unit, stream) > 0 {
                 frontier::close(core, unit, stream);
             }
             if frontier::open(core, unit, stream)? {
-                return Ok(unit);
+                return Ok((unit, stream));
             }
         }
-        if core.is_worn_out(own.filter(|_| stream == Stream::Collector)) {
+        if let Some(found) = frontier::other_class(core, stream, needed, own) {
+            return Ok(found);
+        }
+        if core.is_worn_out(own) {
             return Err(VolumeError::WornOut);
         }
         let releases = core.counters.get().released;
@@ -87,7 +93,7 @@ pub(crate) async fn unit_for(
             // Collection and the map have only releases to wait for, clients collection, too.
             let is_vain =
                 woken_after == Some(releases) && core.collection_rests.iter().all(Cell::get);
-            if stream != Stream::Host || is_vain {
+            if !matches!(stream, Stream::Host(_)) || is_vain {
                 return Err(core.out_of_space(core.map.borrow().used()));
             }
         }
@@ -104,16 +110,17 @@ pub(crate) async fn unit_for(
 /// yet durable.
 pub(crate) async fn write(
     core: &Shared,
-    volume: ImageId,
+    tenant: &Rc<Tenant>,
     lba: u32,
     data: &[u8],
 ) -> Result<(), VolumeError> {
+    let volume = tenant.volume;
     let mut waits: Vec<Completion> = Vec::new();
     let mut refused = Ok(());
     for (lba, unit) in (lba..).zip(data.chunks_exact(MAPPING_UNIT_BYTES)) {
         let sum = checksum::checksum64(data_seed(volume, lba), unit);
         let entry = Entry::Data { image: volume, lba, checksum: sum };
-        let completion = match add(core, volume, lba, entry, unit).await {
+        let completion = match add(core, tenant, lba, entry, unit).await {
             Ok(completion) => completion,
             Err(error) => {
                 // Those added before are written nevertheless: nothing changes after the return.
@@ -139,39 +146,68 @@ pub(crate) async fn write(
 /// Adds a mapping unit to the frame that is being filled.
 async fn add(
     core: &Shared,
-    volume: ImageId,
+    tenant: &Rc<Tenant>,
     lba: u32,
     entry: Entry,
     data: &[u8],
 ) -> Result<Completion, VolumeError> {
+    let mut growth = growth(core, tenant, lba).await?;
+    let class = core.classes.of(tenant.settings().lifetime);
     loop {
         core.check_running()?;
         if !core.gate.is_set() {
             core.gate.wait().await;
             continue;
         }
-        check_space(core, volume, lba)?;
-        if let Some((completion, is_full)) = add_to_building(core, entry, data) {
+        check_space(core, tenant.volume, lba)?;
+        if let Some((completion, is_full)) = add_to_building(core, class, entry, data, &mut growth)
+        {
             if is_full {
-                send_building(core);
+                send_building(core, class);
             }
             return Ok(completion);
         }
-        let unit = unit_for(core, Stream::Host, 2, None).await?;
-        let mut slot = core.building.borrow_mut();
-        let has_room = frontier::room(core, unit, Stream::Host) >= 2;
+        let (unit, stream) = unit_for(core, Stream::Host(class), 2, None).await?;
+        let slot = &mut core.building.borrow_mut()[usize::from(class)];
+        let has_room = frontier::room(core, unit, stream) >= 2;
         if slot.is_none() && has_room && core.gate.is_set() {
-            *slot = Some(frontier::begin(core, unit, Stream::Host, core.config.frame_units));
+            *slot = Some(frontier::begin(core, unit, stream, core.config.frame_units));
+        }
+    }
+}
+
+/// What a mapping unit takes of the quota of its volume.
+async fn growth(
+    core: &Shared,
+    tenant: &Rc<Tenant>,
+    lba: u32,
+) -> Result<Option<Growth>, VolumeError> {
+    loop {
+        match quota::count(core, tenant, lba)? {
+            Inside::Yes(growth) => return Ok(growth),
+            Inside::Unknown => {
+                for class in core.classes.in_turn() {
+                    send_building(core, class);
+                }
+                tenant.grown.notified().await;
+            }
         }
     }
 }
 
 /// Adds a mapping unit to the frame that is being filled, if there is one; returns its completion,
 /// and whether it is full.
-fn add_to_building(core: &Core, entry: Entry, data: &[u8]) -> Option<(Completion, bool)> {
-    let mut slot = core.building.borrow_mut();
-    let building = slot.as_mut()?;
+fn add_to_building(
+    core: &Core,
+    class: u8,
+    entry: Entry,
+    data: &[u8],
+    growth: &mut Option<Growth>,
+) -> Option<(Completion, bool)> {
+    let slots = &mut core.building.borrow_mut();
+    let building = slots[usize::from(class)].as_mut()?;
     building.add(entry, data);
+    building.growths.extend(growth.take());
     Some((building.completion(), building.is_full()))
 }
 
@@ -179,8 +215,8 @@ fn add_to_building(core: &Core, entry: Entry, data: &[u8]) -> Option<(Completion
 fn check_space(core: &Core, volume: ImageId, lba: u32) -> Result<(), VolumeError> {
     let map = core.map.borrow();
     let image = map.images.get(volume).ok_or(VolumeError::Deleted)?;
-    let grows = image.older.is_some() || !map.holds(volume, lba);
-    let building = core.building.borrow().as_ref().map_or(0, Building::len);
+    let grows = map.grows(image, lba);
+    let building: usize = core.building.borrow().iter().flatten().map(Building::len).sum();
     let used = map.used() + cast::saturating_u32(building);
     if grows && used >= core.usable.get() {
         return Err(core.out_of_space(used));
@@ -188,19 +224,25 @@ fn check_space(core: &Core, volume: ImageId, lba: u32) -> Result<(), VolumeError
     Ok(())
 }
 
-/// Appends the frame that is being filled, unless the device has enough frames to work on: then the
-/// end of one of them does.
+/// Appends the frames that are being filled, unless the device has enough frames to work on: then
+/// the end of one of them does.
 fn send_if_idle(core: &Shared) {
     let most = u32::from(core.geometry.units) * core.config.frames_per_unit;
-    if core.host_frames.get() < most {
-        send_building(core);
+    for class in core.classes.in_turn() {
+        if core.host_frames.get() >= most {
+            return;
+        }
+        if send_building(core, class) {
+            core.classes.served(class);
+        }
     }
 }
 
-/// Appends the frame that is being filled, if there is one, in a task of its own: its other writers
-/// wait for it, too.
-fn send_building(core: &Shared) {
-    let Some(building) = core.building.borrow_mut().take() else { return };
+/// Appends the frame of a class that is being filled, if there is one, in a task of its own: its
+/// other writers wait for it, too. Returns whether there was one.
+fn send_building(core: &Shared, class: u8) -> bool {
+    let building = core.building.borrow_mut()[usize::from(class)].take();
+    let Some(building) = building else { return false };
     core.host_frames.set(core.host_frames.get() + 1);
     let shared = Rc::clone(core);
     core.runtime.spawn(Box::pin(async move {
@@ -211,11 +253,14 @@ fn send_building(core: &Shared) {
         yield_now().await;
         send_if_idle(&shared);
     }));
+    true
 }
 
-async fn send_and_finish(core: &Core, building: Building) -> Result<(), VolumeError> {
+async fn send_and_finish(core: &Core, mut building: Building) -> Result<(), VolumeError> {
+    let growths = std::mem::take(&mut building.growths);
     let sent = send(core, building, |_| {}).await?;
     map_entries(core, &sent.appended, &sent.entries);
+    drop(growths);
     finish(core, sent).await
 }
 
@@ -309,11 +354,12 @@ async fn rewrite_unit(
     let Some(unit) = unit else {
         return Err((core.out_of_space(core.map.borrow().used()), from));
     };
-    let mut building = frontier::begin(core, unit, Stream::Collector, 1);
+    let stream = Stream::Collector(NO_HINT);
+    let mut building = frontier::begin(core, unit, stream, 1);
     building.add(entry, data);
     let completion = building.completion();
     let (buffer, entries) = building.finished(core.geometry.page_units);
-    let appended = frontier::append(core, unit, Stream::Collector, &entries, buffer, &completion);
+    let appended = frontier::append(core, unit, stream, &entries, buffer, &completion);
     let appended = appended.map_err(|(error, _)| (error, from))?;
     let to = appended.first + 1;
     core.map.borrow_mut().relocate(from, to);

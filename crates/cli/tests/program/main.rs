@@ -38,4 +38,5 @@ mod support;
 mod tls;
 mod trace_command;
 mod unauthenticated;
+mod volume_settings;
 mod volumes;

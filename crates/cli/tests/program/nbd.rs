@@ -341,7 +341,10 @@ fn flash_volume_says_what_is_wrong() {
     assert_eq!(all.len(), 2);
     let Reply::Array(fields) = &all[0] else { panic!("a map is a flat list in RESP2: {all:?}") };
     let names: Vec<String> = fields.iter().step_by(2).cloned().map(Reply::text).collect();
-    assert_eq!(names, ["name", "size_bytes", "used_bytes", "snapshots"]);
+    let limits = ["quota_bytes", "iops", "bandwidth_bytes_per_second"];
+    let settings = [&limits[..], &["weight", "temperature", "stream"]].concat();
+    let expected = [&["name", "size_bytes", "used_bytes"], &settings[..], &["snapshots"]].concat();
+    assert_eq!(names, expected);
     assert_eq!(fields[3].integer(), 8 << 30);
     change(&server, &["DELETESNAPSHOT", "a", "s"]);
     change(&server, &["DELETE", "a"]);

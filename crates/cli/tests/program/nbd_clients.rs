@@ -22,17 +22,17 @@ pub fn all_exist(programs: &[&str]) -> bool {
 }
 
 /// Runs a client, which succeeds, and returns what it prints.
-fn run(program: &str, arguments: &[&str]) -> String {
+pub fn run(program: &str, arguments: &[&str]) -> String {
     let output = attempt(program, arguments);
     assert!(output.status.success(), "{program} {arguments:?}: {}", said(&output));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn attempt(program: &str, arguments: &[&str]) -> Output {
+pub fn attempt(program: &str, arguments: &[&str]) -> Output {
     Command::new(program).args(arguments).output().unwrap()
 }
 
-fn uri(server: &Server, export: &str) -> String {
+pub fn uri(server: &Server, export: &str) -> String {
     format!("nbd://{}/{export}", server.address_of("nbd"))
 }
 

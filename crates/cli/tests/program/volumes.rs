@@ -140,22 +140,24 @@ fn volumes_snapshots_and_clones_outlive_the_commands_that_make_them() {
     let said = volume("resize", &data, &["other", "1MiB"]);
     assert!(said.contains("from 2.0 MiB to 1.0 MiB; what was beyond is lost"), "{said}");
 
-    let disk = value!({
-        "name": "disk",
-        "size_bytes": 1 << 30,
-        "used_bytes": (1 << 20) + 4096,
-        "snapshots": ["monday", "tuesday"],
-    });
-    let other = value!({
-        "name": "other", "size_bytes": 1 << 20, "used_bytes": 0, "snapshots": [],
-    });
-    let trial = value!({
-        "name": "trial",
-        "size_bytes": 1 << 30,
-        "used_bytes": 0,
-        "snapshots": [],
-        "clone_of": "disk@monday",
-    });
+    let listed = |name: &str, size_bytes: u64, used_bytes: u64, snapshots: &[&str]| {
+        value!({
+            "name": name,
+            "size_bytes": size_bytes,
+            "used_bytes": used_bytes,
+            "quota_bytes": null,
+            "iops": null,
+            "bandwidth_bytes_per_second": null,
+            "weight": 100,
+            "temperature": "warm",
+            "stream": 0,
+            "snapshots": snapshots,
+        })
+    };
+    let disk = listed("disk", 1 << 30, (1 << 20) + 4096, &["monday", "tuesday"]);
+    let other = listed("other", 1 << 20, 0, &[]);
+    let mut trial = listed("trial", 1 << 30, 0, &[]);
+    trial["clone_of"] = value!("disk@monday");
     assert_eq!(list(&data), value!([disk, other, trial]));
     on_domains(&data, async |shard, domain| {
         // Both are empty at first, so the second volume goes to the other shard.

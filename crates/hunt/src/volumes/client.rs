@@ -1,12 +1,14 @@
 //! A client: one request after the other on its own volumes, snapshots and clones.
 
+use super::paces::Paces;
 use super::reference::{Name, Pending, Reference};
 use crate::volume_shape::VolumeShape;
 use softflash_base::random::Rng;
+use softflash_runtime::RuntimeHandle;
 use softflash_volume::{Domain, MAPPING_UNIT_BYTES, VolumeError};
 use std::cell::RefCell;
 
-const UNIT: u64 = MAPPING_UNIT_BYTES as u64;
+pub const UNIT: u64 = MAPPING_UNIT_BYTES as u64;
 
 /// An error of a request, or a wrong result.
 #[derive(Debug)]
@@ -38,10 +40,13 @@ pub fn state(bytes: &[u8]) -> Result<u64, String> {
 
 pub struct Client<'a> {
     pub domain: &'a Domain,
+    pub runtime: &'a RuntimeHandle,
     pub shape: &'a VolumeShape,
     pub reads: f64,
     pub reference: &'a RefCell<Reference>,
     pub rng: Rng,
+    /// The writes of each volume, for its limits.
+    pub paces: Paces,
     /// Set when the domain was full.
     pub full: bool,
 }
@@ -54,6 +59,8 @@ impl Client<'_> {
             left = left.map(|left| left - 1);
             match self.request().await {
                 Err(Ended::Failed(VolumeError::OutOfSpace { .. })) => self.make_space().await?,
+                // Discards and other quotas will come.
+                Err(Ended::Failed(VolumeError::QuotaExceeded { .. })) => {}
                 result => result?,
             }
         }
@@ -61,7 +68,7 @@ impl Client<'_> {
     }
 
     async fn request(&mut self) -> Result<(), Ended> {
-        let VolumeShape { discards, flushes, operations, .. } = *self.shape;
+        let VolumeShape { discards, flushes, operations, settings, .. } = *self.shape;
         let mut share = self.rng.unit_f64();
         let mut is = |of: f64| {
             share -= of;
@@ -69,6 +76,8 @@ impl Client<'_> {
         };
         if is(operations) {
             self.operation().await
+        } else if is(settings) {
+            self.set().await
         } else if is(flushes) {
             self.flush().await
         } else if is(discards) {
@@ -81,7 +90,7 @@ impl Client<'_> {
     }
 
     /// One of the names, if there is any.
-    fn one(&mut self, names: Vec<Name>) -> Option<Name> {
+    pub(super) fn one(&mut self, names: Vec<Name>) -> Option<Name> {
         if names.is_empty() {
             return None;
         }
@@ -108,8 +117,13 @@ impl Client<'_> {
             reference.begin(&name, lba, state);
             data.extend(unit(state));
         }
+        let before = self.used(&name);
         let written = volume.write(u64::from(lba) * UNIT, &data).await;
-        if matches!(written, Err(VolumeError::OutOfSpace { .. })) {
+        self.check_limits(&name, data.len() as u64, before, &written)?;
+        let is_refused = |error: &VolumeError| {
+            matches!(error, VolumeError::OutOfSpace { .. } | VolumeError::QuotaExceeded { .. })
+        };
+        if written.as_ref().is_err_and(is_refused) {
             // A part may have been written: what is there now is known by a read.
             self.look_again(&name, lba, count).await?;
         }
@@ -225,7 +239,7 @@ impl Client<'_> {
     }
 
     /// An operation has completed, and all writes before it are durable.
-    fn completed(&mut self, result: Result<(), VolumeError>) -> Result<(), Ended> {
+    pub(super) fn completed(&mut self, result: Result<(), VolumeError>) -> Result<(), Ended> {
         result?;
         let mut reference = self.reference.borrow_mut();
         reference.complete();

@@ -2,6 +2,8 @@
 //! domain, and power cuts at any moment.
 
 mod client;
+mod limits;
+mod paces;
 mod reference;
 mod session;
 

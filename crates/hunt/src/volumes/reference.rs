@@ -1,6 +1,7 @@
 //! What a client may find in its images: a number for each mapping unit, 0 for zeros.
 
 use softflash_base::checksum::identity;
+use softflash_volume::VolumeSettings;
 use std::collections::BTreeMap;
 
 /// The states that a mapping unit may have after a cut: the last that was durable, and all since.
@@ -48,6 +49,7 @@ pub enum Pending {
     Appears(Name, Contents),
     Disappears(Name),
     Resizes(Name, u32),
+    Sets(Name, VolumeSettings),
 }
 
 /// The images of a client.
@@ -55,6 +57,8 @@ pub enum Pending {
 pub struct Reference {
     client: u16,
     pub images: BTreeMap<Name, Contents>,
+    /// The settings of each volume.
+    pub settings: BTreeMap<Name, VolumeSettings>,
     pub pending: Option<Pending>,
     /// The last number that was written.
     last: u64,
@@ -66,6 +70,7 @@ impl Reference {
         let mut reference = Reference {
             client,
             images: BTreeMap::new(),
+            settings: BTreeMap::new(),
             pending: None,
             last: u64::from(client) << 48,
             names: 0,
@@ -142,27 +147,39 @@ impl Reference {
     pub fn complete(&mut self) {
         match self.pending.take() {
             Some(Pending::Appears(name, contents)) => {
+                if name.snapshot.is_none() {
+                    self.settings.insert(name.clone(), VolumeSettings::default());
+                }
                 self.images.insert(name, contents);
             }
             Some(Pending::Disappears(name)) => {
                 self.images.remove(&name);
+                self.settings.remove(&name);
             }
             Some(Pending::Resizes(name, units)) => {
                 if let Some(contents) = self.images.get_mut(&name) {
                     contents.units.resize(units as usize, Promise::of(0));
                 }
             }
+            Some(Pending::Sets(name, settings)) => {
+                self.settings.insert(name, settings);
+            }
             None => {}
         }
     }
 
-    /// Compares the images that exist, with their lengths, and decides whether the pending
-    /// operation has had its effect.
-    pub fn reconcile(&mut self, found: &BTreeMap<Name, u32>) -> Result<(), String> {
+    /// Compares the images that exist, with their lengths, and the settings of volumes, and decides
+    /// whether the pending operation has had its effect.
+    pub fn reconcile(
+        &mut self,
+        found: &BTreeMap<Name, u32>,
+        settings: &BTreeMap<Name, VolumeSettings>,
+    ) -> Result<(), String> {
         let happened = match &self.pending {
             Some(Pending::Appears(name, _)) => found.contains_key(name),
             Some(Pending::Disappears(name)) => !found.contains_key(name),
             Some(Pending::Resizes(name, units)) => found.get(name) == Some(units),
+            Some(Pending::Sets(name, new)) => settings.get(name) == Some(new),
             None => false,
         };
         if happened {
@@ -171,6 +188,9 @@ impl Reference {
         self.pending = None;
         let expected: BTreeMap<Name, u32> =
             self.images.iter().map(|(name, contents)| (name.clone(), contents.len())).collect();
+        if self.settings != *settings {
+            return Err(format!("settings {settings:?}, expected {:?}", self.settings));
+        }
         if expected == *found {
             return Ok(());
         }

@@ -1,6 +1,7 @@
 //! A session: from power on to power off.
 
 use super::client::{Client, Ended, state};
+use super::paces::Paces;
 use super::reference::{Name, Pending, Reference};
 use crate::medium::Medium;
 use crate::scenario::Scenario;
@@ -10,7 +11,7 @@ use futures_util::future::{Either, join_all, select};
 use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
-use softflash_volume::{Domain, DomainConfig, MAPPING_UNIT_BYTES, VolumeError};
+use softflash_volume::{Domain, DomainConfig, MAPPING_UNIT_BYTES, VolumeError, VolumeSettings};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -80,13 +81,17 @@ impl Session<'_> {
         let requests = self.cut.is_none().then_some(self.scenario.clients.requests);
         let clients = (0_u64..).zip(self.references).map(|(number, reference)| {
             let (domain, domain_rng) = (&domain, Rng::seeded(self.seed));
+            let reads = self.scenario.clients.reads;
             async move {
+                let rng = domain_rng.fork(format!("client {number}"));
                 let mut client = Client {
                     domain,
+                    runtime,
                     shape: self.shape,
-                    reads: self.scenario.clients.reads,
+                    reads,
                     reference,
-                    rng: domain_rng.fork(format!("client {number}")),
+                    rng,
+                    paces: Paces::from(runtime.now()),
                     full: false,
                 };
                 let ended = client.run(requests).await;
@@ -112,6 +117,7 @@ impl Session<'_> {
         domain.check_map().map_err(Trouble::Wrong)?;
         for reference in self.references {
             let found = images(domain, &reference.borrow())?;
+            let settings = settings(domain, &reference.borrow());
             let first = reference.borrow().volume_name();
             let created = found.keys().any(|name| name.volume == first);
             let pending = reference.borrow().pending.clone();
@@ -124,7 +130,7 @@ impl Session<'_> {
                 reference.borrow_mut().complete();
                 continue;
             }
-            reference.borrow_mut().reconcile(&found).map_err(Trouble::Wrong)?;
+            reference.borrow_mut().reconcile(&found, &settings).map_err(Trouble::Wrong)?;
             for (name, units) in found {
                 let states = states(domain, &name, units).await?;
                 let mut reference = reference.borrow_mut();
@@ -150,6 +156,12 @@ fn images(domain: &Domain, reference: &Reference) -> Result<BTreeMap<Name, u32>,
         found.insert(Name { volume: info.name, snapshot: None }, units(info.size_bytes));
     }
     Ok(found)
+}
+
+/// The settings of the volumes of a client.
+fn settings(domain: &Domain, reference: &Reference) -> BTreeMap<Name, VolumeSettings> {
+    let volumes = domain.list().into_iter().filter(|info| reference.owns(&info.name));
+    volumes.map(|info| (Name { volume: info.name, snapshot: None }, info.settings)).collect()
 }
 
 /// The states of all mapping units of an image.

@@ -84,6 +84,7 @@ ids! {
     FlashVolumeHelp
     FlashVolumeList
     FlashVolumeResize
+    FlashVolumeSet
     FlashVolumeSnapshot
     Flushall
     Flushdb

@@ -315,7 +315,7 @@ pub(super) const VOLUME: &[Spec] = &[
     command(
         CommandId::FlashVolumeCreate,
         "flash.volume|create",
-        4,
+        -4,
         &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
     )
     .docs(Group::Server, "0.1.0", "Create a volume"),
@@ -349,6 +349,13 @@ pub(super) const VOLUME: &[Spec] = &[
         &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
     )
     .docs(Group::Server, "0.1.0", "Change the size of a volume"),
+    command(
+        CommandId::FlashVolumeSet,
+        "flash.volume|set",
+        -5,
+        &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
+    )
+    .docs(Group::Server, "0.1.0", "Change quota, limits, weight and hints of a volume"),
     command(
         CommandId::FlashVolumeSnapshot,
         "flash.volume|snapshot",

@@ -97,6 +97,7 @@ const fn of(id: CommandId) -> Handler {
         CommandId::FlashVolumeHelp => Handler::Session(volume::help),
         CommandId::FlashVolumeList => waiting(volume::list),
         CommandId::FlashVolumeResize => waiting(volume::change),
+        CommandId::FlashVolumeSet => waiting(volume::change),
         CommandId::FlashVolumeSnapshot => waiting(volume::change),
         CommandId::Flushall => blind(keyspace::flush),
         CommandId::Flushdb => blind(keyspace::flush),

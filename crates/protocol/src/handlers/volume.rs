@@ -3,7 +3,7 @@
 use crate::error::{CommandError, Result};
 use crate::resp::reply::Reply;
 use crate::session::Session;
-use crate::volumes::{VolumeChange, VolumeEntry};
+use crate::volumes::{SettingText, VolumeChange, VolumeEntry};
 use bytes::Bytes;
 use bytesize::ByteSize;
 use futures_util::FutureExt;
@@ -15,7 +15,7 @@ const NO_VOLUMES: CommandError = CommandError::Known(
      one that has some with `softflash format DIR --volume-units M`",
 );
 
-/// FLASH.VOLUME CREATE, RESIZE, DELETE, SNAPSHOT, DELETESNAPSHOT and CLONE
+/// FLASH.VOLUME CREATE, SET, RESIZE, DELETE, SNAPSHOT, DELETESNAPSHOT and CLONE
 pub(crate) fn change<'a>(
     session: &'a mut Session,
     _: &'a Store,
@@ -46,8 +46,12 @@ pub(crate) fn list<'a>(
 pub(crate) fn help(_: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
     Ok(Reply::lines(&[
         "FLASH.VOLUME <subcommand> [<arg> [value] ...]. Subcommands are:",
-        "CREATE <name> <size>",
+        "CREATE <name> <size> [<setting> <value> ...]",
         "    Create a thin volume; the size is in bytes, or with KiB, MiB, GiB or TiB.",
+        "SET <name> <setting> <value> [<setting> <value> ...]",
+        "    Change settings of a volume: quota (bytes that it and its snapshots may hold), iops",
+        "    and bandwidth (limits a second; `none` removes one, and a quota), weight (1 to 1000),",
+        "    temperature (hot, warm or cold) and stream (0 to 7).",
         "RESIZE <name> <size>",
         "    Change the size of a volume. A smaller size discards what lies beyond.",
         "DELETE <name>",
@@ -59,7 +63,7 @@ pub(crate) fn help(_: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
         "CLONE <name> <snapshot> <new>",
         "    Create a volume that begins with the contents of a snapshot.",
         "LIST",
-        "    All volumes with name, size_bytes, used_bytes and snapshots.",
+        "    All volumes with name, size_bytes, used_bytes, settings and snapshots.",
         "HELP",
         "    Prints this help.",
     ]))
@@ -69,7 +73,11 @@ fn parse(args: &[Bytes]) -> Result<VolumeChange> {
     let [_, subcommand, name, more @ ..] = args else { return Err(CommandError::SYNTAX) };
     let name = text(name);
     match (&subcommand.to_ascii_lowercase()[..], more) {
-        (b"create", [bytes]) => Ok(VolumeChange::Create { name, size_bytes: size(bytes)? }),
+        (b"create", [bytes, words @ ..]) => {
+            let (size_bytes, settings) = (size(bytes)?, settings(words)?);
+            Ok(VolumeChange::Create { name, size_bytes, settings })
+        }
+        (b"set", words @ [_, ..]) => Ok(VolumeChange::Set { name, settings: settings(words)? }),
         (b"resize", [bytes]) => Ok(VolumeChange::Resize { name, size_bytes: size(bytes)? }),
         (b"delete", []) => Ok(VolumeChange::Delete { name }),
         (b"snapshot", [snapshot]) => {
@@ -81,6 +89,15 @@ fn parse(args: &[Bytes]) -> Result<VolumeChange> {
         (b"clone", [snapshot, new]) => {
             Ok(VolumeChange::Clone { volume: name, snapshot: text(snapshot), name: text(new) })
         }
+        _ => Err(CommandError::SYNTAX),
+    }
+}
+
+/// Settings as pairs of name and value.
+fn settings(words: &[Bytes]) -> Result<Vec<SettingText>> {
+    let (pairs, rest) = words.as_chunks::<2>();
+    match rest {
+        [] => Ok(pairs.iter().map(|[name, value]| (text(name), text(value))).collect()),
         _ => Err(CommandError::SYNTAX),
     }
 }
@@ -107,10 +124,17 @@ fn size(word: &Bytes) -> Result<u64> {
 fn entry(volume: VolumeEntry) -> Reply {
     let text = |text: String| Reply::Bulk(text.into());
     let number = |number: u64| Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+    let limit = |limit: Option<u64>| limit.map_or(Reply::Null, number);
     Reply::Map(vec![
         (Reply::Text("name"), text(volume.name)),
         (Reply::Text("size_bytes"), number(volume.size_bytes)),
         (Reply::Text("used_bytes"), number(volume.used_bytes)),
+        (Reply::Text("quota_bytes"), limit(volume.quota_bytes)),
+        (Reply::Text("iops"), limit(volume.iops.map(u64::from))),
+        (Reply::Text("bandwidth_bytes_per_second"), limit(volume.bandwidth_bytes_per_second)),
+        (Reply::Text("weight"), number(volume.weight.into())),
+        (Reply::Text("temperature"), text(volume.temperature)),
+        (Reply::Text("stream"), number(volume.stream.into())),
         (Reply::Text("snapshots"), Reply::Array(volume.snapshots.into_iter().map(text).collect())),
     ])
 }

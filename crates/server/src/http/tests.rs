@@ -1,5 +1,5 @@
 use super::*;
-use crate::telemetry::{DomainStats, ServerStats};
+use crate::telemetry::{DomainStats, ServerStats, VolumeStats};
 use softflash_base::UnitId;
 use softflash_ftl::{SpaceAccount, UnitState, UnitTelemetry};
 use softflash_store::stats::StoreStats;
@@ -43,6 +43,14 @@ fn example() -> Snapshot {
         volumes: vec![DomainStats {
             volume_bytes_written: 4096,
             volume_used_bytes: 8192,
+            by_volume: vec![VolumeStats {
+                volume: "disk".to_owned(),
+                reads: 3,
+                written_bytes: 4096,
+                iops_waits: 2,
+                quota_refusals: 1,
+                ..VolumeStats::default()
+            }],
             ..DomainStats::default()
         }],
         units: vec![unit(0), unit(1)],
@@ -65,6 +73,10 @@ fn metrics_carry_their_units() {
         "softflash_store_memtable_bytes 0",
         "softflash_volume_written_bytes_total{shard=\"0\"} 4096",
         "softflash_volume_used_bytes{shard=\"0\"} 8192",
+        "softflash_volume_requests_total{volume=\"disk\",operation=\"read\"} 3",
+        "softflash_volume_request_bytes_total{volume=\"disk\",operation=\"write\"} 4096",
+        "softflash_volume_waits_total{volume=\"disk\",limit=\"iops\"} 2",
+        "softflash_volume_refusals_total{volume=\"disk\",limit=\"quota\"} 1",
         "softflash_unit_busy_seconds_total{unit=\"1\"} 1.5",
         "softflash_unit_superblocks_free{unit=\"0\"} 3.0",
         "# EOF",

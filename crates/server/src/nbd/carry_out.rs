@@ -61,7 +61,7 @@ type Failure = (ErrorCode, String);
 
 fn failure(error: &VolumeError) -> Failure {
     let code = match error {
-        VolumeError::OutOfSpace { .. } => ErrorCode::NoSpace,
+        VolumeError::OutOfSpace { .. } | VolumeError::QuotaExceeded { .. } => ErrorCode::NoSpace,
         VolumeError::ReadOnly => ErrorCode::NotPermitted,
         VolumeError::BeyondEnd { .. } | VolumeError::Unaligned { .. } => ErrorCode::Invalid,
         VolumeError::Stopped => ErrorCode::ShuttingDown,

@@ -32,8 +32,11 @@ pub(super) struct Receiver {
     pub replies: UnboundedSender<Outgoing>,
     /// Requests of this connection.
     pub requests: ByteSemaphore,
-    /// Bytes of their data, of this connection and of all of the thread.
-    pub bytes: [ByteSemaphore; 2],
+    /// Bytes of their data: of this connection, and of all of the thread, or of the volume while it
+    /// has limits.
+    pub bytes: ByteSemaphore,
+    pub thread_bytes: ByteSemaphore,
+    pub limited_bytes: ByteSemaphore,
     /// Set if the client or the server is going.
     pub ends: [Event; 2],
 }
@@ -139,7 +142,12 @@ impl Receiver {
         use softflash_nbd::Command;
         let mut held = vec![self.requests.acquire(1).await];
         if let Command::Read { range, .. } | Command::Write { range } = request.command {
-            for budget in &self.bytes {
+            // What waits for the limits of a volume must not hold up others.
+            let shared = match self.target.is_limited() {
+                true => &self.limited_bytes,
+                false => &self.thread_bytes,
+            };
+            for budget in [&self.bytes, shared] {
                 held.push(budget.acquire(u64::from(range.bytes)).await);
             }
         }

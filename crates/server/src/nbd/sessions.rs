@@ -27,8 +27,15 @@ pub(crate) struct Sessions {
     empty: Event,
     stopping: Event,
     bytes: ByteSemaphore,
-    /// The locks of the volumes that are in use, by name.
-    locks: RefCell<HashMap<String, Weak<RangeLocks>>>,
+    /// What the clients of each export in use share, by its name.
+    common: RefCell<HashMap<String, Weak<Common>>>,
+}
+
+/// What all clients of an export share.
+struct Common {
+    locks: Rc<RangeLocks>,
+    /// Bytes of the data of requests to a volume with limits, in place of the thread's: they wait.
+    limited_bytes: ByteSemaphore,
 }
 
 impl Sessions {
@@ -41,7 +48,7 @@ impl Sessions {
             empty,
             stopping: Event::new(),
             bytes: ByteSemaphore::new(THREAD_BYTES),
-            locks: RefCell::default(),
+            common: RefCell::default(),
         }
     }
 
@@ -51,10 +58,11 @@ impl Sessions {
         // It may have been deleted since the handshake.
         match open(domain, &name) {
             Ok(volume) => {
-                let target = Target::new(volume, self.locks_of(&name));
+                let common = self.common_of(&name);
+                let target = Target::new(volume, Rc::clone(&common.locks));
                 let member = Member::enter(self);
                 self.runtime.spawn(Box::pin(async move {
-                    if let Err(error) = member.sessions.serve(client, target).await {
+                    if let Err(error) = member.sessions.serve(client, target, &common).await {
                         tracing::debug!(export = name, %error, "NBD client lost");
                     }
                 }));
@@ -63,7 +71,7 @@ impl Sessions {
         }
     }
 
-    async fn serve(&self, client: Client, target: Target) -> io::Result<()> {
+    async fn serve(&self, client: Client, target: Target, common: &Common) -> io::Result<()> {
         let Client { connection, session, received, place } = client;
         let stream = connection.attach().await?;
         let (socket, writer) = tokio::io::split(stream);
@@ -76,7 +84,9 @@ impl Sessions {
             runtime: self.runtime.clone(),
             replies,
             requests: ByteSemaphore::new(MOST_REQUESTS),
-            bytes: [ByteSemaphore::new(MOST_BYTES), self.bytes.clone()],
+            bytes: ByteSemaphore::new(MOST_BYTES),
+            thread_bytes: self.bytes.clone(),
+            limited_bytes: common.limited_bytes.clone(),
             ends: [lost.clone(), self.stopping.clone()],
         };
         let sending = send(writer, outgoing, lost);
@@ -85,16 +95,16 @@ impl Sessions {
         Ok(())
     }
 
-    /// The locks of a volume, which all clients of it share.
-    fn locks_of(&self, name: &str) -> Rc<RangeLocks> {
-        let mut all = self.locks.borrow_mut();
-        if let Some(locks) = all.get(name).and_then(Weak::upgrade) {
-            return locks;
+    fn common_of(&self, name: &str) -> Rc<Common> {
+        let mut all = self.common.borrow_mut();
+        if let Some(common) = all.get(name).and_then(Weak::upgrade) {
+            return common;
         }
-        all.retain(|_, locks| locks.strong_count() > 0);
-        let locks = Rc::new(RangeLocks::default());
-        all.insert(name.to_owned(), Rc::downgrade(&locks));
-        locks
+        all.retain(|_, common| common.strong_count() > 0);
+        let limited_bytes = ByteSemaphore::new(MOST_BYTES);
+        let common = Rc::new(Common { locks: Rc::default(), limited_bytes });
+        all.insert(name.to_owned(), Rc::downgrade(&common));
+        common
     }
 
     /// Ends all connections: requests under way are replied to, within this time.

@@ -16,6 +16,12 @@ impl VolumeAdmin for Volumes {
                     name: volume.name,
                     size_bytes: volume.size_bytes,
                     used_bytes: volume.used_bytes,
+                    quota_bytes: volume.settings.quota_bytes,
+                    iops: volume.settings.iops,
+                    bandwidth_bytes_per_second: volume.settings.bandwidth_bytes_per_second,
+                    weight: volume.settings.weight,
+                    temperature: volume.settings.lifetime.temperature.to_string(),
+                    stream: volume.settings.lifetime.stream,
                     snapshots: volume.snapshots,
                 })
                 .collect();

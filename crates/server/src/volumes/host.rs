@@ -1,6 +1,6 @@
 //! The domain of a shard on its thread: answers requests until the shard closes.
 
-use super::requests::{Request, ShardVolumes, apply, exports};
+use super::requests::{Request, ShardCounters, ShardVolumes, apply, exports};
 use crate::data_dir::{DataDirError, ShardDomain};
 use crate::error::ServerError;
 use crate::nbd::sessions::Sessions;
@@ -78,7 +78,9 @@ async fn answer(
                 let _ = answer.send(ShardVolumes { volumes, space });
             }
             Request::Stats(answer) => {
-                let _ = answer.send((domain.space(), domain.counters()));
+                let (space, counters) = (domain.space(), domain.counters());
+                let volumes = domain.volume_counters();
+                let _ = answer.send(ShardCounters { space, counters, volumes });
             }
             Request::Exports(answer) => {
                 let _ = answer.send(exports(&domain));

@@ -1,11 +1,11 @@
 //! The handle of all domains, for any thread.
 
 use super::placement::{DomainLoad, roomiest};
-use super::requests::{ExportInfo, Request, ShardVolumes};
+use super::requests::{ExportInfo, Request, ShardCounters, ShardVolumes};
 use crate::nbd::client::Client;
-use crate::telemetry::DomainStats;
+use crate::telemetry::{DomainStats, VolumeStats};
 use softflash_protocol::volumes::VolumeChange;
-use softflash_volume::{DomainCounters, DomainSpace, MAPPING_UNIT_BYTES, VolumeError};
+use softflash_volume::{MAPPING_UNIT_BYTES, VolumeCounters, VolumeError};
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Mutex, oneshot};
@@ -40,15 +40,15 @@ impl Volumes {
     /// The counters of each domain; none at all if one of them has ended.
     pub async fn stats(&self) -> Vec<DomainStats> {
         let bytes = |units: u64| units * MAPPING_UNIT_BYTES as u64;
-        let stats =
-            |(shard, (space, counters)): (u64, (DomainSpace, DomainCounters))| DomainStats {
-                shard,
-                volume_bytes_written: bytes(counters.written),
-                volume_bytes_collected: bytes(counters.collected),
-                volume_flushes: counters.flushes,
-                volume_used_bytes: space.used_bytes,
-                volume_usable_bytes: space.usable_bytes,
-            };
+        let stats = |(shard, of): (u64, ShardCounters)| DomainStats {
+            shard,
+            volume_bytes_written: bytes(of.counters.written),
+            volume_bytes_collected: bytes(of.counters.collected),
+            volume_flushes: of.counters.flushes,
+            volume_used_bytes: of.space.used_bytes,
+            volume_usable_bytes: of.space.usable_bytes,
+            by_volume: of.volumes.into_iter().map(volume_stats).collect(),
+        };
         let domains = self.ask_all(Request::Stats).await.unwrap_or_default();
         (0..).zip(domains).map(stats).collect()
     }
@@ -115,5 +115,20 @@ impl Volumes {
         // A thread that has ended has stopped its domain.
         domain.send(request(answer)).map_err(|_| VolumeError::Stopped)?;
         answered.await.map_err(|_| VolumeError::Stopped)
+    }
+}
+
+fn volume_stats((volume, counters): (String, VolumeCounters)) -> VolumeStats {
+    VolumeStats {
+        volume,
+        reads: counters.reads,
+        writes: counters.writes,
+        discards: counters.discards,
+        read_bytes: counters.read_bytes,
+        written_bytes: counters.written_bytes,
+        iops_waits: counters.iops_waits,
+        bandwidth_waits: counters.bandwidth_waits,
+        weight_waits: counters.weight_waits,
+        quota_refusals: counters.quota_refusals,
     }
 }

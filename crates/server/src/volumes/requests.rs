@@ -1,8 +1,10 @@
 //! Messages to the domain of a shard.
 
 use crate::nbd::client::Client;
-use softflash_protocol::volumes::VolumeChange;
-use softflash_volume::{Domain, DomainCounters, DomainSpace, VolumeError, VolumeInfo};
+use softflash_protocol::volumes::{SettingText, VolumeChange};
+use softflash_volume::{
+    Domain, DomainCounters, DomainSpace, Setting, VolumeCounters, VolumeError, VolumeInfo,
+};
 use tokio::sync::oneshot;
 
 /// A message to the thread of a domain. A caller that has stopped waiting gets no answer.
@@ -10,13 +12,21 @@ pub(crate) enum Request {
     /// Describe the domain and its volumes.
     Describe(oneshot::Sender<ShardVolumes>),
     /// Tell the space and the counters; unlike a description, this does not walk the volumes.
-    Stats(oneshot::Sender<(DomainSpace, DomainCounters)>),
+    Stats(oneshot::Sender<ShardCounters>),
     /// Tell what can be exported.
     Exports(oneshot::Sender<Vec<ExportInfo>>),
     /// Change volumes or snapshots.
     Change(VolumeChange, oneshot::Sender<Result<(), VolumeError>>),
     /// Serve an NBD client that has chosen an export of the domain.
     Serve(Box<Client>),
+}
+
+/// The counters of a domain, and of its volumes by name.
+#[derive(Debug, Clone)]
+pub(crate) struct ShardCounters {
+    pub space: DomainSpace,
+    pub counters: DomainCounters,
+    pub volumes: Vec<(String, VolumeCounters)>,
 }
 
 /// The state of a domain.
@@ -40,7 +50,10 @@ pub(crate) const SNAPSHOT_MARK: char = '@';
 /// Carries a change out; durable when it returns.
 pub(super) async fn apply(change: VolumeChange, domain: &Domain) -> Result<(), VolumeError> {
     match &change {
-        VolumeChange::Create { name, size_bytes } => domain.create(name, *size_bytes).await,
+        VolumeChange::Create { name, size_bytes, settings } => {
+            domain.create_with(name, *size_bytes, &parse(settings)?).await
+        }
+        VolumeChange::Set { name, settings } => domain.set(name, &parse(settings)?).await,
         VolumeChange::Resize { name, size_bytes } => domain.resize(name, *size_bytes).await,
         VolumeChange::Delete { name } => domain.delete(name).await,
         VolumeChange::Snapshot { volume, name } => domain.snapshot(volume, name).await,
@@ -49,6 +62,10 @@ pub(super) async fn apply(change: VolumeChange, domain: &Domain) -> Result<(), V
             domain.clone_snapshot(volume, snapshot, name).await
         }
     }
+}
+
+fn parse(settings: &[SettingText]) -> Result<Vec<Setting>, VolumeError> {
+    settings.iter().map(|(name, value)| Setting::parse(name, value)).collect()
 }
 
 /// All exports of a domain.

@@ -82,6 +82,7 @@ impl DomainMap {
         }
         self.used = (0..blocks).map(|block| self.blocks.valid_in(block)).sum();
         self.recovering = false;
+        self.count_held();
         Ok(())
     }
 }

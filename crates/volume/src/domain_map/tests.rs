@@ -1,6 +1,7 @@
 //! The map against a reference that copies everything: each image is a table of its own.
 
 use super::*;
+use crate::settings::VolumeSettings;
 use softflash_base::random::Rng;
 use std::collections::BTreeMap;
 
@@ -8,6 +9,10 @@ const LBAS: u32 = 3000;
 
 fn geometry() -> Geometry {
     Geometry { first_unit: 0, units: 2, unit_blocks: 40, block_units: 512, page_units: 1 }
+}
+
+fn created(image: ImageId, name: String, size: u32) -> Operation {
+    Operation::Create { image, name, size, settings: VolumeSettings::default() }
 }
 
 /// The contents of all images, by the places that hold them.
@@ -56,6 +61,7 @@ impl Pair {
             Operation::Delete { image } => {
                 images.remove(&image);
             }
+            Operation::Set { .. } => {}
         }
     }
 
@@ -79,11 +85,11 @@ impl Pair {
         let name = format!("{}", self.names);
         let Some(&volume) = volumes.get(index(rng.below(volumes.len().max(1) as u64) as u32))
         else {
-            return self.apply(Operation::Create { image: next, name, size: LBAS });
+            return self.apply(created(next, name, LBAS));
         };
         match rng.below(100) {
             0 if volumes.len() < 4 => {
-                self.apply(Operation::Create { image: next, name, size: LBAS });
+                self.apply(created(next, name, LBAS));
             }
             1..4 => self.apply(Operation::Snapshot { of: volume, image: next, name }),
             4..6 if volumes.len() < 4 => {
@@ -232,7 +238,7 @@ fn a_checkpoint_is_the_map_at_its_freeze_whatever_changes_while_it_is_written() 
 fn a_write_beyond_a_smaller_size_is_not_mapped() {
     let mut pair = Pair::new();
     let image = ImageId(1);
-    pair.apply(Operation::Create { image, name: "v".into(), size: 10 });
+    pair.apply(created(image, "v".into(), 10));
     pair.apply(Operation::Resize { image, size: 5 });
     assert!(!pair.map.write(image, 7, 3, 3));
     pair.apply(Operation::Resize { image, size: 10 });
@@ -243,7 +249,7 @@ fn a_write_beyond_a_smaller_size_is_not_mapped() {
 fn a_discard_marks_only_what_the_parent_of_a_clone_holds() {
     let mut pair = Pair::new();
     let (volume, snapshot, clone) = (ImageId(1), ImageId(2), ImageId(3));
-    pair.apply(Operation::Create { image: volume, name: "v".into(), size: 1 << 30 });
+    pair.apply(created(volume, "v".into(), 1 << 30));
     pair.write(volume, 5000);
     pair.apply(Operation::Snapshot { of: volume, image: snapshot, name: "s".into() });
     pair.apply(Operation::Clone { of: snapshot, image: clone, name: "c".into() });

@@ -14,6 +14,7 @@ pub(crate) mod frame;
 pub(crate) mod leaf;
 pub(crate) mod operation;
 pub(crate) mod root;
+pub(crate) mod settings;
 pub(crate) mod tag;
 
 /// Bytes of a mapping unit: the piece of a volume that is mapped, written and checked as a whole.

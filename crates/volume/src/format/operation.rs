@@ -9,13 +9,15 @@
 )]
 
 use super::bytes::{Append, Reader};
+use super::settings;
 use crate::image::ImageId;
+use crate::settings::VolumeSettings;
 
 /// A change of the images.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Operation {
     /// A new volume.
-    Create { image: ImageId, name: String, size: u32 },
+    Create { image: ImageId, name: String, size: u32, settings: VolumeSettings },
     /// A new size of a volume.
     Resize { image: ImageId, size: u32 },
     /// A snapshot of a volume.
@@ -24,6 +26,8 @@ pub(crate) enum Operation {
     Clone { of: ImageId, image: ImageId, name: String },
     /// The end of a volume or a snapshot.
     Delete { image: ImageId },
+    /// New settings of a volume.
+    Set { image: ImageId, settings: VolumeSettings },
 }
 
 impl Operation {
@@ -33,17 +37,18 @@ impl Operation {
             Operation::Create { image, .. }
             | Operation::Snapshot { image, .. }
             | Operation::Clone { image, .. } => Some(*image),
-            Operation::Resize { .. } | Operation::Delete { .. } => None,
+            Operation::Resize { .. } | Operation::Delete { .. } | Operation::Set { .. } => None,
         }
     }
 
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self {
-            Operation::Create { image, name, size } => {
-                bytes.add_u8(1);
+            Operation::Create { image, name, size, settings } => {
+                bytes.add_u8(7);
                 bytes.add_u32(image.0);
                 bytes.add_u32(*size);
+                settings::add(&mut bytes, settings);
                 bytes.add_text(name);
             }
             Operation::Resize { image, size } => {
@@ -61,6 +66,11 @@ impl Operation {
                 bytes.add_u8(5);
                 bytes.add_u32(image.0);
             }
+            Operation::Set { image, settings } => {
+                bytes.add_u8(6);
+                bytes.add_u32(image.0);
+                settings::add(&mut bytes, settings);
+            }
         }
         bytes
     }
@@ -71,9 +81,14 @@ impl Operation {
         let kind = reader.u8()?;
         let first = ImageId(reader.u32()?);
         let operation = match kind {
-            1 => {
+            1 | 7 => {
                 let size = reader.u32()?;
-                Operation::Create { image: first, name: reader.text()?, size }
+                // Kind 1 is from before there were settings.
+                let settings = match kind {
+                    1 => VolumeSettings::default(),
+                    _ => settings::read(&mut reader)?,
+                };
+                Operation::Create { image: first, name: reader.text()?, size, settings }
             }
             2 => Operation::Resize { image: first, size: reader.u32()? },
             3 | 4 => {
@@ -85,6 +100,7 @@ impl Operation {
                 }
             }
             5 => Operation::Delete { image: first },
+            6 => Operation::Set { image: first, settings: settings::read(&mut reader)? },
             _ => return None,
         };
         reader.0.is_empty().then_some(operation)
@@ -99,12 +115,14 @@ mod tests {
     fn operations_decode_to_what_was_encoded() {
         let (of, image) = (ImageId(7), ImageId(9));
         let name = "a volume".to_owned();
+        let settings = VolumeSettings { quota_bytes: Some(1 << 40), ..VolumeSettings::default() };
         for operation in [
-            Operation::Create { image, name: name.clone(), size: u32::MAX },
+            Operation::Create { image, name: name.clone(), size: u32::MAX, settings },
             Operation::Resize { image, size: 0 },
             Operation::Snapshot { of, image, name: name.clone() },
             Operation::Clone { of, image, name },
             Operation::Delete { image },
+            Operation::Set { image, settings },
         ] {
             let bytes = operation.encode();
             assert_eq!(Operation::decode(&bytes), Some(operation));
@@ -112,5 +130,14 @@ mod tests {
             assert_eq!(Operation::decode(&[bytes, vec![0]].concat()), None);
         }
         assert_eq!(Operation::decode(&[9, 0, 0, 0, 0]), None);
+    }
+
+    #[test]
+    fn a_volume_that_was_created_before_there_were_settings_has_the_default_ones() {
+        let bytes = [1, 9, 0, 0, 0, 0, 4, 0, 0, 1, 0, b'v'];
+        let settings = VolumeSettings::default();
+        let created =
+            Operation::Create { image: ImageId(9), name: "v".to_owned(), size: 1024, settings };
+        assert_eq!(Operation::decode(&bytes), Some(created));
     }
 }

@@ -10,8 +10,11 @@
 )]
 
 use super::bytes::{Append, Reader};
+use super::settings;
 use crate::image::{Image, ImageId, Images, Role};
+use crate::settings::VolumeSettings;
 use softflash_base::cast;
+use softflash_base::planted::{self, Bug};
 use std::collections::BTreeMap;
 
 /// A superblock that was open for data when the root was made: frames behind the root may be in it.
@@ -44,8 +47,9 @@ pub(crate) struct Root {
 }
 
 const VERSION: u32 = 2;
-/// The version without the number of the root before.
-const WITHOUT_PREVIOUS: u32 = 1;
+/// The version without settings of volumes, which are read as the default ones, and without the
+/// number of the root before.
+const FIRST_VERSION: u32 = 1;
 /// No image, no leaf.
 const NONE: u32 = u32::MAX;
 
@@ -78,11 +82,11 @@ impl Root {
     pub fn decode(bytes: &[u8]) -> Option<Root> {
         let mut reader = Reader(bytes);
         let version = reader.u32()?;
-        if version != VERSION && version != WITHOUT_PREVIOUS {
+        if version != VERSION && version != FIRST_VERSION {
             return None;
         }
         let (sequence, last) = (reader.u64()?, reader.u32()?);
-        let images = (0..reader.count(LEAST_IMAGE_BYTES)?).map(|_| image(&mut reader));
+        let images = (0..reader.count(LEAST_IMAGE_BYTES)?).map(|_| image(&mut reader, version));
         let images = images.collect::<Option<BTreeMap<ImageId, Image>>>()?;
         let leaves = (0..reader.count(12)?).map(|_| {
             let leaf = reader.u32()?;
@@ -94,7 +98,7 @@ impl Root {
             Some(OpenSuperblock { unit, index, generation: reader.u64()? })
         });
         let open = open.collect::<Option<Vec<OpenSuperblock>>>()?;
-        let previous = if version == WITHOUT_PREVIOUS { None } else { Some(reader.u64()?) };
+        let previous = if version == FIRST_VERSION { None } else { Some(reader.u64()?) };
         Some(Root { sequence, images: Images::of(images, last), leaves, open, previous })
     }
 }
@@ -114,13 +118,17 @@ fn add_image(bytes: &mut Vec<u8>, id: ImageId, image: &Image) {
         bytes.add_u32(number);
     }
     bytes.add_text(&image.name);
+    match planted::bug(Bug::SettingsNotInRoots) {
+        true => settings::add(bytes, &VolumeSettings::default()),
+        false => settings::add(bytes, &image.settings),
+    }
     bytes.add_count(image.leaves.len());
     for leaf in &image.leaves {
         bytes.add_u32(leaf.unwrap_or(NONE));
     }
 }
 
-fn image(reader: &mut Reader<'_>) -> Option<(ImageId, Image)> {
+fn image(reader: &mut Reader<'_>, version: u32) -> Option<(ImageId, Image)> {
     let id = ImageId(reader.u32()?);
     let kind = reader.u8()?;
     let mut next = || reader.u32();
@@ -133,10 +141,14 @@ fn image(reader: &mut Reader<'_>) -> Option<(ImageId, Image)> {
         _ => return None,
     };
     let name = reader.text()?;
+    let settings = match version {
+        FIRST_VERSION => VolumeSettings::default(),
+        _ => settings::read(reader)?,
+    };
     let leaves =
         (0..reader.count(4)?).map(|_| Some(Some(reader.u32()?).filter(|&leaf| leaf != NONE)));
     let leaves = leaves.collect::<Option<Vec<Option<u32>>>>()?;
-    Some((id, Image { name, role, size, older, newer, leaves }))
+    Some((id, Image { name, role, size, settings, older, newer, leaves }))
 }
 
 /// Parts of a root of so many bytes.
@@ -152,7 +164,9 @@ mod tests {
     #[test]
     fn roots_decode_to_what_was_encoded() {
         let mut images = Images::default();
-        images.apply(&Operation::Create { image: ImageId(1), name: "v".into(), size: 5000 });
+        let settings = VolumeSettings { iops: Some(7), weight: 300, ..VolumeSettings::default() };
+        let (image, name) = (ImageId(1), "v".to_owned());
+        images.apply(&Operation::Create { image, name, size: 5000, settings });
         images.apply(&Operation::Snapshot { of: ImageId(1), image: ImageId(2), name: "s".into() });
         images.apply(&Operation::Clone { of: ImageId(2), image: ImageId(3), name: "c".into() });
         images.get_mut(ImageId(1)).unwrap().leaves = vec![Some(4), None, Some(0)];
@@ -168,5 +182,28 @@ mod tests {
         for cut in 0..bytes.len() {
             assert_eq!(Root::decode(&bytes[..cut]), None, "{cut} bytes");
         }
+    }
+
+    #[test]
+    fn a_root_from_before_there_were_settings_has_the_default_ones() {
+        let mut bytes = Vec::new();
+        bytes.add_u32(1);
+        bytes.add_u64(77);
+        bytes.add_u32(9);
+        // One image: a volume of 10 mapping units, without parent, snapshots and data.
+        bytes.add_u32(1);
+        bytes.add_u32(9);
+        bytes.add_u8(0);
+        [NONE, 10, NONE, NONE].into_iter().for_each(|number| bytes.add_u32(number));
+        bytes.add_text("v");
+        // No groups, no leaves, and no open superblocks.
+        (0..3).for_each(|_| bytes.add_count(0));
+        let root = Root::decode(&bytes).unwrap();
+        let image = root.images.get(ImageId(9)).unwrap();
+        assert_eq!((root.sequence, root.images.last(), image.size), (77, 9, 10));
+        assert_eq!(image.settings, VolumeSettings::default());
+        assert_eq!(Root::decode(&root.encode()), Some(root));
+        bytes[0] = 3;
+        assert_eq!(Root::decode(&bytes), None, "a newer version");
     }
 }

@@ -10,9 +10,11 @@
 
 use super::bytes::Reader;
 use softflash_ftl::OwnerTag;
+use std::ops::RangeInclusive;
 
 const MAGIC: [u8; 4] = *b"SFVO";
-const VERSION: u8 = 1;
+/// Version 1 has no settings of volumes: its operations and roots are read as the default ones.
+const VERSIONS: RangeInclusive<u8> = 1..=2;
 
 /// The contents of a superblock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +39,7 @@ pub(crate) struct Tag {
 pub(crate) fn encode(tag: Tag) -> OwnerTag {
     let mut bytes = [0; 64];
     bytes[..4].copy_from_slice(&MAGIC);
-    bytes[4] = VERSION;
+    bytes[4] = *VERSIONS.end();
     bytes[5] = match tag.class {
         Class::Data => 1,
         Class::Map => 2,
@@ -50,7 +52,7 @@ pub(crate) fn encode(tag: Tag) -> OwnerTag {
 /// Decodes a tag; `None` if it is not one of this layer, or its version is newer.
 pub(crate) fn decode(tag: &OwnerTag) -> Option<Tag> {
     let mut reader = Reader(&tag.0);
-    if reader.take(4)? != MAGIC || reader.u8()? != VERSION {
+    if reader.take(4)? != MAGIC || !VERSIONS.contains(&reader.u8()?) {
         return None;
     }
     let class = match reader.u8()? {
@@ -72,6 +74,9 @@ mod tests {
         for class in [Class::Data, Class::Map, Class::Rewritten] {
             let tag = Tag { class, first_sequence: 1 << 45 };
             assert_eq!(decode(&encode(tag)), Some(tag));
+            let mut older = encode(tag);
+            older.0[4] = 1;
+            assert_eq!(decode(&older), Some(tag));
             for at in 0..6 {
                 let mut other = encode(tag);
                 other.0[at] ^= 0x80;

@@ -4,5 +4,10 @@
 
 mod bed;
 mod full;
+mod hints;
 mod images;
+mod limits;
+mod quota;
 mod reads_and_writes;
+mod settings;
+mod weights;

@@ -17,6 +17,13 @@ struct Listed {
     name: String,
     size_bytes: u64,
     used_bytes: u64,
+    /// `null` for none, as the limits.
+    quota_bytes: Option<u64>,
+    iops: Option<u32>,
+    bandwidth_bytes_per_second: Option<u64>,
+    weight: u16,
+    temperature: String,
+    stream: u8,
     snapshots: Vec<String>,
     /// Of a clone, the snapshot that it was made from.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,9 +65,21 @@ fn look(domains: &Domains) -> (Vec<Listed>, Vec<Row>) {
 }
 
 fn listed(volume: VolumeInfo) -> Listed {
-    let VolumeInfo { name, size_bytes, used_bytes, snapshots, parent } = volume;
+    let VolumeInfo { name, size_bytes, used_bytes, settings, snapshots, parent } = volume;
     let clone_of = parent.map(|(volume, snapshot)| format!("{volume}@{snapshot}"));
-    Listed { name, size_bytes, used_bytes, snapshots, clone_of }
+    Listed {
+        name,
+        size_bytes,
+        used_bytes,
+        quota_bytes: settings.quota_bytes,
+        iops: settings.iops,
+        bandwidth_bytes_per_second: settings.bandwidth_bytes_per_second,
+        weight: settings.weight,
+        temperature: settings.lifetime.temperature.to_string(),
+        stream: settings.lifetime.stream,
+        snapshots,
+        clone_of,
+    }
 }
 
 fn print(path: &Path, volumes: &[Listed], domains: &[Row]) {
@@ -70,16 +89,33 @@ fn print(path: &Path, volumes: &[Listed], domains: &[Row]) {
             path.display()
         ));
     } else {
+        let bytes = |bytes: Option<u64>| bytes.map(human_bytes).unwrap_or_default();
         let row = |volume: &Listed| {
             vec![
                 volume.name.clone(),
                 human_bytes(volume.size_bytes),
                 human_bytes(volume.used_bytes),
+                or_dash(bytes(volume.quota_bytes)),
+                or_dash(volume.iops.map(|iops| iops.to_string()).unwrap_or_default()),
+                or_dash(bytes(volume.bandwidth_bytes_per_second)),
+                volume.weight.to_string(),
+                format!("{} {}", volume.temperature, volume.stream),
                 or_dash(volume.snapshots.join(", ")),
                 or_dash(volume.clone_of.clone().unwrap_or_default()),
             ]
         };
-        let header = ["volume", "size", "used", "snapshots", "clone of"];
+        let header = [
+            "volume",
+            "size",
+            "used",
+            "quota",
+            "iops",
+            "bytes/s",
+            "weight",
+            "hint",
+            "snapshots",
+            "clone of",
+        ];
         output::rows(&header, volumes.iter().map(row));
         output::result("");
     }

@@ -1,6 +1,7 @@
 //! `softflash volume`
 
 mod list;
+mod settings;
 
 use crate::domains::{Domains, with_domains};
 use crate::embedded::OpenDir;
@@ -8,6 +9,7 @@ use crate::error::CliError;
 use crate::formatting::{human_bytes, parse_size};
 use crate::output::{self, Form};
 use clap::{Args, Subcommand};
+use settings::SettingArgs;
 use softflash_volume::VolumeError;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +21,7 @@ Examples:
   softflash volume create ./data disk 100GiB
   softflash volume snapshot ./data disk before-upgrade
   softflash volume clone ./data disk before-upgrade trial
+  softflash volume set ./data trial --quota 10GiB --iops 500
   softflash volume list ./data -o json
   softflash volume delete-snapshot ./data disk before-upgrade
 
@@ -32,13 +35,29 @@ pub struct Volume {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Create a thin volume, which reads as zeros
-    #[command(after_help = "Example:\n  softflash volume create ./data disk 100GiB")]
+    #[command(after_help = "\
+Examples:
+  softflash volume create ./data disk 100GiB
+  softflash volume create ./data logs 20GiB --quota 10GiB --temperature hot --bandwidth 50MiB")]
     Create {
         #[command(flatten)]
         volume: Named,
         /// Its size, a multiple of 4096 bytes
         #[arg(value_parser = parse_size)]
         size: u64,
+        #[command(flatten)]
+        settings: SettingArgs,
+    },
+    /// Change quota, limits, weight or hints of a volume; others stay
+    #[command(after_help = "\
+Examples:
+  softflash volume set ./data disk --iops 500 --weight 300
+  softflash volume set ./data disk --quota none")]
+    Set {
+        #[command(flatten)]
+        volume: Named,
+        #[command(flatten)]
+        settings: SettingArgs,
     },
     /// Change the size of a volume; what lies beyond a smaller size is lost
     #[command(after_help = "Example:\n  softflash volume resize ./data disk 200GiB")]
@@ -112,7 +131,8 @@ impl Volume {
     pub fn run(self) -> Result<(), CliError> {
         match self.what {
             What::List { directory, output } => list::run(&directory, output),
-            What::Create { volume, size } => volume.create(size),
+            What::Create { volume, size, settings } => volume.create(size, &settings),
+            What::Set { volume, settings } => volume.set(&settings),
             What::Resize { volume, size } => volume.resize(size),
             What::Delete { volume } => volume.delete(),
             What::Snapshot { volume, snapshot } => volume.snapshot(&snapshot),
@@ -131,14 +151,27 @@ fn open(directory: &Path) -> Result<OpenDir, CliError> {
 }
 
 impl Named {
-    fn create(&self, size: u64) -> Result<(), CliError> {
-        let name = &self.name;
+    fn create(&self, size: u64, settings: &SettingArgs) -> Result<(), CliError> {
+        let (name, settings) = (&self.name, settings.given());
         self.change(async |domains| {
             domains.check_unused(name)?;
             let domain = domains.roomiest().ok_or(VolumeError::Stopped)?;
-            domain.create(name, size).await
+            domain.create_with(name, size, &settings).await
         })?;
         self.say(&format!("created volume `{name}` of {}", human_bytes(size)));
+        Ok(())
+    }
+
+    fn set(&self, settings: &SettingArgs) -> Result<(), CliError> {
+        let (name, settings) = (&self.name, settings.given());
+        if settings.is_empty() {
+            return Err(CliError::Usage(format!(
+                "nothing to change of volume `{name}`; give --quota, --iops, --bandwidth, --weight, \
+                 --temperature or --stream"
+            )));
+        }
+        self.change(async |domains| domains.holder(name)?.set(name, &settings).await)?;
+        self.say(&format!("changed the settings of volume `{name}`"));
         Ok(())
     }
 

@@ -1,0 +1,32 @@
+//! The limits of a volume: requests wait for the token buckets, in the order of their arrival.
+
+use crate::core::Core;
+use crate::error::VolumeError;
+use crate::tenant::{Limit, Tenant};
+use futures_util::future::select;
+use softflash_base::planted::{self, Bug};
+use std::pin::pin;
+
+/// Returns when a request of so many bytes may begin.
+pub(crate) async fn wait(core: &Core, tenant: &Tenant, bytes: u64) -> Result<(), VolumeError> {
+    if !tenant.is_limited() || planted::bug(Bug::LimitsIgnored) {
+        return Ok(());
+    }
+    let _turn = tenant.turn.acquire(1).await;
+    let mut has_waited = false;
+    loop {
+        core.check_running()?;
+        let (now, (limit, ready)) = (core.runtime.now(), tenant.ready_at());
+        if ready <= now {
+            tenant.take(now, bytes);
+            return Ok(());
+        }
+        if !std::mem::replace(&mut has_waited, true) {
+            tenant.count(|counters| match limit {
+                Limit::Iops => counters.iops_waits += 1,
+                Limit::Bandwidth => counters.bandwidth_waits += 1,
+            });
+        }
+        select(core.runtime.sleep_until(ready), pin!(tenant.changed.notified())).await;
+    }
+}
