@@ -4,16 +4,17 @@
 use crate::building::Building;
 use crate::checkpoint::checkpoint;
 use crate::core::{Collected, Core, Shared};
+use crate::domain_map::low;
 use crate::error::VolumeError;
 use crate::flusher::flush;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
 use crate::frontier;
 use crate::stream::Stream;
-use crate::writer::{Sent, finish, is_whole, send, unit_for};
+use crate::writer::{Sent, finish, send, unit_for};
 use softflash_base::planted::{self, Bug};
 use softflash_base::random::Rng;
-use softflash_base::{cast, checksum};
+use softflash_base::{IoBuf, cast, checksum};
 use softflash_ftl::Hint;
 use softflash_mapping::{Policies, VictimPolicy, WearPolicy};
 
@@ -128,7 +129,7 @@ pub(crate) async fn write_again(
         while !moving.building.is_full()
             && let Some((place, data)) = left.next()
         {
-            moving.add_one(core, place, &data, true);
+            moving.add_one(core, place, Some(&data));
         }
         append_moved(core, moving).await?;
     }
@@ -151,20 +152,29 @@ impl Moving {
 
     /// Reads and adds the valid ones of neighbouring places.
     async fn add(&mut self, core: &Core, first: u32, count: u32) -> Result<(), VolumeError> {
-        let read = read_places(core, first, count).await?;
-        for (place, (data, readable)) in (first..).zip(read) {
-            self.add_one(core, place, &data, readable);
+        if let Some(read) = read_places(core, first, count).await? {
+            for place in first..first + count {
+                self.add_one(core, place, Some(read.unit(place)));
+            }
+            return Ok(());
+        }
+        // One bad page fails the whole read: each is read alone.
+        for place in first..first + count {
+            if core.map.borrow().holder(place).is_some() {
+                let read = read_places(core, place, 1).await?;
+                self.add_one(core, place, read.as_ref().map(|read| read.unit(place)));
+            }
         }
         Ok(())
     }
 
-    /// Adds the data of a place, if it is valid.
-    fn add_one(&mut self, core: &Core, place: u32, data: &[u8], readable: bool) {
+    /// Adds the data of a place, if it is valid; `None` if it cannot be read.
+    fn add_one(&mut self, core: &Core, place: u32, data: Option<&[u8]>) {
         let map = core.map.borrow();
         let Some((image, lba)) = map.holder(place) else { return };
-        let seed = map.seed_of(image, lba);
-        let mut sum = checksum::checksum64(seed, data);
-        if !readable || !is_whole(seed, data, map.checksum_at(place)) {
+        let data = data.unwrap_or(&[0; MAPPING_UNIT_BYTES]);
+        let mut sum = checksum::checksum64(map.seed_of(image, lba), data);
+        if low(sum) != map.checksum_at(place) {
             // The map keeps the checksum of the lost data: no read takes these bytes for them.
             sum = !sum;
             core.counters.update(|counters| counters.lost += 1);
@@ -175,19 +185,42 @@ impl Moving {
     }
 }
 
-/// Valid places from this one on that are read together.
+/// Places without valid data that are read with those around them: fewer, longer reads cost less.
+const MOST_BETWEEN: u32 = 4;
+
+/// Places from a valid one on that are read together, of which at most `most` are valid.
 fn run_length(core: &Core, place: u32, end: u32, most: usize) -> u32 {
     let map = core.map.borrow();
-    let end = end.min(place + cast::saturating_u32(most));
-    (place..end).take_while(|&at| map.holder(at).is_some()).count().try_into().unwrap_or(1)
+    let mut last = place;
+    map.expect_move(place);
+    for _ in 1..most {
+        match map.next_valid(last + 1, end) {
+            Some(next) if next - last <= MOST_BETWEEN + 1 => {
+                map.expect_move(next);
+                last = next;
+            }
+            _ => break,
+        }
+    }
+    last + 1 - place
 }
 
-/// Reads places of a superblock; each with whether it could be read.
-async fn read_places(
-    core: &Core,
+/// Pages that were read.
+struct Read {
+    bytes: IoBuf,
+    /// The first place in them.
     first: u32,
-    count: u32,
-) -> Result<Vec<(Vec<u8>, bool)>, VolumeError> {
+}
+
+impl Read {
+    fn unit(&self, place: u32) -> &[u8] {
+        let at = cast::index(place - self.first) * MAPPING_UNIT_BYTES;
+        &self.bytes[at..at + MAPPING_UNIT_BYTES]
+    }
+}
+
+/// Reads places of a superblock; `None` if one of them cannot be read.
+async fn read_places(core: &Core, first: u32, count: u32) -> Result<Option<Read>, VolumeError> {
     let block = core.geometry.block_of(first);
     let Some(superblock) = core.superblocks.handle(block) else {
         let reason = format!("block {block} is collected and has no superblock");
@@ -196,25 +229,12 @@ async fn read_places(
     let start = core.geometry.places_of(block).start;
     let (first_page, _) = core.geometry.page_of(first);
     let pages = core.geometry.page_of(first + count - 1).0 - first_page + 1;
-    let base = start + first_page * core.geometry.page_units;
+    let first = start + first_page * core.geometry.page_units;
     match core.flash.read(&superblock, first_page, pages, Hint::COMPACTION).await {
-        Ok(read) => {
-            let units = (first..first + count).map(|place| {
-                let at = cast::index(place - base) * MAPPING_UNIT_BYTES;
-                (read.bytes[at..at + MAPPING_UNIT_BYTES].to_vec(), true)
-            });
-            Ok(units.collect())
-        }
-        Err(_) if count > 1 => {
-            let mut all = Vec::new();
-            for place in first..first + count {
-                all.extend(Box::pin(read_places(core, place, 1)).await?);
-            }
-            Ok(all)
-        }
+        Ok(read) => Ok(Some(Read { bytes: read.bytes, first })),
         Err(error) => {
-            tracing::warn!(%error, "a page cannot be read for collection");
-            Ok(vec![(vec![0; MAPPING_UNIT_BYTES], false)])
+            tracing::warn!(%error, count, "places cannot be read for collection");
+            Ok(None)
         }
     }
 }
@@ -266,8 +286,8 @@ fn name_holders(core: &Core, from: &[u32], as_written: bool, entries: &mut [Entr
     for (&place, entry) in from.iter().zip(entries) {
         *entry = match (map.holder(place), *entry) {
             (Some((image, lba)), Entry::Moved { checksum, .. } | Entry::Data { checksum, .. }) => {
-                let is_volume = map.images.get(image).is_some_and(|image| image.is_volume());
-                match (as_written || planted::bug(Bug::MovesAsWrites)) && is_volume {
+                let is_volume = || map.images.get(image).is_some_and(|image| image.is_volume());
+                match (as_written || planted::bug(Bug::MovesAsWrites)) && is_volume() {
                     true => Entry::Data { image, lba, checksum },
                     false => Entry::Moved { image, lba, checksum },
                 }

@@ -12,8 +12,8 @@ pub struct DomainConfig {
     /// Frames of clients under way for each unit, from which on further writes are gathered in the
     /// next frame.
     pub frames_per_unit: u32,
-    /// Collection, which begins when a writer finds no room, goes on until a unit has so many free
-    /// superblocks.
+    /// Collection of a unit, which begins when writers open the last superblock that they may have,
+    /// goes on until so many are free.
     pub low_superblocks: u32,
     /// Entries of frames after which a checkpoint is made; 0: an eighth of the domain, at least
     /// 2^16.

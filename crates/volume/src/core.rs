@@ -123,6 +123,16 @@ impl Core {
         u32::try_from(usable as u64).unwrap_or(u32::MAX)
     }
 
+    /// Wakes the collection of a unit whose last superblock for clients has been opened: it works
+    /// while that is filled. Units in which others collect would have to take its writes otherwise,
+    /// and collect more.
+    pub fn collect_if_short(&self, unit: u32) {
+        if self.free_superblocks(unit) <= Stream::Host.reserve() {
+            self.collection_rests[cast::index(unit)].set(false);
+            self.collect[cast::index(unit)].notify_one();
+        }
+    }
+
     /// Wakes the collection of all units.
     pub fn wake_collection(&self) {
         self.collection_rests.iter().for_each(|rests| rests.set(false));
@@ -159,7 +169,7 @@ impl Core {
     }
 
     /// Entries after which a checkpoint is made.
-    fn checkpoint_entries(&self) -> u64 {
+    pub fn checkpoint_entries(&self) -> u64 {
         match self.config.checkpoint_entries {
             0 => u64::from(self.geometry.places() / 8).max(1 << 16),
             entries => entries,

@@ -179,7 +179,7 @@ fn add_to_building(core: &Core, entry: Entry, data: &[u8]) -> Option<(Completion
 fn check_space(core: &Core, volume: ImageId, lba: u32) -> Result<(), VolumeError> {
     let map = core.map.borrow();
     let image = map.images.get(volume).ok_or(VolumeError::Deleted)?;
-    let grows = image.older.is_some() || !map.holds(volume, lba);
+    let grows = image.older.is_some() || !map.holds(image, lba);
     let building = core.building.borrow().as_ref().map_or(0, Building::len);
     let used = map.used() + cast::saturating_u32(building);
     if grows && used >= core.usable.get() {
