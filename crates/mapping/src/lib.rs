@@ -33,13 +33,13 @@
 //!   [`policy::wear`]: the free block that is used next, and the block whose cold data is moved;
 //!   [`policy::order`]: the tenant that is served next;
 //! - [`pace`]: keeps the host's writes and collection in step;
-//! - `memory`: large tables in huge pages, prefetches.
+//! - [`memory`]: large tables in huge pages, prefetches.
 //!
 //! Functions that are called for each page are `#[inline]`: other crates call them.
 
 pub mod blocks;
 pub mod map;
-mod memory;
+pub mod memory;
 pub mod pace;
 pub mod policy;
 

@@ -18,11 +18,13 @@ pub(crate) fn table<T: Copy>(value: T, len: usize) -> Vec<T> {
     table
 }
 
-/// Extends a table to `len` entries with copies of `value`. It grows by at least its own size when
-/// it must move, so that many small steps cost no more than a few large ones.
-pub(crate) fn grow<T: Copy>(table: &mut Vec<T>, value: T, len: usize) {
+/// Extends a table to `len` entries with copies of `value`. It grows by at least an eighth when it
+/// must move, so that many small steps cost no more than a few large ones, and little of it is
+/// unused.
+pub fn grow<T: Copy>(table: &mut Vec<T>, value: T, len: usize) {
     if len > table.capacity() {
-        table.reserve(len - table.len());
+        let capacity = len.max(table.capacity() + table.capacity() / 8);
+        table.reserve_exact(capacity - table.len());
         let spare = table.spare_capacity_mut();
         ask_for_huge_pages(spare.as_mut_ptr().cast(), size_of_val(spare));
     }
@@ -50,7 +52,7 @@ fn ask_for_huge_pages(start: *mut u8, bytes: usize) {
 /// Prefetches the cache line of `entries[index]`. Does nothing beyond the end, or on processors
 /// without such an instruction.
 #[inline]
-pub(crate) fn prefetch<T>(entries: &[T], index: usize) {
+pub fn prefetch<T>(entries: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(entry) = entries.get(index) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

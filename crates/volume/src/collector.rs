@@ -5,6 +5,7 @@
 use crate::building::Building;
 use crate::checkpoint::checkpoint;
 use crate::core::{Collected, Core, Shared};
+use crate::domain_map::low;
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
@@ -12,10 +13,10 @@ use crate::frontier;
 use crate::placement::by_hint::NO_HINT;
 use crate::releases::release_collected;
 use crate::stream::Stream;
-use crate::writer::{Sent, finish, is_whole, send, unit_for};
+use crate::writer::{Sent, finish, send, unit_for};
 use softflash_base::planted::{self, Bug};
 use softflash_base::random::Rng;
-use softflash_base::{cast, checksum};
+use softflash_base::{IoBuf, cast, checksum};
 use softflash_ftl::Hint;
 use softflash_mapping::{Policies, VictimPolicy, WearPolicy};
 use std::collections::{BTreeMap, BTreeSet, btree_map};
@@ -101,11 +102,19 @@ async fn collect(core: &Shared, unit: u32, victim: u32) -> Result<(), VolumeErro
     loop {
         let next = core.map.borrow().next_valid(at, places.end);
         let Some(first) = next else { break };
-        let run = run_length(core, first, places.end);
-        for (place, (data, readable)) in (first..).zip(read_places(core, first, run).await?) {
-            add_to_class(core, unit, &mut by_class, place, &data, readable).await?;
+        at = first + run_length(core, first, places.end);
+        if let Some(read) = read_places(core, first, at - first).await? {
+            for place in first..at {
+                add_to_class(core, unit, &mut by_class, place, Some(read.unit(place))).await?;
+            }
+            continue;
         }
-        at = first + run;
+        // One bad page fails the whole read: each is read alone.
+        for place in first..at {
+            let read = read_places(core, place, 1).await?;
+            let data = read.as_ref().map(|read| read.unit(place));
+            add_to_class(core, unit, &mut by_class, place, data).await?;
+        }
     }
     for moving in by_class.into_values() {
         append_moved(core, moving).await?;
@@ -113,15 +122,18 @@ async fn collect(core: &Shared, unit: u32, victim: u32) -> Result<(), VolumeErro
     Ok(())
 }
 
-/// Adds the data of a place to the frame of their class, which is appended when it is full.
+/// Adds the data of a place, if it is valid, to the frame of their class, which is appended when it
+/// is full.
 async fn add_to_class(
     core: &Shared,
     unit: u32,
     by_class: &mut BTreeMap<u8, Moving>,
     place: u32,
-    data: &[u8],
-    readable: bool,
+    data: Option<&[u8]>,
 ) -> Result<(), VolumeError> {
+    if core.map.borrow().holder(place).is_none() {
+        return Ok(());
+    }
     let class = class_at(core, place);
     let moving = match by_class.entry(class) {
         btree_map::Entry::Occupied(found) => found.into_mut(),
@@ -131,7 +143,7 @@ async fn add_to_class(
             none.insert(Moving::to(core, unit, stream))
         }
     };
-    moving.add_one(core, place, data, readable);
+    moving.add_one(core, place, data);
     match moving.building.is_full().then(|| by_class.remove(&class)).flatten() {
         Some(full) => append_moved(core, full).await,
         None => Ok(()),
@@ -172,7 +184,7 @@ pub(crate) async fn write_again(
         while !moving.building.is_full()
             && let Some((place, data)) = left.next()
         {
-            moving.add_one(core, place, &data, true);
+            moving.add_one(core, place, Some(&data));
         }
         append_moved(core, moving).await?;
     }
@@ -195,13 +207,13 @@ impl Moving {
         Moving { building, from: Vec::new(), as_written: false }
     }
 
-    /// Adds the data of a place, if it is valid.
-    fn add_one(&mut self, core: &Core, place: u32, data: &[u8], readable: bool) {
+    /// Adds the data of a place, if it is valid; `None` if it cannot be read.
+    fn add_one(&mut self, core: &Core, place: u32, data: Option<&[u8]>) {
         let map = core.map.borrow();
         let Some((image, lba)) = map.holder(place) else { return };
-        let seed = map.seed_of(image, lba);
-        let mut sum = checksum::checksum64(seed, data);
-        if !readable || !is_whole(seed, data, map.checksum_at(place)) {
+        let data = data.unwrap_or(&[0; MAPPING_UNIT_BYTES]);
+        let mut sum = checksum::checksum64(map.seed_of(image, lba), data);
+        if low(sum) != map.checksum_at(place) {
             // The map keeps the checksum of the lost data: no read takes these bytes for them.
             sum = !sum;
             core.counters.update(|counters| counters.lost += 1);
@@ -212,19 +224,42 @@ impl Moving {
     }
 }
 
-/// Valid places from this one on that are read together.
+/// Places without valid data that are read with those around them: fewer, longer reads cost less.
+const MOST_BETWEEN: u32 = 4;
+
+/// Places from a valid one on that are read together, of which a frame takes the valid ones.
 fn run_length(core: &Core, place: u32, end: u32) -> u32 {
     let map = core.map.borrow();
-    let end = end.min(place + core.config.frame_units);
-    (place..end).take_while(|&at| map.holder(at).is_some()).count().try_into().unwrap_or(1)
+    let mut last = place;
+    map.expect_move(place);
+    for _ in 1..core.config.frame_units {
+        match map.next_valid(last + 1, end) {
+            Some(next) if next - last <= MOST_BETWEEN + 1 => {
+                map.expect_move(next);
+                last = next;
+            }
+            _ => break,
+        }
+    }
+    last + 1 - place
 }
 
-/// Reads places of a superblock; each with whether it could be read.
-async fn read_places(
-    core: &Core,
+/// Pages that were read.
+struct Read {
+    bytes: IoBuf,
+    /// The first place in them.
     first: u32,
-    count: u32,
-) -> Result<Vec<(Vec<u8>, bool)>, VolumeError> {
+}
+
+impl Read {
+    fn unit(&self, place: u32) -> &[u8] {
+        let at = cast::index(place - self.first) * MAPPING_UNIT_BYTES;
+        &self.bytes[at..at + MAPPING_UNIT_BYTES]
+    }
+}
+
+/// Reads places of a superblock; `None` if one of them cannot be read.
+async fn read_places(core: &Core, first: u32, count: u32) -> Result<Option<Read>, VolumeError> {
     let block = core.geometry.block_of(first);
     let Some(superblock) = core.superblocks.handle(block) else {
         let reason = format!("block {block} is collected and has no superblock");
@@ -233,25 +268,12 @@ async fn read_places(
     let start = core.geometry.places_of(block).start;
     let (first_page, _) = core.geometry.page_of(first);
     let pages = core.geometry.page_of(first + count - 1).0 - first_page + 1;
-    let base = start + first_page * core.geometry.page_units;
+    let first = start + first_page * core.geometry.page_units;
     match core.flash.read(&superblock, first_page, pages, Hint::COMPACTION).await {
-        Ok(read) => {
-            let units = (first..first + count).map(|place| {
-                let at = cast::index(place - base) * MAPPING_UNIT_BYTES;
-                (read.bytes[at..at + MAPPING_UNIT_BYTES].to_vec(), true)
-            });
-            Ok(units.collect())
-        }
-        Err(_) if count > 1 => {
-            let mut all = Vec::new();
-            for place in first..first + count {
-                all.extend(Box::pin(read_places(core, place, 1)).await?);
-            }
-            Ok(all)
-        }
+        Ok(read) => Ok(Some(Read { bytes: read.bytes, first })),
         Err(error) => {
-            tracing::warn!(%error, "a page cannot be read for collection");
-            Ok(vec![(vec![0; MAPPING_UNIT_BYTES], false)])
+            tracing::warn!(%error, count, "places cannot be read for collection");
+            Ok(None)
         }
     }
 }
@@ -303,8 +325,8 @@ fn name_holders(core: &Core, from: &[u32], as_written: bool, entries: &mut [Entr
     for (&place, entry) in from.iter().zip(entries) {
         *entry = match (map.holder(place), *entry) {
             (Some((image, lba)), Entry::Moved { checksum, .. } | Entry::Data { checksum, .. }) => {
-                let is_volume = map.images.get(image).is_some_and(|image| image.is_volume());
-                match (as_written || planted::bug(Bug::MovesAsWrites)) && is_volume {
+                let is_volume = || map.images.get(image).is_some_and(|image| image.is_volume());
+                match (as_written || planted::bug(Bug::MovesAsWrites)) && is_volume() {
                     true => Entry::Data { image, lba, checksum },
                     false => Entry::Moved { image, lba, checksum },
                 }

@@ -16,8 +16,8 @@ pub struct DomainConfig {
     /// 16 for the domain; others wait for their turn by weight. More keep the units busier, fewer
     /// keep to the weights sooner.
     pub competing_per_unit: u32,
-    /// A unit with fewer free superblocks is collected; those that only wait for a flush count as
-    /// free.
+    /// Collection of a unit, which begins when writers open the last superblock that they may
+    /// have, goes on until so many are free; those that only wait for a flush count as free.
     pub low_superblocks: u32,
     /// Entries of frames after which a checkpoint is made; 0: an eighth of the domain, at least
     /// 2^16.

@@ -12,6 +12,7 @@ use crate::format::frame::Position;
 use crate::frames::{Completion, Frames};
 use crate::frontier::Frontiers;
 use crate::geometry::Geometry;
+use crate::placement::by_hint::NO_HINT;
 use crate::stream::Stream;
 use crate::superblocks::Superblocks;
 use crate::tenant::Tenants;
@@ -144,18 +145,20 @@ impl Core {
         self.usable.set(self.compute_usable());
     }
 
+    /// Wakes the collection of a unit whose last superblock for clients has been opened: it works
+    /// while that is filled. Units in which others collect would have to take its writes otherwise,
+    /// and collect more.
+    pub fn collect_if_short(&self, unit: u32) {
+        if self.free_superblocks(unit) <= Stream::Host(NO_HINT).reserve() {
+            self.collection_rests[cast::index(unit)].set(false);
+            self.collect[cast::index(unit)].notify_one();
+        }
+    }
+
     /// Wakes the collection of all units.
     pub fn wake_collection(&self) {
         self.collection_rests.iter().for_each(|rests| rests.set(false));
         self.collect.iter().for_each(Notify::notify_one);
-    }
-
-    /// Wakes the collection of a unit, if it has few free superblocks.
-    pub fn wake_collection_of(&self, unit: u32) {
-        if self.free_superblocks(unit) < self.config.low_superblocks {
-            self.collection_rests[cast::index(unit)].set(false);
-            self.collect[cast::index(unit)].notify_one();
-        }
     }
 
     /// Superblocks of a unit that the next flush releases.
@@ -196,7 +199,7 @@ impl Core {
     }
 
     /// Entries after which a checkpoint is made.
-    fn checkpoint_entries(&self) -> u64 {
+    pub fn checkpoint_entries(&self) -> u64 {
         match self.config.checkpoint_entries {
             0 => u64::from(self.geometry.places() / 8).max(1 << 16),
             entries => entries,

@@ -17,6 +17,8 @@ pub struct DomainCounters {
     pub map: u64,
     /// Heads of frames, and padding to whole pages and for power cuts.
     pub overhead: u64,
+    /// Those of the frames of leaves and roots among them.
+    pub map_overhead: u64,
     /// Frames.
     pub frames: u64,
     /// Superblocks released.
@@ -61,7 +63,11 @@ impl Counters {
                 Stream::Collector(_) | Stream::Recovery => counters.collected += entries,
                 Stream::Map => counters.map += entries,
             }
-            counters.overhead += u64::from(units) - entries;
+            let overhead = u64::from(units) - entries;
+            counters.overhead += overhead;
+            if stream == Stream::Map {
+                counters.map_overhead += overhead;
+            }
             counters.frames += 1;
         });
     }

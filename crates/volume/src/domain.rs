@@ -53,6 +53,17 @@ pub struct DomainSpace {
     pub flash_bytes: u64,
 }
 
+/// The superblocks that collection may choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClosedSuperblocks {
+    /// How many they are.
+    pub superblocks: u32,
+    /// Their mapping units, heads of frames included.
+    pub units: u64,
+    /// Mapping units in them that hold data.
+    pub valid: u64,
+}
+
 impl Domain {
     /// The owner of a domain's superblocks, for the mount of other layers on the same units.
     pub fn owner(domain: u16) -> Owner {
@@ -338,6 +349,30 @@ impl Domain {
             usable_bytes: bytes(self.core.usable.get()),
             flash_bytes: bytes(self.core.geometry.places()),
         }
+    }
+
+    /// The superblocks that collection may choose: all but the free ones, the open ones, those
+    /// that wait for their release, and those of the map.
+    pub fn closed_superblocks(&self) -> ClosedSuperblocks {
+        let geometry = self.core.geometry;
+        let map = self.core.map.borrow();
+        let closed = (0..geometry.blocks()).filter(|&block| map.blocks.is_closed(block));
+        let (superblocks, valid) = closed.fold((0, 0), |(superblocks, valid), block| {
+            (superblocks + 1, valid + u64::from(map.blocks.valid_in(block)))
+        });
+        let units = u64::from(superblocks) * u64::from(geometry.block_units);
+        ClosedSuperblocks { superblocks, units, valid }
+    }
+
+    /// Entries of frames after which a checkpoint is made: a recovery replays at most about so
+    /// many.
+    pub fn checkpoint_entries(&self) -> u64 {
+        self.core.checkpoint_entries()
+    }
+
+    /// Memory of the map and of the states of superblocks, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.core.map.borrow().memory_bytes() + self.core.superblocks.memory_bytes()
     }
 
     /// Counters since the mount.

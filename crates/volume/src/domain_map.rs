@@ -1,15 +1,16 @@
 //! The map of a domain: from the mapping units of images to places on the flash. It has no time and
 //! does no I/O; live writes and recovery change it by the same functions.
 
-use crate::format::entry::data_seed;
+use crate::format::entry::{Entry, data_seed};
 use crate::format::leaf::LEAF_UNITS;
 use crate::format::operation::Operation;
 use crate::geometry::Geometry;
 use crate::image::{Image, ImageId, Images, Role};
 use crate::leaves::{LeafOwner, Leaves};
 use held::Held;
-use softflash_base::cast::index;
+use softflash_base::cast::{index, wide};
 use softflash_base::planted::{self, Bug};
+use softflash_mapping::memory::{grow, prefetch};
 use softflash_mapping::{Blocks, NONE, PageMap};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -36,7 +37,8 @@ pub(crate) struct DomainMap {
     pub leaves: Leaves,
     pub blocks: Blocks,
     map: PageMap,
-    /// The lower half of the checksum of the data at each place.
+    /// The lower half of the checksum of each mapping unit that has a place, in the order of the
+    /// leaves: a checkpoint writes them, and recovery reads them, one behind the other.
     checksums: Vec<u32>,
     geometry: Geometry,
     /// Places that hold data.
@@ -58,7 +60,7 @@ impl DomainMap {
             leaves: Leaves::default(),
             blocks: Blocks::none_free(blocks, geometry.block_units),
             map: PageMap::new(0, geometry.places()),
-            checksums: vec![0; index(geometry.places())],
+            checksums: Vec::new(),
             geometry,
             used: 0,
             held: Held::default(),
@@ -80,15 +82,16 @@ impl DomainMap {
                 Role::Volume { .. } => id,
                 Role::Snapshot { of } => of,
             };
-            at = match (self.entry(image, lba), image.role) {
-                (HOLE, _) => None,
-                (INHERITED, _) => self.images.get(origin).and_then(parent),
-                (UNSET, Role::Volume { parent }) => parent,
-                (UNSET, Role::Snapshot { of }) => Some(image.newer.unwrap_or(of)),
-                (place, _) => {
-                    let checksum = self.checksums[index(place)];
+            let logical = logical_of(image, lba);
+            at = match (self.entry_at(logical), image.role, logical) {
+                (HOLE, ..) => None,
+                (INHERITED, ..) => self.images.get(origin).and_then(parent),
+                (place, _, Some(logical)) if place != UNSET => {
+                    let checksum = self.checksums[index(logical)];
                     return Found::At { place, seed: data_seed(origin, lba), checksum };
                 }
+                (_, Role::Volume { parent }, _) => parent,
+                (_, Role::Snapshot { of }, _) => Some(image.newer.unwrap_or(of)),
             };
         }
         Found::Zeros
@@ -105,15 +108,10 @@ impl DomainMap {
     /// Maps a mapping unit of a volume to a new place. The newest snapshot takes the old place,
     /// unless it has one: returns whether it did. A volume that was deleted is not mapped.
     pub fn write(&mut self, volume: ImageId, lba: u32, place: u32, checksum: u64) -> bool {
-        // A write that was under way when the volume became smaller.
-        if self.images.get(volume).is_none_or(|image| lba >= image.size) {
-            return false;
-        }
         let before = self.used;
         let Some((logical, preserved)) = self.logical_to_change(volume, lba) else { return false };
-        self.checksums[index(place)] = low(checksum);
         self.detach(logical, UNSET);
-        self.attach(logical, place);
+        self.attach(logical, place, low(checksum));
         self.held.changed(volume, before, self.used);
         preserved
     }
@@ -122,9 +120,8 @@ impl DomainMap {
     /// collection had moved it.
     pub fn write_moved(&mut self, image: ImageId, lba: u32, place: u32, checksum: u64) {
         let Some(logical) = self.logical(image, lba) else { return };
-        self.checksums[index(place)] = low(checksum);
         self.detach(logical, UNSET);
-        self.attach(logical, place);
+        self.attach(logical, place, low(checksum));
     }
 
     /// Makes a range of a volume read as zeros.
@@ -188,15 +185,45 @@ impl DomainMap {
         }
     }
 
-    /// The lower half of the checksum of the data at a place.
+    /// The lower half of the checksum of the data at a valid place.
     pub fn checksum_at(&self, place: u32) -> u32 {
-        self.checksums[index(place)]
+        self.checksums[index(self.map.logical_of(place))]
+    }
+
+    /// Prefetches the entry of a mapping unit that is written soon.
+    #[inline]
+    pub fn expect(&self, image: &Image, lba: u32) {
+        if let Some(logical) = logical_of(image, lba) {
+            self.expect_entry(logical);
+        }
+    }
+
+    /// Prefetches the map's entries for all data of a frame that is replayed.
+    pub fn expect_all(&self, entries: &[Entry]) {
+        for entry in entries {
+            if let Entry::Data { image, lba, .. } | Entry::Moved { image, lba, .. } = *entry
+                && let Some(image) = self.images.get(image)
+            {
+                self.expect(image, lba);
+            }
+        }
+    }
+
+    /// Prefetches the entry of what a valid place holds, before that moves.
+    #[inline]
+    pub fn expect_move(&self, place: u32) {
+        self.expect_entry(self.map.logical_of(place));
+    }
+
+    #[inline]
+    fn expect_entry(&self, logical: u32) {
+        self.map.expect(logical);
+        prefetch(&self.checksums, index(logical));
     }
 
     /// Moves the contents of a valid place to a new one.
     pub fn relocate(&mut self, from: u32, to: u32) {
         self.change(self.map.logical_of(from) / LEAF_UNITS);
-        self.checksums[index(to)] = self.checksums[index(from)];
         self.map.relocate(from, to);
         self.blocks.move_valid(self.geometry.block_of(from), self.geometry.block_of(to), 1);
     }
@@ -208,13 +235,28 @@ impl DomainMap {
 
     /// The places that an image itself holds in a range of its mapping units.
     pub fn places_held(&self, image: ImageId, range: Range<u32>) -> impl Iterator<Item = u32> {
+        let Range { start, end } = range;
         let leaves = self.images.get(image).map(|image| &image.leaves[..]).unwrap_or_default();
-        let leaves = (0_u32..).zip(leaves).filter_map(|(at, leaf)| Some((at, (*leaf)?)));
-        leaves
-            .flat_map(|(at, leaf)| (0..LEAF_UNITS).map(move |unit| (at * LEAF_UNITS + unit, leaf)))
-            .filter(move |(lba, _)| range.contains(lba))
-            .map(|(lba, leaf)| self.map.physical_of(leaf * LEAF_UNITS + lba % LEAF_UNITS))
+        (0_u32..)
+            .zip(leaves)
+            .skip(index(start / LEAF_UNITS))
+            .take_while(move |(at, _)| at * LEAF_UNITS < end)
+            .filter_map(|(at, leaf)| Some((at * LEAF_UNITS, (*leaf)?)))
+            .flat_map(move |(first, leaf)| {
+                let inside = |lba: u32| lba.saturating_sub(first).min(LEAF_UNITS);
+                (inside(start)..inside(end)).map(move |at| leaf * LEAF_UNITS + at)
+            })
+            .map(|logical| self.map.physical_of(logical))
             .filter(|&entry| self.map.is_page(entry))
+    }
+
+    /// Memory of all tables, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        let checksums = wide(self.checksums.capacity() * size_of::<u32>());
+        self.map.memory_bytes()
+            + self.blocks.memory_bytes()
+            + self.leaves.memory_bytes()
+            + checksums
     }
 
     /// Checks that map, reverse, counts and leaves agree; returns the first difference.
@@ -245,19 +287,28 @@ impl DomainMap {
 
     #[inline]
     fn entry(&self, image: &Image, lba: u32) -> u32 {
-        match leaf_of(image, lba) {
-            Some(leaf) => self.map.physical_of(leaf * LEAF_UNITS + lba % LEAF_UNITS),
-            None => UNSET,
-        }
+        self.entry_at(logical_of(image, lba))
+    }
+
+    #[inline]
+    fn entry_at(&self, logical: Option<u32>) -> u32 {
+        logical.map_or(UNSET, |logical| self.map.physical_of(logical))
     }
 
     /// The logical page of a mapping unit whose entry is about to change; first lets the newest
-    /// snapshot of a volume keep the entry, and returns whether it did.
+    /// snapshot of a volume keep the entry, and returns whether it did. `None` beyond the end: of a
+    /// write that was under way when the volume became smaller.
     fn logical_to_change(&mut self, image: ImageId, lba: u32) -> Option<(u32, bool)> {
-        let found = self.images.get(image)?;
+        let found = self.images.get(image).filter(|image| lba < image.size)?;
         let snapshot = if found.is_volume() { found.older } else { None };
-        let preserved = snapshot.is_some_and(|snapshot| self.preserve(image, snapshot, lba));
-        Some((self.logical(image, lba)?, preserved))
+        match (snapshot, logical_of(found, lba)) {
+            (None, Some(logical)) => Some((logical, false)),
+            (None, None) => Some((self.logical(image, lba)?, false)),
+            (Some(snapshot), _) => {
+                let preserved = self.preserve(image, snapshot, lba);
+                Some((self.logical(image, lba)?, preserved))
+            }
+        }
     }
 
     /// The logical page of a mapping unit, in a leaf that is added if there is none.
@@ -272,11 +323,17 @@ impl DomainMap {
             None => {
                 let leaf = self.leaves.take(LeafOwner { image, position });
                 *slot = Some(leaf);
-                self.map.grow_logical((leaf + 1) * LEAF_UNITS);
+                self.grow(leaf + 1);
                 leaf
             }
         };
         Some(leaf * LEAF_UNITS + lba % LEAF_UNITS)
+    }
+
+    /// Makes room for the entries of so many leaves.
+    pub fn grow(&mut self, leaves: u32) {
+        self.map.grow_logical(leaves * LEAF_UNITS);
+        grow(&mut self.checksums, 0, index(self.map.logical_pages()));
     }
 
     /// Lets a snapshot keep the entry of its volume, unless it has one; returns whether it does.
@@ -292,13 +349,15 @@ impl DomainMap {
             (UNSET, None) => HOLE,
             (entry, _) => entry,
         };
+        let mut checksum = 0;
         if self.map.is_page(kept)
             && let Some(logical) = self.logical(volume, lba)
         {
+            checksum = self.checksums[index(logical)];
             self.detach(logical, UNSET);
         }
         if let Some(logical) = self.logical(snapshot, lba) {
-            self.attach(logical, kept);
+            self.attach(logical, kept, checksum);
         }
         true
     }
@@ -312,11 +371,12 @@ impl DomainMap {
         for (position, leaf) in (0..).zip(leaves) {
             let Some(leaf) = leaf else { continue };
             for at in 0..LEAF_UNITS {
-                let entry = self.map.physical_of(leaf * LEAF_UNITS + at);
+                let from = leaf * LEAF_UNITS + at;
+                let (entry, checksum) = (self.map.physical_of(from), self.checksums[index(from)]);
                 if entry == UNSET {
                     continue;
                 }
-                self.detach(leaf * LEAF_UNITS + at, UNSET);
+                self.detach(from, UNSET);
                 let lba = position * LEAF_UNITS + at;
                 let inherits = heir
                     .and_then(|heir| self.images.get(heir))
@@ -325,7 +385,7 @@ impl DomainMap {
                 if let (true, Some(heir)) = (inherits, heir)
                     && let Some(logical) = self.logical(heir, lba)
                 {
-                    self.attach(logical, entry);
+                    self.attach(logical, entry, checksum);
                 }
             }
             self.change(leaf);
@@ -354,11 +414,12 @@ impl DomainMap {
         }
     }
 
-    /// Sets an unset entry to a place or a mark.
+    /// Sets an unset entry to a mark, or to a place of data with this checksum.
     #[inline]
-    fn attach(&mut self, logical: u32, entry: u32) {
+    fn attach(&mut self, logical: u32, entry: u32, checksum: u32) {
         let leaf = logical / LEAF_UNITS;
         self.change(leaf);
+        self.checksums[index(logical)] = checksum;
         let is_place = self.map.is_page(entry);
         let counts = self.leaves.get_mut(leaf);
         *(if is_place { &mut counts.places } else { &mut counts.marks }) += 1;
@@ -404,6 +465,12 @@ fn parent(image: &Image) -> Option<ImageId> {
         Role::Volume { parent } => parent,
         Role::Snapshot { .. } => None,
     }
+}
+
+/// The logical page of a mapping unit, if the image has a leaf for it.
+#[inline]
+fn logical_of(image: &Image, lba: u32) -> Option<u32> {
+    leaf_of(image, lba).map(|leaf| leaf * LEAF_UNITS + lba % LEAF_UNITS)
 }
 
 #[inline]

@@ -184,7 +184,7 @@ fn open_leaving(core: &Core, unit: u32, stream: Stream, reserve: u32) -> Result<
         core.map_blocks.borrow_mut().push(block);
     }
     core.frontiers.set(unit, stream, Some(Open { superblock, next_page: 0 }));
-    core.wake_collection_of(unit);
+    core.collect_if_short(unit);
     Ok(true)
 }
 

@@ -123,6 +123,11 @@ impl Leaves {
         *self.get_mut(leaf) = Leaf { owner: Some(owner), stored, ..Leaf::default() };
     }
 
+    /// Memory of the list, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        softflash_base::cast::wide(self.leaves.capacity() * size_of::<Leaf>())
+    }
+
     /// Computes the list of unused leaves, after the last [`restore`](Leaves::restore).
     pub fn list_free(&mut self) {
         let unused = self.numbered().filter(|(_, leaf)| leaf.owner.is_none());

@@ -43,7 +43,7 @@ mod writer;
 
 pub use config::DomainConfig;
 pub use counters::DomainCounters;
-pub use domain::{Domain, DomainSpace};
+pub use domain::{ClosedSuperblocks, Domain, DomainSpace};
 pub use error::VolumeError;
 pub use format::MAPPING_UNIT_BYTES;
 pub use listing::VolumeInfo;

@@ -2,7 +2,7 @@
 //! which keep them until a newer root.
 
 use crate::frames::Completion;
-use softflash_base::cast::index;
+use softflash_base::cast::{index, wide};
 use softflash_base::planted::{self, Bug};
 use softflash_ftl::Superblock;
 use std::cell::RefCell;
@@ -81,6 +81,11 @@ impl Superblocks {
         let frames = under_way.get(&block)?;
         let found = frames.iter().find(|(places, _)| places.contains(&place));
         found.map(|(_, completion)| completion.clone())
+    }
+
+    /// Memory of the states, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        wide(size_of_val(&**self.states.borrow()))
     }
 
     /// Whether frames of a superblock are under way.

@@ -6,7 +6,7 @@ use crate::domain_map;
 use crate::error::VolumeError;
 use crate::flusher;
 use crate::format::MAPPING_UNIT_BYTES;
-use crate::image::ImageId;
+use crate::image::{Image, ImageId};
 use crate::limits;
 use crate::operations::{Change, change};
 use crate::reader;
@@ -118,22 +118,32 @@ impl Volume {
 
     fn check_write(&self, offset: u64, bytes: u64) -> Result<u32, VolumeError> {
         self.core.check_running()?;
-        if self.is_read_only() && self.size_bytes().is_ok() {
+        let map = self.core.map.borrow();
+        let image = map.images.get(self.image).ok_or(VolumeError::Deleted)?;
+        if !image.is_volume() {
             return Err(VolumeError::ReadOnly);
         }
-        self.check(offset, bytes)
+        let first = first_unit(image, offset, bytes)?;
+        map.expect(image, first);
+        Ok(first)
     }
 
-    /// The first mapping unit of a range inside the volume.
     fn check(&self, offset: u64, bytes: u64) -> Result<u32, VolumeError> {
-        let unit = cast::wide(MAPPING_UNIT_BYTES);
-        if !offset.is_multiple_of(unit) || !bytes.is_multiple_of(unit) {
-            return Err(VolumeError::Unaligned { offset, bytes });
-        }
-        let (end, size) = (offset.saturating_add(bytes), self.size_bytes()?);
-        if end > size {
-            return Err(VolumeError::BeyondEnd { offset, end, size });
-        }
-        u32::try_from(offset / unit).map_err(|_| VolumeError::BeyondEnd { offset, end, size })
+        let map = self.core.map.borrow();
+        let image = map.images.get(self.image).ok_or(VolumeError::Deleted)?;
+        first_unit(image, offset, bytes)
     }
+}
+
+/// The first mapping unit of a range inside an image.
+fn first_unit(image: &Image, offset: u64, bytes: u64) -> Result<u32, VolumeError> {
+    let unit = cast::wide(MAPPING_UNIT_BYTES);
+    if !offset.is_multiple_of(unit) || !bytes.is_multiple_of(unit) {
+        return Err(VolumeError::Unaligned { offset, bytes });
+    }
+    let (end, size) = (offset.saturating_add(bytes), u64::from(image.size) * unit);
+    if end > size {
+        return Err(VolumeError::BeyondEnd { offset, end, size });
+    }
+    u32::try_from(offset / unit).map_err(|_| VolumeError::BeyondEnd { offset, end, size })
 }

@@ -37,8 +37,8 @@ impl DomainMap {
         [0, 1].map(|half| {
             crate::format::leaf::encode(half, |at| {
                 let place = self.map.physical_of(first + at);
-                let checksum = self.checksums.get(index(place)).copied().unwrap_or(0);
-                (place, checksum)
+                let has_data = self.map.is_page(place);
+                (place, if has_data { self.checksums[index(first + at)] } else { 0 })
             })
         })
     }
@@ -46,7 +46,7 @@ impl DomainMap {
     /// Gives a leaf to its owner as a root says; `stored` are the places of its halves.
     pub fn restore_leaf(&mut self, leaf: u32, owner: LeafOwner, stored: Option<[u32; 2]>) {
         self.leaves.restore(leaf, owner, stored);
-        self.map.grow_logical(self.leaves.len() * LEAF_UNITS);
+        self.grow(self.leaves.len());
     }
 
     /// Sets an entry of a leaf from the flash. Returns whether its place can exist.
@@ -55,14 +55,14 @@ impl DomainMap {
             return true;
         }
         let logical = leaf * LEAF_UNITS + at;
-        if let Some(known) = self.checksums.get_mut(index(place)) {
-            *known = checksum;
-        } else if place != HOLE && place != INHERITED {
+        let has_data = self.map.is_page(place);
+        if !has_data && place != HOLE && place != INHERITED {
             return false;
         }
+        self.checksums[index(logical)] = checksum;
         self.map.restore(logical, place);
         let counts = self.leaves.get_mut(leaf);
-        *(if self.map.is_page(place) { &mut counts.places } else { &mut counts.marks }) += 1;
+        *(if has_data { &mut counts.places } else { &mut counts.marks }) += 1;
         true
     }
 
@@ -72,7 +72,7 @@ impl DomainMap {
     /// A place that two mapping units have.
     pub fn recovered(&mut self) -> Result<(), u32> {
         self.leaves.list_free();
-        self.map.grow_logical(self.leaves.len() * LEAF_UNITS);
+        self.grow(self.leaves.len());
         self.map.rebuild_reverse()?;
         let blocks = self.geometry.places() / self.geometry.block_units;
         for block in 0..blocks {

@@ -157,7 +157,8 @@ impl Pair {
             }
             let to = self.free.pop().unwrap();
             self.map.relocate(from, to);
-            self.map.checksums[to as usize] = to;
+            let logical = self.map.map.logical_of(to);
+            self.map.checksums[index(logical)] = to;
             for contents in self.reference.images.values_mut() {
                 for place in contents.values_mut().filter(|place| **place == from) {
                     *place = to;
@@ -232,6 +233,30 @@ fn a_checkpoint_is_the_map_at_its_freeze_whatever_changes_while_it_is_written() 
             Pair { map, reference, free: Vec::new(), names: 0 }.compare();
         }
     }
+}
+
+#[test]
+fn the_places_that_an_image_holds_are_found_by_ranges() {
+    let seed = 7;
+    println!("seed {seed}");
+    let mut rng = Rng::seeded(seed);
+    let mut pair = Pair::new();
+    let image = ImageId(1);
+    let settings = VolumeSettings::default();
+    pair.apply(Operation::Create { image, name: "v".into(), size: 1 << 20, settings });
+    for lba in [0, 5, 1023, 1024, 4000, 4096, 9000] {
+        pair.write(image, lba);
+    }
+    let contents = pair.reference.images[&image].clone();
+    for _ in 0..500 {
+        let start = rng.below(9500) as u32;
+        let end = start + rng.below(3000) as u32;
+        let found: Vec<u32> = pair.map.places_held(image, start..end).collect();
+        let held: Vec<u32> = contents.range(start..end).map(|(_, &place)| place).collect();
+        assert_eq!(found, held, "{start}..{end}");
+    }
+    assert_eq!(pair.map.places_held(image, 0..u32::MAX).count(), contents.len());
+    assert_eq!(pair.map.places_held(ImageId(9), 0..u32::MAX).count(), 0);
 }
 
 #[test]

@@ -100,8 +100,10 @@ pub(crate) fn decode(unit: &[u8], position: Position) -> Option<Head> {
     if version != VERSION || usize::from(count) > MOST_ENTRIES {
         return None;
     }
-    let entries = unit.get(FIXED_BYTES..)?.chunks_exact(ENTRY_BYTES).take(count.into());
-    let entries = entries.map(Entry::decode).collect::<Option<Vec<Entry>>>()?;
+    let mut entries = Vec::with_capacity(count.into());
+    for entry in unit.get(FIXED_BYTES..)?.chunks_exact(ENTRY_BYTES).take(count.into()) {
+        entries.push(Entry::decode(entry)?);
+    }
     Some(Head { sequence, durable_below, pages, entries })
 }
 

@@ -202,7 +202,9 @@ mod tests {
         let image = root.images.get(ImageId(9)).unwrap();
         assert_eq!((root.sequence, root.images.last(), image.size), (77, 9, 10));
         assert_eq!(image.settings, VolumeSettings::default());
-        assert_eq!(Root::decode(&root.encode()), Some(root));
+        assert_eq!(root.previous, None);
+        let again = Root { previous: Some(0), ..root.clone() };
+        assert_eq!(Root::decode(&root.encode()), Some(again));
         bytes[0] = 3;
         assert_eq!(Root::decode(&bytes), None, "a newer version");
     }

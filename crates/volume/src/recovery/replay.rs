@@ -22,18 +22,15 @@ pub(super) async fn replay(
     let mut replayed = Replayed::default();
     for frame in frames {
         report.frames += 1;
+        core.map.borrow().expect_all(&frame.head.entries);
+        let was_durable = frame.head.sequence < durable_below;
+        let is_uncertain = uncertain.contains(&frame.head.sequence);
         for (entry, place) in frame.places() {
-            let seed = match entry {
-                Entry::Data { image, lba, .. } | Entry::Moved { image, lba, .. } => {
-                    core.map.borrow().seed_of(image, lba)
-                }
-                entry => entry.seed(),
-            };
-            let was_durable = frame.head.sequence < durable_below;
             let check = !was_durable && !planted::bug(Bug::TornUnitsTaken)
                 || matches!(entry, Entry::Operation { .. });
             let data = match entry.checksum() {
-                Some(sum) if check => match read_checked(core, place, seed, sum).await {
+                Some(sum) if check => match read_checked(core, place, seed(core, entry), sum).await
+                {
                     Some(data) => data,
                     None if was_durable => {
                         tracing::error!(block = frame.block, "an operation cannot be read");
@@ -47,7 +44,6 @@ pub(super) async fn replay(
                 },
                 _ => Vec::new(),
             };
-            let is_uncertain = uncertain.contains(&frame.head.sequence);
             if is_uncertain {
                 replayed.protected.add(core, entry, operation(&data, entry));
             }
@@ -58,6 +54,15 @@ pub(super) async fn replay(
         }
     }
     replayed
+}
+
+fn seed(core: &Core, entry: Entry) -> u64 {
+    match entry {
+        Entry::Data { image, lba, .. } | Entry::Moved { image, lba, .. } => {
+            core.map.borrow().seed_of(image, lba)
+        }
+        entry => entry.seed(),
+    }
 }
 
 /// The results of a replay about uncertain frames.

@@ -89,11 +89,17 @@ pub(super) async fn restore(
 ) -> Result<(), VolumeError> {
     let stored: HashMap<u32, [u32; 2]> =
         root.leaves.iter().map(|stored| (stored.leaf, stored.halves)).collect();
-    let checksums: HashMap<u32, Entry> =
-        frames.iter().flat_map(FoundFrame::places).map(|(entry, place)| (place, entry)).collect();
+    let mut entries: Vec<(Entry, u32)> = frames.iter().flat_map(FoundFrame::places).collect();
+    entries.sort_unstable_by_key(|&(_, place)| place);
+    let entry_at = |place: u32| {
+        let found = entries.binary_search_by_key(&place, |&(_, place)| place).ok()?;
+        Some(entries[found].0)
+    };
     {
         let mut map = core.map.borrow_mut();
         map.images = root.images.clone();
+        let leaves = root.images.iter().flat_map(|(_, image)| image.leaves.iter().flatten());
+        map.grow(leaves.max().map_or(0, |&last| last + 1));
         for (image, contents) in root.images.iter() {
             for (position, leaf) in (0..).zip(&contents.leaves) {
                 let Some(leaf) = *leaf else { continue };
@@ -105,8 +111,7 @@ pub(super) async fn restore(
     for stored in &root.leaves {
         report.leaves += 1;
         for (half, &place) in (0..).zip(&stored.halves) {
-            let entry = checksums.get(&place).copied();
-            let whole = match entry.and_then(Entry::checksum) {
+            let whole = match entry_at(place).and_then(Entry::checksum) {
                 Some(sum) => {
                     let seed = Entry::Leaf { leaf: stored.leaf, half, checksum: sum }.seed();
                     read_checked(core, place, seed, sum).await
