@@ -133,3 +133,57 @@ impl Queue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::{ImageId, Images};
+    use crate::tenant::Tenants;
+    use futures_util::FutureExt;
+    use std::pin::pin;
+
+    const BOUND: u32 = 4;
+
+    fn two() -> [std::rc::Rc<Tenant>; 2] {
+        let tenants = Tenants::default();
+        [1, 2].map(|volume| tenants.of(ImageId(volume), &Images::default()))
+    }
+
+    #[test]
+    fn a_volume_that_is_alone_is_not_held_up() {
+        let (admission, [first, _]) = (Admission::new(BOUND), two());
+        let enter = |_| admission.enter(&first, 1 << 20).now_or_never();
+        let permits: Vec<_> = (0..100).map(enter).collect();
+        assert!(permits.iter().all(Option::is_some));
+    }
+
+    #[test]
+    fn while_volumes_compete_a_bounded_number_is_under_way() {
+        let (admission, [first, second]) = (Admission::new(BOUND), two());
+        let enter = |tenant| admission.enter(tenant, 4096).now_or_never();
+        let mut held: Vec<_> = (0..BOUND).map(|_| enter(&first)).collect();
+        assert!(enter(&second).is_some(), "the first of a volume begins at once");
+        held.push(enter(&second));
+        let mut waits = pin!(admission.enter(&first, 4096));
+        assert!((&mut waits).now_or_never().is_none());
+        held.remove(0);
+        assert!((&mut waits).now_or_never().is_none(), "the bound is reached without it");
+        held.remove(0);
+        assert!((&mut waits).now_or_never().is_some());
+    }
+
+    #[test]
+    fn a_caller_that_stops_waiting_holds_up_nobody() {
+        let (admission, [first, second]) = (Admission::new(BOUND), two());
+        let enter = |tenant| admission.enter(tenant, 4096).now_or_never();
+        let held: Vec<_> = (0..BOUND).map(|_| enter(&first)).collect();
+        let other = enter(&second);
+        assert!(enter(&first).is_none() && enter(&second).is_none(), "these stop waiting");
+        assert!(admission.queue.borrow().waiting.is_empty());
+        drop(held);
+        assert_eq!(admission.queue.borrow().slots, 1);
+        assert!((0..BOUND).all(|_| enter(&second).is_some()));
+        drop(other);
+        assert_eq!((admission.queue.borrow().slots, admission.queue.borrow().tenants), (0, 0));
+    }
+}

@@ -88,6 +88,7 @@ async fn read(
     };
     let mut head = Vec::new();
     if let [(_, false)] = runs[..] {
+        target.read_hole(range.offset).await.map_err(failed)?;
         let mut reply = replies.read(request);
         reply.hole(range.bytes, &mut head);
         return end_of_read(reply, head);

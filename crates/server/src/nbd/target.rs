@@ -62,6 +62,11 @@ impl Target {
         Ok(ReadBytes { units, wanted: first..first + length(&bytes) })
     }
 
+    /// Counts a read of bytes that hold no data as a request, which waits for the limits, too.
+    pub async fn read_hole(&self, offset: u64) -> Result<(), VolumeError> {
+        self.volume.read(offset / UNIT * UNIT, &mut []).await
+    }
+
     /// Whether these bytes hold data, in runs from front to back: their lengths, and whether they
     /// do.
     pub fn runs(&self, bytes: Range<u64>) -> Result<Vec<(u64, bool)>, VolumeError> {
