@@ -31,6 +31,7 @@ mod real_limits;
 mod real_mirror;
 mod real_repair;
 mod record_command;
+mod record_volume;
 mod scarcity;
 mod secrets;
 mod serving;
