@@ -16,12 +16,13 @@ pub const PYTHON: &str = "SOFTFLASH_PYTHON";
 const REDIS_PY: [&str; 2] = ["4.3.4", "8.1.0"];
 
 /// Programs that tests need, and the Debian packages that contain them.
-const PROGRAMS: [(&str, &str); 8] = [
+const PROGRAMS: [(&str, &str); 9] = [
     ("redis-server", "redis-server"),
     ("redis-cli", "redis-tools"),
     ("redis-benchmark", "redis-tools"),
     ("nbdinfo", "libnbd-bin"),
     ("nbdcopy", "libnbd-bin"),
+    ("nbdfuse", "libnbd-bin"),
     ("qemu-img", "qemu-utils"),
     ("qemu-io", "qemu-utils"),
     ("fio", "fio"),

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 
 /// Programs, and the Debian packages that contain them.
-const PROGRAMS: [(&str, &str); 12] = [
+const PROGRAMS: [(&str, &str); 13] = [
     ("nbdfuse", "libnbd-bin"),
     ("losetup", "mount"),
     ("mount", "mount"),
@@ -20,6 +20,7 @@ const PROGRAMS: [(&str, &str); 12] = [
     ("e2fsck", "e2fsprogs"),
     ("mkfs.xfs", "xfsprogs"),
     ("xfs_repair", "xfsprogs"),
+    ("xfs_io", "xfsprogs"),
     ("cc", "gcc"),
     ("tar", "tar"),
     ("sqlite3", "sqlite3"),

@@ -4,6 +4,7 @@
 mod attached;
 mod checksums;
 mod filesystem;
+mod host;
 mod interrupt;
 mod machine;
 mod options;
@@ -19,7 +20,7 @@ use crate::Outcome;
 use filesystem::Filesystem;
 use machine::Lack;
 use options::Options;
-use round::{Round, Row};
+use round::{Crash, Round, Row};
 use scratch::Scratch;
 use serde_json::json;
 use source_tree::SourceTree;
@@ -32,6 +33,7 @@ const QUICK_MOMENTS_MS: [(u64, u64); 2] = [(1500, 2500), (500, 2000)];
 /// The result of a round.
 struct Finished {
     filesystem: Filesystem,
+    crash: Crash,
     seed: u64,
     rows: Vec<Row>,
     seconds: u64,
@@ -62,30 +64,36 @@ pub fn run(arguments: &[&str]) -> Outcome {
             skip(&options, filesystem.name(), &lack)?;
             continue;
         }
-        for seed in options.seeds() {
+        for (crash, seed) in options.rounds(filesystem) {
             let started = Instant::now();
-            let mut place = Scratch::new(&format!("{}-{seed}", filesystem.name()))?;
+            let mut place =
+                Scratch::new(&format!("{}-{}-{seed}", filesystem.name(), crash.name()))?;
             let round = Round {
                 program: &program,
                 sources: &sources,
                 place: place.path(),
                 filesystem,
                 works: &options.works,
+                crash,
                 seed,
                 moments_ms: if options.quick { QUICK_MOMENTS_MS } else { MOMENTS_MS },
             };
-            let rows = round.run().map_err(|error| {
-                // What Ctrl-C has left behind is no evidence.
-                if interrupt::check().is_err() {
-                    return error;
-                }
+            let rows = round.run();
+            // What Ctrl-C has left behind is no evidence.
+            interrupt::check()?;
+            let rows = rows.map_err(|error| {
                 place.keep();
-                let (name, kept) = (filesystem.name(), place.path().display());
-                let again = format!("cargo xtask filesystems --fs {name} --seed {seed} --rounds 1");
-                format!("{name}, seed {seed}: {error}\n{kept} is kept; again: {again}")
+                format!(
+                    "{name}, {crash}, seed {seed}: {error}\n{kept} is kept; again: cargo xtask \
+                     filesystems --fs {name} --crash {crash} --seed {seed}{quick}",
+                    quick = if options.quick { " --quick" } else { "" },
+                    name = filesystem.name(),
+                    crash = crash.name(),
+                    kept = place.path().display(),
+                )
             })?;
             let seconds = started.elapsed().as_secs();
-            finished.push(Finished { filesystem, seed, rows, seconds });
+            finished.push(Finished { filesystem, crash, seed, rows, seconds });
         }
     }
     match options.json {
@@ -114,15 +122,15 @@ fn skip(options: &Options, what: &str, lack: &Lack) -> Outcome {
 
 fn print_table(finished: &[Finished]) {
     println!(
-        "{:<6} {:>6}  {:<11} {:<15} {:>12} {:>8}",
-        "fs", "seed", "what", "unit", "acknowledged", "found"
+        "{:<5} {:<5} {:>6}  {:<11} {:<15} {:>12} {:>8}",
+        "fs", "crash", "seed", "what", "unit", "acknowledged", "found"
     );
-    for Finished { filesystem, seed, rows, seconds } in finished {
+    for Finished { filesystem, crash, seed, rows, seconds } in finished {
+        let round = format!("{:<5} {:<5} {seed:>6}", filesystem.name(), crash.name());
         for Row { what, unit, acknowledged, found } in rows {
-            let name = filesystem.name();
-            println!("{name:<6} {seed:>6}  {what:<11} {unit:<15} {acknowledged:>12} {found:>8}");
+            println!("{round}  {what:<11} {unit:<15} {acknowledged:>12} {found:>8}");
         }
-        println!("{:<6} {seed:>6}  fsck clean, all checks passed, {seconds} s", filesystem.name());
+        println!("{round}  fsck clean, all checks passed, {seconds} s");
     }
 }
 
@@ -138,6 +146,7 @@ fn print_json(finished: &[Finished]) {
     let round = |round: &Finished| {
         json!({
             "filesystem": round.filesystem.name(),
+            "crash": round.crash.name(),
             "seed": round.seed,
             "seconds": round.seconds,
             "results": round.rows.iter().map(row).collect::<Vec<_>>(),

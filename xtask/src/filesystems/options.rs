@@ -1,24 +1,27 @@
 //! The arguments of the command.
 
 use super::filesystem::Filesystem;
+use super::round::Crash;
 use super::work::Kind;
 use crate::Outcome;
-use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub const HELP: &str = "\
 usage: cargo xtask filesystems [--fs ext4,xfs] [--work copy,compile,sqlite,postgresql]
-                               [--seed N] [--rounds N] [--quick] [-o json]
+                               [--crash kill,host] [--seed N] [--rounds N] [--quick] [-o json]
 
 Makes file systems on a volume, through nbdfuse and a loop device, and works on them: unpacks and
 compiles a source tree, runs SQLite and PostgreSQL. Takes a snapshot meanwhile, kills the server with
 kill -9 at a moment drawn from the seed, starts it again, and checks the file system, all that was
-synced or acknowledged, and the snapshot. Needs root, FUSE and loop devices; installs the programs.
+synced or acknowledged, and the snapshot. With the crash `host` the file system on which the server
+has its data crashes with it, and loses what was not flushed. Needs root, FUSE and loop devices;
+installs the programs.
 
   --fs      file systems (default: both)
   --work    works (default: all)
+  --crash   crashes (default: both)
   --seed    seed of the first round (default: drawn, and printed)
-  --rounds  rounds for each file system, with successive seeds (default: 1)
+  --rounds  rounds for each file system and crash, with successive seeds (default: 1)
   --quick   a short round on a part of the tree, as in the gate; skips what this machine cannot do
   -o json   the results as JSON
 
@@ -30,6 +33,7 @@ examples:
 pub struct Options {
     pub filesystems: Vec<Filesystem>,
     pub works: Vec<Kind>,
+    crashes: Vec<Crash>,
     pub quick: bool,
     pub json: bool,
     seed: u64,
@@ -42,6 +46,7 @@ impl Options {
         let mut options = Options {
             filesystems: Filesystem::ALL.to_vec(),
             works: Kind::ALL.to_vec(),
+            crashes: Crash::ALL.to_vec(),
             quick: false,
             json: false,
             seed: drawn(),
@@ -55,6 +60,7 @@ impl Options {
                 "--quick" => options.quick = true,
                 "--fs" => options.filesystems = list(value()?, &Filesystem::ALL, |it| it.name())?,
                 "--work" => options.works = list(value()?, &Kind::ALL, |it| it.name())?,
+                "--crash" => options.crashes = list(value()?, &Crash::ALL, |it| it.name())?,
                 "--seed" => options.seed = number(value()?)?,
                 "--rounds" => options.rounds = number(value()?)?,
                 "-o" if value()? == "json" => options.json = true,
@@ -64,9 +70,14 @@ impl Options {
         Ok(Some(options))
     }
 
-    /// The seeds of the rounds.
-    pub fn seeds(&self) -> Range<u64> {
-        self.seed..self.seed.saturating_add(self.rounds)
+    /// The rounds of a file system: crash and seed. The short form has one crash of each file
+    /// system, the last one of the first.
+    pub fn rounds(&self, filesystem: Filesystem) -> Vec<(Crash, u64)> {
+        let seeds = self.seed..self.seed.saturating_add(self.rounds);
+        let place = Filesystem::ALL.iter().position(|it| *it == filesystem).unwrap_or(0);
+        let in_turn = self.crashes.iter().rev().cycle().skip(place);
+        let crashes = in_turn.take(if self.quick { 1 } else { self.crashes.len() });
+        crashes.flat_map(|crash| seeds.clone().map(|seed| (*crash, seed))).collect()
     }
 }
 
@@ -102,7 +113,12 @@ mod tests {
         let some = some.unwrap();
         assert_eq!(some.filesystems, [Filesystem::Xfs]);
         assert_eq!(some.works, [Kind::Sqlite, Kind::Copy]);
-        assert_eq!((some.seeds(), some.quick, some.json), (7..10, false, false));
+        let rounds = some.rounds(Filesystem::Xfs);
+        assert_eq!(rounds.len(), 6);
+        assert!(rounds.contains(&(Crash::Host, 9)) && !some.quick && !some.json);
+        let quick = options(&["--quick", "--seed", "1"]).unwrap();
+        let crashes = Filesystem::ALL.map(|filesystem| quick.rounds(filesystem));
+        assert_eq!(crashes, [[(Crash::Host, 1)], [(Crash::Kill, 1)]]);
         assert!(options(&["--quick", "-o", "json"]).unwrap().json);
         for (words, part) in [
             (&["--fs", "fat"][..], "there is no `fat`, but ext4, xfs"),

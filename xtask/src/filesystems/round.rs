@@ -4,6 +4,7 @@
 use super::attached::Attached;
 use super::checksums::{self, Checksums};
 use super::filesystem::Filesystem;
+use super::host::Host;
 use super::interrupt;
 use super::random::Random;
 use super::server::{self, Server};
@@ -19,6 +20,26 @@ use std::time::{Duration, Instant};
 /// Size of the volume.
 const SIZE: &str = "1GiB";
 
+/// How a round is interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Crash {
+    /// `kill -9` of the server.
+    Kill,
+    /// The same, with a crash of the file system that it has its data on.
+    Host,
+}
+
+impl Crash {
+    pub const ALL: [Crash; 2] = [Crash::Kill, Crash::Host];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Crash::Kill => "kill",
+            Crash::Host => "host",
+        }
+    }
+}
+
 /// The parameters of a round.
 pub struct Round<'a> {
     pub program: &'a Path,
@@ -27,6 +48,7 @@ pub struct Round<'a> {
     pub place: &'a Path,
     pub filesystem: Filesystem,
     pub works: &'a [Kind],
+    pub crash: Crash,
     pub seed: u64,
     /// Bounds in milliseconds of the time before the snapshot, and of that before the kill.
     pub moments_ms: [(u64, u64); 2],
@@ -46,28 +68,32 @@ type Works<'a> = Vec<(Kind, Box<dyn Work + 'a>)>;
 impl Round<'_> {
     /// Runs it; the error names what was lost.
     pub fn run(&self) -> Outcome<Vec<Row>> {
-        let data = self.place.join("data");
+        let host = match self.crash {
+            Crash::Kill => None,
+            Crash::Host => Some(Host::new(self.place)?),
+        };
+        let data = host.as_ref().map_or(self.place, Host::path).join("data");
         server::format(self.program, &data)?;
-        let mut server = self.start("first")?;
+        let mut server = self.start(&data, "first")?;
         server.volume(&format!("CREATE disk {SIZE}"))?;
         let mut disk = self.attach(&server, "disk", "first")?;
         self.filesystem.make(disk.device())?;
         disk.mount(self.filesystem, &self.mount_point(), self.filesystem.options())?;
         let mut works = self.begin()?;
-        let frozen = self.labour(&mut works, &mut server);
+        let frozen = self.labour(&mut works, &mut server, host.as_ref());
         works.iter_mut().for_each(|(_, work)| work.halt());
         drop(disk);
         let frozen = frozen?;
-        self.say("the server is killed; checks");
-        let server = self.start("second")?;
+        host.iter().try_for_each(Host::recover)?;
+        self.say("the server starts again; checks");
+        let server = self.start(&data, "second")?;
         let mut rows = self.verify(&server, &mut works)?;
         rows.push(self.compare_snapshot(&server, &frozen)?);
         Ok(rows)
     }
 
-    fn start(&self, name: &str) -> Outcome<Server> {
-        let log = self.place.join(format!("{name}-server.log"));
-        Server::start(self.program, &self.place.join("data"), &log)
+    fn start(&self, data: &Path, name: &str) -> Outcome<Server> {
+        Server::start(self.program, data, &self.place.join(format!("{name}-server.log")))
     }
 
     fn attach(&self, server: &Server, export: &str, name: &str) -> Outcome<Attached> {
@@ -80,7 +106,8 @@ impl Round<'_> {
     }
 
     fn say(&self, what: &str) {
-        eprintln!("{} seed {}: {what}", self.filesystem.name(), self.seed);
+        let (name, crash) = (self.filesystem.name(), self.crash.name());
+        eprintln!("{name}, {crash}, seed {}: {what}", self.seed);
     }
 
     fn begin(&self) -> Outcome<Works<'_>> {
@@ -99,7 +126,12 @@ impl Round<'_> {
     }
 
     /// All works side by side until the server is killed; returns what the snapshot must have.
-    fn labour(&self, works: &mut Works<'_>, server: &mut Server) -> Outcome<Checksums> {
+    fn labour(
+        &self,
+        works: &mut Works<'_>,
+        server: &mut Server,
+        host: Option<&Host>,
+    ) -> Outcome<Checksums> {
         let is_killed = AtomicBool::new(false);
         let (frozen, ended) = std::thread::scope(|scope| {
             let work_on = |work: &mut (Kind, Box<dyn Work + '_>)| {
@@ -118,7 +150,9 @@ impl Round<'_> {
             let fails_early = || threads.iter().any(|thread| thread.is_finished());
             let frozen = self.disturb(server, fails_early);
             is_killed.store(true, Ordering::SeqCst);
+            let crashed = host.map_or(Ok(()), Host::crash);
             server.kill();
+            let frozen = frozen.and_then(|frozen| crashed.map(|()| frozen));
             let join = |thread: std::thread::ScopedJoinHandle<'_, Outcome>| {
                 thread.join().unwrap_or_else(|_| Err("a work has panicked".to_owned()))
             };
@@ -152,7 +186,7 @@ impl Round<'_> {
             first.as_millis()
         ));
         let second = wait(before_kill)?;
-        self.say(&format!("kill -9 after further {} ms", second.as_millis()));
+        self.say(&format!("crash after further {} ms", second.as_millis()));
         Ok(frozen)
     }
 

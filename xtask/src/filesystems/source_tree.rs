@@ -2,6 +2,7 @@
 //! and cargo has downloaded.
 
 use super::checksums::{self, Checksums};
+use super::interrupt;
 use super::tool::limited;
 use crate::Outcome;
 use crate::run::{metadata, output};
@@ -48,7 +49,9 @@ impl SourceTree {
         tree.products = sources.map(|path| Product::of(path)).collect();
         tree.products.push(Product { name: LIBRARY.to_owned(), checksum: 0, source: None });
         fs::create_dir_all(&build).map_err(|error| format!("{}: {error}", build.display()))?;
+        eprintln!("compiling {} files, to compare with later", tree.products.len());
         for product in &mut tree.products {
+            interrupt::check()?;
             product.make(&unpacked, &build)?;
             product.checksum = checksums::of_file(&build.join(&product.name))?;
         }

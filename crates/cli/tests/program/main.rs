@@ -22,6 +22,7 @@ mod lab_command;
 mod memory;
 mod nbd;
 mod nbd_clients;
+mod nbd_fuse;
 mod nbd_tls;
 mod real_cache;
 mod real_clients;
