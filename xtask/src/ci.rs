@@ -1,14 +1,14 @@
 //! The gate: the checks that a change has to pass. `.ci/run` runs the same steps.
 
 use crate::run::{cargo, run as run_command};
-use crate::{Outcome, deny, edges, hunt, loom, report, test, tidy};
+use crate::{Outcome, deny, edges, filesystems, hunt, loom, report, test, tidy};
 use std::time::Instant;
 
 /// A step: name and function.
 type Step = (&'static str, fn() -> Outcome);
 
 /// Fast steps that fail often come first.
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     ("format", || run_command(cargo().args(["fmt", "--all", "--check"]))),
     ("edges", || report(edges::check())),
     ("tidy", || report(tidy::check())),
@@ -17,6 +17,7 @@ const STEPS: [Step; 9] = [
     ("deny", deny::check),
     ("loom", loom::run),
     ("hunt", hunt::gate),
+    ("filesystems", filesystems::gate),
     ("test", || test::run(&[])),
 ];
 
@@ -30,7 +31,7 @@ pub fn run(arguments: &[&str]) -> Outcome {
         let started = Instant::now();
         let outcome = step();
         let verdict = if outcome.is_ok() { "ok" } else { "FAILED" };
-        summary.push(format!("{name:<8} {verdict:<7} {:>4} s", started.elapsed().as_secs()));
+        summary.push(format!("{name:<11} {verdict:<7} {:>4} s", started.elapsed().as_secs()));
         if let Err(message) = outcome {
             println!("{message}");
             failures.push(*name);

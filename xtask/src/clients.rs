@@ -16,12 +16,13 @@ pub const PYTHON: &str = "SOFTFLASH_PYTHON";
 const REDIS_PY: [&str; 2] = ["4.3.4", "8.1.0"];
 
 /// Programs that tests need, and the Debian packages that contain them.
-const PROGRAMS: [(&str, &str); 8] = [
+const PROGRAMS: [(&str, &str); 9] = [
     ("redis-server", "redis-server"),
     ("redis-cli", "redis-tools"),
     ("redis-benchmark", "redis-tools"),
     ("nbdinfo", "libnbd-bin"),
     ("nbdcopy", "libnbd-bin"),
+    ("nbdfuse", "libnbd-bin"),
     ("qemu-img", "qemu-utils"),
     ("qemu-io", "qemu-utils"),
     ("fio", "fio"),
@@ -51,11 +52,7 @@ impl Clients {
             return Ok(found);
         }
         println!("installing {} for the tests", packages.join(", "));
-        let installed = apt(&["update"]).and_then(|()| {
-            let install = ["install", "-y", "--no-install-recommends"];
-            apt(&[install.as_slice(), packages.as_slice()].concat())
-        });
-        if let Err(error) = installed {
+        if let Err(error) = install(&packages) {
             eprintln!("{error}");
         }
         Ok(Clients::find())
@@ -153,8 +150,15 @@ fn knows_redis(python: &str) -> bool {
     works(Command::new(python).args(["-c", "import redis; redis.Redis"]))
 }
 
-fn is_root() -> bool {
+/// Whether this user may install packages and mount file systems.
+pub fn is_root() -> bool {
     output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+}
+
+/// Installs Debian packages.
+pub fn install(packages: &[&str]) -> Outcome {
+    apt(&["update"])?;
+    apt(&[&["install", "-y", "--no-install-recommends"], packages].concat())
 }
 
 fn apt(arguments: &[&str]) -> Outcome {

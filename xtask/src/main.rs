@@ -12,6 +12,7 @@ mod coverage;
 mod deny;
 mod edges;
 mod files;
+mod filesystems;
 mod findings;
 mod fuzz;
 mod hunt;
@@ -33,11 +34,13 @@ usage: cargo xtask COMMAND
 
   test [ARGS]        every test: installs the real clients if it can, runs `cargo test --workspace`
                      (ARGS are passed on) and adds up the results
-  ci [--except STEP] the gate: format, edges, tidy, clippy, docs, deny, loom, hunt, test
+  ci [--except STEP] the gate: format, edges, tidy, clippy, docs, deny, loom, hunt, filesystems, test
   hunt [ARGS]        hunts for lost and wrong data by deterministic simulation (`hunt --help` has more)
   fuzz [ARGS]        fuzzers of all decoders, each for 10 s (`--time 3m`, or names of some)
   loom               state shared by threads, under every interleaving
   kill9 [ARGS]       kills the real server at random moments for 60 s (`--time 10m`)
+  filesystems [ARGS] ext4 and xfs on a volume, with a compiler and databases, over kill -9 of the
+                     server (`--help` has more)
   mutants [ARGS]     mutation testing of recovery, transactions, mapping and more (takes hours;
                      `-F recovery.rs`: one file; needs cargo-mutants)
   coverage           line coverage of nand, ftl and store, and uncovered lines (needs cargo-llvm-cov)
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["loom"] => loom::run(),
         ["kill9", rest @ ..] => kill9::run(rest),
+        ["filesystems", rest @ ..] => filesystems::run(rest),
         ["coverage"] => coverage::run(),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["edges"] => report(edges::check()),

@@ -208,7 +208,11 @@ impl Fleet {
         let (device, layout) = data.open_device(device_options)?;
         let domains = data.manifest().domains(device.info().units).into_iter();
         let hosts = domains.zip(volume_requests);
-        let mut hosts = hosts.map(|(domain, requests)| HostSpec { domain, requests });
+        let mut hosts = hosts.map(|(domain, requests)| HostSpec {
+            domain,
+            requests,
+            recordings: Arc::clone(&context.volume_recordings),
+        });
         let started = now();
         let spare = plan.spare();
         let requests = RequestBudget::new(plan.request_bytes, spare.clone());

@@ -52,6 +52,12 @@ impl<W: Write> Writer<W> {
     /// Writes a request.
     #[inline]
     pub fn write(&mut self, request: &Request) -> io::Result<()> {
+        self.write_with_response(request, 0)
+    }
+
+    /// Writes a request with its response time, which is kept by msr only.
+    #[inline]
+    pub fn write_with_response(&mut self, request: &Request, response_ns: u64) -> io::Result<()> {
         if !self.format.can_say(request.kind) {
             match request.kind {
                 Kind::Flush => self.left_out.flushes += 1,
@@ -60,7 +66,7 @@ impl<W: Write> Writer<W> {
             return Ok(());
         }
         self.line.clear();
-        self.encoder.encode(request, &mut self.line);
+        self.encoder.encode(request, response_ns, &mut self.line);
         self.output.write_all(&self.line)
     }
 

@@ -56,8 +56,9 @@ pub struct Report {
     write_latency_ns: Latency,
 }
 
+/// Figures of latencies for JSON, in nanoseconds.
 #[derive(Debug, Serialize)]
-struct Latency {
+pub struct Latency {
     mean: f64,
     p50: u64,
     p99: u64,

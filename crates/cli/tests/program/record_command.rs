@@ -18,7 +18,7 @@ fn server(directory: &Path) -> Server {
 }
 
 /// A recorder that has received its first reply.
-fn recorder(server: &Server, trace: &str, more: &[&str]) -> Child {
+pub fn recorder(server: &Server, trace: &str, more: &[&str]) -> Child {
     let address = server.address().to_string();
     let mut command = Command::new(binary());
     command.args(["record", trace, "--connect", &address, "-o", "json"]).args(more);
@@ -32,7 +32,7 @@ fn recorder(server: &Server, trace: &str, more: &[&str]) -> Child {
     child
 }
 
-fn interrupt(child: &Child) {
+pub fn interrupt(child: &Child) {
     let pid = i32::try_from(child.id()).unwrap();
     // SAFETY: `kill` has no memory effects; the process is our child and has not been waited for.
     #[expect(unsafe_code, reason = "the standard library sends no other signal than SIGKILL")]
@@ -40,12 +40,12 @@ fn interrupt(child: &Child) {
     assert_eq!(sent, 0);
 }
 
-fn json(output: &Output) -> serde_json::Value {
+pub fn json(output: &Output) -> serde_json::Value {
     serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", said(output)))
 }
 
-fn summary(trace: &str) -> serde_json::Value {
+pub fn summary(trace: &str) -> serde_json::Value {
     let output = softflash(["trace", "summary", trace, "-o", "json"]);
     assert!(output.status.success(), "{}", said(&output));
     json(&output)

@@ -293,7 +293,7 @@ pub(super) const RECORD: &[Spec] = &[
         -2,
         &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
     )
-    .docs(Group::Server, "0.1.0", "Start recording the keys that clients read and change"),
+    .docs(Group::Server, "0.1.0", "Start recording keys, or requests to a volume"),
     command(
         CommandId::FlashRecordStop,
         "flash.record|stop",

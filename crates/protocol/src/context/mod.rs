@@ -7,11 +7,13 @@ use crate::shared::clients::Clients;
 use crate::shared::command_counts::CommandCounts;
 use crate::shared::cursors::Cursors;
 use crate::shared::recording::Recordings;
+use crate::shared::recording::volume::VolumeRecordings;
 use crate::shared::slowlog::Slowlog;
 use crate::volumes::VolumeAdmin;
 use futures_util::future::{BoxFuture, ready};
 use settings::FixedSetting;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A line that the server adds to a section of INFO.
@@ -168,8 +170,10 @@ pub struct Context {
     pub(crate) volumes: Option<Box<dyn VolumeAdmin>>,
     pub(crate) command_counts: CommandCounts,
     pub(crate) cursors: Cursors,
-    /// The recordings of FLASH.RECORD.
+    /// The recordings of keys.
     pub(crate) recordings: Recordings,
+    /// The recordings of volumes.
+    pub volume_recordings: Arc<VolumeRecordings>,
     /// The connected clients.
     pub clients: Clients,
     /// The slow log.
@@ -207,6 +211,7 @@ impl Context {
             command_counts: CommandCounts::new(),
             cursors: Cursors::new(started_at_ms),
             recordings: Recordings::default(),
+            volume_recordings: Arc::default(),
             clients: Clients::default(),
             slowlog: Slowlog::default(),
             counters: Counters::default(),
@@ -248,6 +253,12 @@ impl Context {
     /// Whether a client has requested a shutdown.
     pub fn shutdown_requested(&self) -> bool {
         self.shutdown_requested.load(Ordering::Acquire)
+    }
+
+    /// Stops what a client records, if it does.
+    pub(crate) fn stop_recording(&self, client: u64) {
+        self.recordings.stop(client);
+        self.volume_recordings.stop(client);
     }
 
     pub(crate) fn request_shutdown(&self, client: u64) {

@@ -85,7 +85,7 @@ const fn of(id: CommandId) -> Handler {
         CommandId::FlashRecord => Handler::Container,
         CommandId::FlashRecordHelp => Handler::Session(record::help),
         CommandId::FlashRecordRead => Handler::Session(record::read),
-        CommandId::FlashRecordStart => Handler::Session(record::start),
+        CommandId::FlashRecordStart => waiting(record::start),
         CommandId::FlashRecordStop => Handler::Session(record::stop),
         CommandId::FlashStats => Handler::Wide(flash::stats),
         CommandId::FlashUnits => Handler::Wide(flash::units),

@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use softflash_store::Store;
 
-const NO_VOLUMES: CommandError = CommandError::Known(
+pub(super) const NO_VOLUMES: CommandError = CommandError::Known(
     "ERR this server has no volumes: its data directory was formatted without volume units; create \
      one that has some with `softflash format DIR --volume-units M`",
 );

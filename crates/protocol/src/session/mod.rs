@@ -138,7 +138,7 @@ impl Session {
         self.transaction = None;
         self.watched.clear();
         self.reply_mode = ReplyMode::On;
-        self.context.recordings.stop(self.client.id);
+        self.context.stop_recording(self.client.id);
     }
 }
 
@@ -150,7 +150,7 @@ impl fmt::Debug for Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.context.recordings.stop(self.client.id);
+        self.context.stop_recording(self.client.id);
         self.context.clients.leave(self.client.id);
     }
 }

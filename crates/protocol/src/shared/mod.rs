@@ -8,5 +8,5 @@ pub(crate) mod glob;
 mod kill;
 pub(crate) mod lock;
 pub(crate) mod poll;
-pub(crate) mod recording;
+pub mod recording;
 pub mod slowlog;

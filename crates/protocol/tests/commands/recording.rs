@@ -162,6 +162,10 @@ fn errors_are_reported() {
             ("FLASH.RECORD START CAPACITY 262145", "ERR CAPACITY must be between 1 and 262144"),
             ("FLASH.RECORD START CAPACITY x", "ERR value is not an integer or out of range"),
             ("FLASH.RECORD START COUNT 1", "ERR syntax error"),
+            ("FLASH.RECORD START CAPACITY 1 CAPACITY 1", "ERR syntax error"),
+            ("FLASH.RECORD START VOLUME", "ERR syntax error"),
+            ("FLASH.RECORD START ALL", "ERR syntax error"),
+            ("FLASH.RECORD READ VOLUME disk", "ERR syntax error"),
             ("FLASH.RECORD READ COUNT -1", "ERR COUNT must be between 1 and 262144"),
             (
                 "FLASH.RECORD STOP now",
@@ -171,6 +175,8 @@ fn errors_are_reported() {
         for (line, expected) in cases {
             assert_eq!(text(client.line(line).await.text()), expected, "{line}");
         }
+        let no_volumes = client.line("FLASH.RECORD START VOLUME disk CAPACITY 1").await;
+        assert!(no_volumes.text().starts_with(b"ERR this server has no volumes"), "{no_volumes:?}");
         assert!(client.line("FLASH.RECORD HELP").await.items().len() > 5);
         client.line("MULTI").await;
         let refused = client.line("FLASH.RECORD START").await;

@@ -4,7 +4,8 @@
 //! TLS); [`handshake`] negotiates there, with the [`exports`] of all shards. Then the connection
 //! moves as a [`client`] to the thread of its volume, whose [`sessions`] serve it: [`receive`]
 //! cuts requests, [`carry_out`] runs them side by side on the volume ([`target`], with
-//! [`range_locks`] for what is not aligned), and [`send`] writes the replies as they come.
+//! [`range_locks`] for what is not aligned), and [`send`] writes the replies as they come. [`tap`]
+//! tells recorders of the requests.
 
 mod accept;
 mod carry_out;
@@ -16,6 +17,7 @@ mod range_locks;
 mod receive;
 mod send;
 pub(crate) mod sessions;
+mod tap;
 mod target;
 
 pub(crate) use accept::accept;

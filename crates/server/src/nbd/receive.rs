@@ -2,6 +2,7 @@
 
 use super::carry_out::carry_out;
 use super::send::Outgoing;
+use super::tap::Tap;
 use super::target::Target;
 use crate::stream::Stream;
 use softflash_nbd::{Event as Parsed, Request, Transmission};
@@ -28,6 +29,7 @@ pub(super) struct Receiver {
     pub socket: ReadHalf<Stream>,
     pub transmission: Transmission,
     pub target: Target,
+    pub tap: Tap,
     pub runtime: RuntimeHandle,
     pub replies: UnboundedSender<Outgoing>,
     /// Requests of this connection.
@@ -159,9 +161,10 @@ impl Receiver {
         let (target, replies) = (self.target.clone(), self.replies.clone());
         let session = self.transmission.session();
         let (encoder, has_holes) = (session.replies(), session.has_structured_replies());
+        let recorded = self.tap.begin(&request);
         self.runtime.spawn(Box::pin(async move {
             let reply = carry_out(&target, encoder, has_holes, &request, &payload).await;
-            drop(payload);
+            drop((payload, recorded));
             // The writer ends after all senders.
             let _ = replies.send(Outgoing { reply, held });
         }));

@@ -4,15 +4,18 @@ use super::client::Client;
 use super::range_locks::RangeLocks;
 use super::receive::{MOST_BYTES, MOST_REQUESTS, Receiver};
 use super::send::send;
+use super::tap::Tap;
 use super::target::Target;
 use crate::volumes::SNAPSHOT_MARK;
 use softflash_nbd::Transmission;
+use softflash_protocol::shared::recording::volume::VolumeRecordings;
 use softflash_runtime::{ByteSemaphore, Event, RuntimeHandle};
 use softflash_volume::{Domain, Volume, VolumeError};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -23,6 +26,7 @@ const THREAD_BYTES: u64 = 2 * MOST_BYTES;
 /// All NBD connections of a thread.
 pub(crate) struct Sessions {
     runtime: RuntimeHandle,
+    recordings: Arc<VolumeRecordings>,
     count: Cell<usize>,
     empty: Event,
     stopping: Event,
@@ -39,11 +43,12 @@ struct Common {
 }
 
 impl Sessions {
-    pub fn new(runtime: RuntimeHandle) -> Sessions {
+    pub fn new(runtime: RuntimeHandle, recordings: Arc<VolumeRecordings>) -> Sessions {
         let empty = Event::new();
         empty.set();
         Sessions {
             runtime,
+            recordings,
             count: Cell::new(0),
             empty,
             stopping: Event::new(),
@@ -77,10 +82,13 @@ impl Sessions {
         let (socket, writer) = tokio::io::split(stream);
         let (replies, outgoing) = unbounded_channel();
         let lost = Event::new();
+        let export = session.export().name.clone();
+        let tap = Tap::new(Arc::clone(&self.recordings), export, self.runtime.clone());
         let receiver = Receiver {
             socket,
             transmission: Transmission::new(session),
             target,
+            tap,
             runtime: self.runtime.clone(),
             replies,
             requests: ByteSemaphore::new(MOST_REQUESTS),

@@ -5,6 +5,7 @@ use crate::data_dir::{DataDirError, ShardDomain};
 use crate::error::ServerError;
 use crate::nbd::sessions::Sessions;
 use softflash_device::Device;
+use softflash_protocol::shared::recording::volume::VolumeRecordings;
 use softflash_runtime::RuntimeHandle;
 use softflash_volume::{Domain, VolumeError};
 use std::rc::Rc;
@@ -16,6 +17,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 pub(crate) struct HostSpec {
     pub domain: ShardDomain,
     pub requests: UnboundedReceiver<Request>,
+    pub recordings: Arc<VolumeRecordings>,
 }
 
 /// A mounted domain with the NBD connections to it.
@@ -36,7 +38,7 @@ impl VolumeHost {
         let mounted = Domain::mount(queue, config, runtime.clone()).await;
         let (domain, report) = mounted.map_err(|error| ServerError::Mount { shard, error })?;
         tracing::debug!(%shard, ?report, "volumes are mounted");
-        let sessions = Rc::new(Sessions::new(runtime.clone()));
+        let sessions = Rc::new(Sessions::new(runtime.clone(), spec.recordings));
         let answering =
             answer(domain.clone(), Rc::clone(&sessions), spec.requests, runtime.clone());
         runtime.spawn(Box::pin(answering));

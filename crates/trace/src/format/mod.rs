@@ -227,11 +227,12 @@ impl Encoder {
         }
     }
 
-    /// Appends the lines of a request that the format can represent.
+    /// Appends the lines of a request that the format can represent; the response time if it has
+    /// one.
     #[inline]
-    pub(crate) fn encode(&mut self, request: &Request, line: &mut Vec<u8>) {
+    pub(crate) fn encode(&mut self, request: &Request, response_ns: u64, line: &mut Vec<u8>) {
         match self {
-            Encoder::Msr => msr::encode(request, line),
+            Encoder::Msr => msr::encode(request, response_ns, line),
             Encoder::FioV2(encoder) => encoder.encode(request, line),
             Encoder::FioV3(encoder) => encoder.encode(request, line),
             Encoder::Blkparse(encoder) => encoder.encode(request, line),

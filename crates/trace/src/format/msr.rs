@@ -61,13 +61,12 @@ fn kind(text: &[u8]) -> Result<Kind, FieldError> {
     }
 }
 
-pub(super) fn encode(request: &Request, line: &mut Vec<u8>) {
+pub(super) fn encode(request: &Request, response_ns: u64, line: &mut Vec<u8>) {
     put(line, UNIX_EPOCH_TICKS + request.at_ns / TICK_NS);
     line.extend_from_slice(b",softflash,");
     put(line, u64::from(request.device));
     let kind: &[u8] = if request.kind == Kind::Read { b",Read," } else { b",Write," };
     line.extend_from_slice(kind);
-    // The response time, which a trace of requests does not have.
-    put_all(line, b',', &[request.offset_bytes, request.bytes, 0]);
+    put_all(line, b',', &[request.offset_bytes, request.bytes, response_ns / TICK_NS]);
     line.push(b'\n');
 }

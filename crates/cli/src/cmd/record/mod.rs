@@ -1,8 +1,11 @@
 //! `softflash record`
 
 mod events;
+mod keys;
 mod placement;
+mod source;
 mod tape;
+mod volume;
 
 use crate::cmd::dump::{sync_parent, temporary_name};
 use crate::cmd::serve::{parse_address, parse_time};
@@ -12,14 +15,19 @@ use crate::password::PasswordSource;
 use crate::resp::{Client, RespError};
 use crate::{host, interrupt};
 use clap::{Args, value_parser};
+use events::Batch;
+use keys::Keys;
+use serde::Serialize;
 use softflash_trace::Format;
+use source::Source;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tape::{Tally, Tape};
+use tape::{Counts, Tape};
+use volume::Volume;
 
 /// Pause between requests to a server that had few events. At 10 million requests per second the
 /// server's default buffer is large enough for that.
@@ -32,15 +40,19 @@ Examples:
   softflash record requests.fio --duration 60s
   softflash record requests.csv.zst --connect 10.0.0.7:6379 --format alibaba --requests 1000000
   softflash record - --format mqsim | gzip > requests.trace.gz
+  softflash record disk.csv.gz --volume disk --format msr
 
 Ends after --duration or --requests, or at the first Ctrl-C: then the trace is complete and gets its
 name. A second Ctrl-C ends the program immediately. The name selects the compression: .gz, .zst or
 none.
 
-Each key gets a range of 4 KiB blocks for its value when it is first seen; reads, writes and
-deletions become reads, writes and trims of it. Clients never wait for the recorder: if it is too
-slow, the server drops events and counts them, and the exit code is 1. Formats and their limits are
-described in docs/traces.md.")]
+Records the accesses to keys: each key gets a range of 4 KiB blocks for its value when it is first
+seen; reads, writes and deletions become reads, writes and trims of it. With --volume records the
+requests of NBD clients to a volume as they arrive.
+
+Clients never wait for the recorder: if it is too slow, the server drops events and counts them, and
+the exit code is 1. Formats and their limits are described in docs/traces.md; `softflash replay`
+runs a trace on a simulated drive.")]
 pub struct Record {
     /// Where to write the trace; `-` for standard output
     #[arg(value_name = "TRACE")]
@@ -50,6 +62,9 @@ pub struct Record {
     connect: SocketAddr,
     #[command(flatten)]
     password: PasswordSource,
+    /// Record the requests to this volume or snapshot (VOLUME@SNAPSHOT), instead of keys
+    #[arg(long, value_name = "NAME")]
+    volume: Option<String>,
     /// The format to write: msr, fio-v2, fio-v3, blkparse, vscsi, mqsim, alibaba or tencent
     #[arg(long, value_name = "FORMAT", default_value_t = Format::FioV3)]
     format: Format,
@@ -67,31 +82,72 @@ pub struct Record {
     output: Form,
 }
 
+/// The summary of a recording.
+#[derive(Debug, Serialize)]
+struct Tally<F: Serialize> {
+    #[serde(flatten)]
+    counts: Counts,
+    #[serde(flatten)]
+    figures: F,
+    /// Events that the server dropped.
+    dropped: u64,
+}
+
+/// A recording under way.
+struct Recording<S, W: Write> {
+    source: S,
+    tape: Tape<W>,
+    dropped: u64,
+}
+
 /// How a recording ended.
-struct Ended {
-    tally: Tally,
+struct Ended<S> {
+    source: S,
+    counts: Counts,
+    dropped: u64,
     /// The server has disconnected.
     lost: Option<RespError>,
+}
+
+impl<S: Source, W: Write> Recording<S, W> {
+    fn write(&mut self, batch: &Batch<S::Event>) -> io::Result<()> {
+        for event in &batch.events {
+            if self.tape.is_full() {
+                // Later events are not part of the trace, and neither are drops after them.
+                return Ok(());
+            }
+            self.source.put(event, &mut self.tape)?;
+        }
+        self.dropped += if self.tape.is_full() { 0 } else { batch.dropped };
+        Ok(())
+    }
 }
 
 impl Record {
     /// Writes the trace.
     pub fn run(self) -> Result<(), CliError> {
+        match self.volume.clone() {
+            Some(volume) => self.run_of(Volume::new(volume)),
+            None => self.run_of(Keys::default()),
+        }
+    }
+
+    fn run_of<S: Source>(self, source: S) -> Result<(), CliError> {
         if self.path.as_os_str() != "-" {
-            return self.to_file();
+            return self.to_file(source);
         }
         if self.output == Form::Json {
             let both = "-o json and the trace cannot both go to standard output; give a file";
             return Err(CliError::Usage(both.to_owned()));
         }
-        let (_, ended) = self.record(io::stdout(), Path::new("standard output"))?;
+        let (_, ended) = self.record(source, io::stdout(), Path::new("standard output"))?;
         self.tell(ended, "standard output")
     }
 
-    fn to_file(&self) -> Result<(), CliError> {
+    fn to_file<S: Source>(&self, source: S) -> Result<(), CliError> {
         let temporary = temporary_name(&self.path);
         let file = File::create(&temporary).map_err(CliError::file(&temporary))?;
-        let recorded = self.record(file, &temporary).and_then(|(file, ended)| {
+        let recorded = self.record(source, file, &temporary).and_then(|(file, ended)| {
             file.sync_all().map_err(CliError::file(&temporary))?;
             fs::rename(&temporary, &self.path).map_err(CliError::file(&self.path))?;
             sync_parent(&self.path)?;
@@ -109,24 +165,31 @@ impl Record {
     }
 
     /// Records until the end; `name` is the output's name in messages.
-    fn record<W: Write>(&self, output: W, name: &Path) -> Result<(W, Ended), CliError> {
+    fn record<S: Source, W: Write>(
+        &self,
+        source: S,
+        output: W,
+        name: &Path,
+    ) -> Result<(W, Ended<S>), CliError> {
         let mut client = Client::connect(self.connect, self.password.read()?.as_deref())?;
         let stop = interrupt::flag()?;
-        events::start(&mut client, self.buffer)?;
-        let mut tape = Tape::begin(output, self.format, &self.path, self.requests)
+        events::start(&mut client, &source, self.buffer)?;
+        let tape = Tape::begin(output, self.format, &self.path, self.requests)
             .map_err(CliError::file(name))?;
-        let lost = self.follow(&mut client, &stop, &mut tape, name)?;
-        let (output, tally) = tape.finish().map_err(CliError::file(name))?;
-        Ok((output, Ended { tally, lost }))
+        let mut recording = Recording { source, tape, dropped: 0 };
+        let lost = self.follow(&mut client, &stop, &mut recording, name)?;
+        let Recording { source, tape, dropped } = recording;
+        let (output, counts) = tape.finish().map_err(CliError::file(name))?;
+        Ok((output, Ended { source, counts, dropped, lost }))
     }
 
     /// Takes events and writes requests; returns the error with which the server disconnected, if
     /// it did.
-    fn follow<W: Write>(
+    fn follow<S: Source, W: Write>(
         &self,
         client: &mut Client,
         stop: &AtomicBool,
-        tape: &mut Tape<W>,
+        recording: &mut Recording<S, W>,
         name: &Path,
     ) -> Result<Option<RespError>, CliError> {
         let bar = output::progress(self.requests.unwrap_or(0), "requests");
@@ -134,15 +197,17 @@ impl Record {
         loop {
             let is_over = self.duration.is_some_and(|duration| began.elapsed() >= duration);
             let is_last = is_over || stop.load(Ordering::Relaxed);
-            // At the end, takes all remaining events.
-            let count = if is_last { self.buffer } else { events::BATCH_EVENTS };
-            let batch = match events::take(client, count) {
+            let batch = match is_last {
+                true => events::take_last::<S>(client, self.buffer),
+                false => events::take::<S>(client, events::BATCH_EVENTS),
+            };
+            let batch = match batch {
                 Ok(batch) => batch,
                 Err(error) => return Ok(Some(error)),
             };
-            tape.write(&batch).map_err(CliError::file(name))?;
-            bar.set_position(tape.requests());
-            if is_last || tape.is_full() {
+            recording.write(&batch).map_err(CliError::file(name))?;
+            bar.set_position(recording.tape.requests());
+            if is_last || recording.tape.is_full() {
                 bar.finish_and_clear();
                 return Ok(None);
             }
@@ -153,36 +218,37 @@ impl Record {
     }
 
     /// Prints the summary; fails if requests are missing.
-    fn tell(&self, ended: Ended, name: &str) -> Result<(), CliError> {
-        let Ended { tally, lost } = ended;
+    fn tell<S: Source>(&self, ended: Ended<S>, name: &str) -> Result<(), CliError> {
+        let Ended { source, counts, dropped, lost } = ended;
         match self.output {
-            Form::Json => output::json(&tally)?,
+            Form::Json => output::json(&Tally { counts, figures: source.figures(), dropped })?,
             Form::Table => {
-                if tally.left_out.trims > 0 {
-                    let (trims, format) = (tally.left_out.trims, self.format);
-                    output::say(&format!(
-                        "{trims} trims were left out: {format} does not have them"
-                    ));
+                let (of, more) = source.tell();
+                for (left_out, kind) in
+                    [(counts.left_out.trims, "trims"), (counts.left_out.flushes, "flushes")]
+                {
+                    if left_out > 0 {
+                        let format = self.format;
+                        output::say(&format!(
+                            "{left_out} {kind} were left out: {format} does not have them"
+                        ));
+                    }
                 }
-                if tally.misses > 0 {
-                    let misses = tally.misses;
-                    output::say(&format!("{misses} reads found no key and caused no request"));
-                }
-                let Tally { requests, reads, writes, trims, keys, .. } = tally;
+                more.iter().for_each(|line| output::say(line));
+                let Counts { requests, reads, writes, trims, flushes, .. } = counts;
                 output::say(&format!(
-                    "{name}: {requests} requests ({reads} reads, {writes} writes, {trims} trims) of \
-                     {keys} keys"
+                    "{name}: {requests} requests ({reads} reads, {writes} writes, {trims} trims, \
+                     {flushes} flushes) of {of}"
                 ));
             }
         }
         if let Some(error) = lost {
             return Err(CliError::Failed(format!("{error}; the trace ends there")));
         }
-        if tally.dropped > 0 {
+        if dropped > 0 {
             return Err(CliError::Failed(format!(
-                "the trace lacks {} requests that the server dropped because the recorder was too slow: raise \
-                 --buffer, write a plain file, or run the recorder on another machine",
-                tally.dropped
+                "the trace lacks {dropped} requests that the server dropped because the recorder was too slow: raise \
+                 --buffer, write a plain file, or run the recorder on another machine"
             )));
         }
         Ok(())

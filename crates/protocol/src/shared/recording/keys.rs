@@ -1,29 +1,13 @@
-//! FLASH.RECORD: a stream of the keys that clients read and change.
-//!
-//! A recorder fetches the buffered events at its own pace. Events that do not fit into its buffer
-//! are dropped and counted, so that no client waits for a recorder. Without recorders, a command
-//! costs one branch.
+//! The keys that clients read and change.
 
+use super::{Taken, Tapes};
 use crate::command::{Effects, KeyList};
-use crate::error::{CommandError, Result};
-use crate::shared::lock::lock;
+use crate::error::Result;
 use bytes::Bytes;
 use softflash_base::checksum::hash64;
 use softflash_store::{Entry, Store};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt::Write;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Default capacity of a recording, in events.
-pub(crate) const DEFAULT_CAPACITY: usize = 1 << 16;
-/// Maximum capacity: this memory is not part of the server's budget.
-pub(crate) const MAX_CAPACITY: usize = 1 << 18;
-/// Maximum number of recordings, for the same reason.
-const MAX_RECORDINGS: usize = 4;
-
-const NOT_RECORDING: CommandError =
-    CommandError::Known("ERR this connection does not record; start with FLASH.RECORD START");
 
 /// Kind of access to a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,12 +41,10 @@ fn short(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// All active recordings, by the number of the recording client.
+/// All active recordings of keys.
 #[derive(Debug, Default)]
 pub(crate) struct Recordings {
-    /// Number of recordings, checked by every command.
-    count: AtomicUsize,
-    tapes: Mutex<BTreeMap<u64, Tape>>,
+    tapes: Tapes<Tape>,
 }
 
 /// Buffered events of one recorder.
@@ -72,14 +54,6 @@ struct Tape {
     events: VecDeque<(u64, Event)>,
     dropped: u64,
     last_ns: u64,
-}
-
-/// Events fetched by a recorder.
-#[derive(Debug)]
-pub(crate) struct Taken {
-    events: Vec<(u64, Event)>,
-    /// Events dropped since the last fetch.
-    pub dropped: u64,
 }
 
 impl Recordings {
@@ -92,39 +66,28 @@ impl Recordings {
             dropped: 0,
             last_ns: 0,
         };
-        let mut tapes = lock(&self.tapes);
-        if tapes.len() >= MAX_RECORDINGS && !tapes.contains_key(&client) {
-            return Err(CommandError::Known(
-                "ERR too many connections record; stop one with FLASH.RECORD STOP",
-            ));
-        }
-        tapes.insert(client, tape);
-        self.count.store(tapes.len(), Ordering::Relaxed);
-        Ok(())
+        self.tapes.start(client, tape)
     }
 
     /// Stops a client's recording, if it has one.
     pub fn stop(&self, client: u64) {
-        if self.is_on() {
-            let mut tapes = lock(&self.tapes);
-            tapes.remove(&client);
-            self.count.store(tapes.len(), Ordering::Relaxed);
-        }
+        self.tapes.stop(client);
     }
 
-    /// Removes and returns the oldest events of a client's recording.
-    pub fn take(&self, client: u64, count: usize) -> Result<Taken> {
-        let mut tapes = lock(&self.tapes);
-        let tape = tapes.get_mut(&client).ok_or(NOT_RECORDING)?;
-        let count = count.min(tape.events.len());
-        let events = tape.events.drain(..count).collect();
-        Ok(Taken { events, dropped: std::mem::take(&mut tape.dropped) })
+    /// Removes and returns the oldest events of a client's recording, if it has one.
+    pub fn take(&self, client: u64, count: usize) -> Option<Taken> {
+        let (events, dropped) = self.tapes.of(client, |tape| {
+            let count = count.min(tape.events.len());
+            let events: Vec<(u64, Event)> = tape.events.drain(..count).collect();
+            (events, std::mem::take(&mut tape.dropped))
+        })?;
+        Some(Taken { lines: lines(&events), dropped })
     }
 
     /// Whether there is any recording.
     #[inline]
     pub fn is_on(&self) -> bool {
-        self.count.load(Ordering::Relaxed) > 0
+        self.tapes.is_on()
     }
 
     /// Records the reads of a read-only command.
@@ -146,7 +109,7 @@ impl Recordings {
             return;
         }
         let now_ns = store.runtime().now().0;
-        lock(&self.tapes).values_mut().for_each(|tape| tape.write(now_ns, events));
+        self.tapes.for_each(|tape| tape.write(now_ns, events));
     }
 }
 
@@ -181,24 +144,22 @@ pub(crate) fn changes(effects: &Effects) -> Vec<Event> {
     clear.into_iter().chain(effects.writes.iter().map(write)).collect()
 }
 
-impl Taken {
-    /// One line per event: nanoseconds, kind, hash of the key, length of key and of value.
-    pub fn lines(&self) -> String {
-        let mut lines = String::with_capacity(self.events.len() * 48);
-        for (at_ns, Event { access, key_bytes, key_hash }) in &self.events {
-            let (kind, value) = match *access {
-                Access::Read(value) => ("read", value),
-                Access::Write(value) => ("write", Some(value)),
-                Access::Delete => ("delete", None),
-                Access::Clear => ("clear", None),
-            };
-            // Writing to a string does not fail.
-            let _ = write!(lines, "{at_ns} {kind} {key_hash:016x} {key_bytes} ");
-            let _ = match value {
-                Some(bytes) => writeln!(lines, "{bytes}"),
-                None => writeln!(lines, "-"),
-            };
-        }
-        lines
+/// One line per event: nanoseconds, kind, hash of the key, length of key and of value.
+fn lines(events: &[(u64, Event)]) -> String {
+    let mut lines = String::with_capacity(events.len() * 48);
+    for (at_ns, Event { access, key_bytes, key_hash }) in events {
+        let (kind, value) = match *access {
+            Access::Read(value) => ("read", value),
+            Access::Write(value) => ("write", Some(value)),
+            Access::Delete => ("delete", None),
+            Access::Clear => ("clear", None),
+        };
+        // Writing to a string does not fail.
+        let _ = write!(lines, "{at_ns} {kind} {key_hash:016x} {key_bytes} ");
+        let _ = match value {
+            Some(bytes) => writeln!(lines, "{bytes}"),
+            None => writeln!(lines, "-"),
+        };
     }
+    lines
 }

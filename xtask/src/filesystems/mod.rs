@@ -1,0 +1,156 @@
+//! `cargo xtask filesystems`: file systems of the kernel on a volume, with a compiler, SQLite and
+//! PostgreSQL on them, through `nbdfuse` and a loop device. The server is killed meanwhile.
+
+mod attached;
+mod checksums;
+mod filesystem;
+mod host;
+mod interrupt;
+mod machine;
+mod options;
+mod random;
+mod round;
+mod scratch;
+mod server;
+mod source_tree;
+mod tool;
+mod work;
+
+use crate::Outcome;
+use filesystem::Filesystem;
+use machine::Lack;
+use options::Options;
+use round::{Crash, Round, Row};
+use scratch::Scratch;
+use serde_json::json;
+use source_tree::SourceTree;
+use std::time::Instant;
+
+/// The time before the snapshot and that before the kill, in milliseconds.
+const MOMENTS_MS: [(u64, u64); 2] = [(2000, 8000), (1000, 15_000)];
+const QUICK_MOMENTS_MS: [(u64, u64); 2] = [(1500, 2500), (500, 2000)];
+
+/// The result of a round.
+struct Finished {
+    filesystem: Filesystem,
+    crash: Crash,
+    seed: u64,
+    rows: Vec<Row>,
+    seconds: u64,
+}
+
+/// The form of the gate.
+pub fn gate() -> Outcome {
+    run(&["--quick"])
+}
+
+/// Runs the rounds and prints their results.
+pub fn run(arguments: &[&str]) -> Outcome {
+    let Some(options) = Options::parse(arguments)? else {
+        println!("{}", options::HELP);
+        return Ok(());
+    };
+    if let Err(lack) = machine::prepare(&options.works) {
+        return skip(&options, "all file systems", &lack);
+    }
+    interrupt::catch()?;
+    let program = server::program()?;
+    let place = Scratch::new("sources")?;
+    let sources = SourceTree::prepare(place.path(), options.quick)?;
+    let mut finished = Vec::new();
+    for &filesystem in &options.filesystems {
+        if !machine::knows(filesystem)? {
+            let lack = Lack::Kernel(format!("the kernel has no {}", filesystem.name()));
+            skip(&options, filesystem.name(), &lack)?;
+            continue;
+        }
+        for (crash, seed) in options.rounds(filesystem) {
+            let started = Instant::now();
+            let mut place =
+                Scratch::new(&format!("{}-{}-{seed}", filesystem.name(), crash.name()))?;
+            let round = Round {
+                program: &program,
+                sources: &sources,
+                place: place.path(),
+                filesystem,
+                works: &options.works,
+                crash,
+                seed,
+                moments_ms: if options.quick { QUICK_MOMENTS_MS } else { MOMENTS_MS },
+            };
+            let rows = round.run();
+            // What Ctrl-C has left behind is no evidence.
+            interrupt::check()?;
+            let rows = rows.map_err(|error| {
+                place.keep();
+                format!(
+                    "{name}, {crash}, seed {seed}: {error}\n{kept} is kept; again: cargo xtask \
+                     filesystems --fs {name} --crash {crash} --seed {seed}{quick}",
+                    quick = if options.quick { " --quick" } else { "" },
+                    name = filesystem.name(),
+                    crash = crash.name(),
+                    kept = place.path().display(),
+                )
+            })?;
+            let seconds = started.elapsed().as_secs();
+            finished.push(Finished { filesystem, crash, seed, rows, seconds });
+        }
+    }
+    match options.json {
+        true => print_json(&finished),
+        false => print_table(&finished),
+    }
+    Ok(())
+}
+
+/// The short form may leave out what this machine cannot do; but in CI only for want of a feature
+/// of the kernel.
+fn skip(options: &Options, what: &str, lack: &Lack) -> Outcome {
+    let ci = std::env::var_os("CI").is_some_and(|ci| ci == "true");
+    let may_skip = match lack {
+        Lack::Kernel(_) => options.quick,
+        Lack::Setup(_) => options.quick && !ci,
+    };
+    if !may_skip {
+        return Err(format!("{what} cannot be tested: {}", lack.reason()));
+    }
+    eprintln!("{}", "=".repeat(80));
+    eprintln!("SKIPPING the tests of {what}: {}", lack.reason());
+    eprintln!("{}", "=".repeat(80));
+    Ok(())
+}
+
+fn print_table(finished: &[Finished]) {
+    println!(
+        "{:<5} {:<5} {:>6}  {:<11} {:<15} {:>12} {:>8}",
+        "fs", "crash", "seed", "what", "unit", "acknowledged", "found"
+    );
+    for Finished { filesystem, crash, seed, rows, seconds } in finished {
+        let round = format!("{:<5} {:<5} {seed:>6}", filesystem.name(), crash.name());
+        for Row { what, unit, acknowledged, found } in rows {
+            println!("{round}  {what:<11} {unit:<15} {acknowledged:>12} {found:>8}");
+        }
+        println!("{round}  fsck clean, all checks passed, {seconds} s");
+    }
+}
+
+fn print_json(finished: &[Finished]) {
+    let row = |row: &Row| {
+        json!({
+            "what": row.what,
+            "unit": row.unit,
+            "acknowledged": row.acknowledged,
+            "found": row.found,
+        })
+    };
+    let round = |round: &Finished| {
+        json!({
+            "filesystem": round.filesystem.name(),
+            "crash": round.crash.name(),
+            "seed": round.seed,
+            "seconds": round.seconds,
+            "results": round.rows.iter().map(row).collect::<Vec<_>>(),
+        })
+    };
+    println!("{:#}", finished.iter().map(round).collect::<serde_json::Value>());
+}

@@ -1,0 +1,134 @@
+//! The arguments of the command.
+
+use super::filesystem::Filesystem;
+use super::round::Crash;
+use super::work::Kind;
+use crate::Outcome;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub const HELP: &str = "\
+usage: cargo xtask filesystems [--fs ext4,xfs] [--work copy,compile,sqlite,postgresql]
+                               [--crash kill,host] [--seed N] [--rounds N] [--quick] [-o json]
+
+Makes file systems on a volume, through nbdfuse and a loop device, and works on them: unpacks and
+compiles a source tree, runs SQLite and PostgreSQL. Takes a snapshot meanwhile, kills the server with
+kill -9 at a moment drawn from the seed, starts it again, and checks the file system, all that was
+synced or acknowledged, and the snapshot. With the crash `host` the file system on which the server
+has its data crashes with it, and loses what was not flushed. Needs root, FUSE and loop devices;
+installs the programs.
+
+  --fs      file systems (default: both)
+  --work    works (default: all)
+  --crash   crashes (default: both)
+  --seed    seed of the first round (default: drawn, and printed)
+  --rounds  rounds for each file system and crash, with successive seeds (default: 1)
+  --quick   a short round on a part of the tree, as in the gate; skips what this machine cannot do
+  -o json   the results as JSON
+
+examples:
+  cargo xtask filesystems --rounds 5
+  cargo xtask filesystems --fs xfs --work sqlite --seed 7";
+
+/// The arguments.
+pub struct Options {
+    pub filesystems: Vec<Filesystem>,
+    pub works: Vec<Kind>,
+    crashes: Vec<Crash>,
+    pub quick: bool,
+    pub json: bool,
+    seed: u64,
+    rounds: u64,
+}
+
+impl Options {
+    /// The options; none for help.
+    pub fn parse(arguments: &[&str]) -> Outcome<Option<Options>> {
+        let mut options = Options {
+            filesystems: Filesystem::ALL.to_vec(),
+            works: Kind::ALL.to_vec(),
+            crashes: Crash::ALL.to_vec(),
+            quick: false,
+            json: false,
+            seed: drawn(),
+            rounds: 1,
+        };
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            let mut value = || rest.next().copied().ok_or(format!("{argument} needs a value"));
+            match *argument {
+                "--help" | "-h" => return Ok(None),
+                "--quick" => options.quick = true,
+                "--fs" => options.filesystems = list(value()?, &Filesystem::ALL, |it| it.name())?,
+                "--work" => options.works = list(value()?, &Kind::ALL, |it| it.name())?,
+                "--crash" => options.crashes = list(value()?, &Crash::ALL, |it| it.name())?,
+                "--seed" => options.seed = number(value()?)?,
+                "--rounds" => options.rounds = number(value()?)?,
+                "-o" if value()? == "json" => options.json = true,
+                _ => return Err(format!("`{argument}` is no option\n\n{HELP}")),
+            }
+        }
+        Ok(Some(options))
+    }
+
+    /// The rounds of a file system: crash and seed. The short form has one crash of each file
+    /// system, the last one of the first.
+    pub fn rounds(&self, filesystem: Filesystem) -> Vec<(Crash, u64)> {
+        let seeds = self.seed..self.seed.saturating_add(self.rounds);
+        let place = Filesystem::ALL.iter().position(|it| *it == filesystem).unwrap_or(0);
+        let in_turn = self.crashes.iter().rev().cycle().skip(place);
+        let crashes = in_turn.take(if self.quick { 1 } else { self.crashes.len() });
+        crashes.flat_map(|crash| seeds.clone().map(|seed| (*crash, seed))).collect()
+    }
+}
+
+/// A seed that is different every time and short to type.
+fn drawn() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_millis() as u64 % 1_000_000
+}
+
+fn number(text: &str) -> Outcome<u64> {
+    text.parse().map_err(|_| format!("`{text}` is not a number"))
+}
+
+/// Members of `all` by their names.
+fn list<T: Copy>(text: &str, all: &[T], name: impl Fn(T) -> &'static str) -> Outcome<Vec<T>> {
+    let member = |word: &str| {
+        let found = all.iter().copied().find(|it| name(*it) == word);
+        let names: Vec<&str> = all.iter().map(|it| name(*it)).collect();
+        found.ok_or_else(|| format!("there is no `{word}`, but {}", names.join(", ")))
+    };
+    text.split(',').map(member).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_or_refused() {
+        let options = |words: &[&str]| Options::parse(words).map(Option::unwrap);
+        let some =
+            options(&["--fs", "xfs", "--work", "sqlite,copy", "--seed", "7", "--rounds", "3"]);
+        let some = some.unwrap();
+        assert_eq!(some.filesystems, [Filesystem::Xfs]);
+        assert_eq!(some.works, [Kind::Sqlite, Kind::Copy]);
+        let rounds = some.rounds(Filesystem::Xfs);
+        assert_eq!(rounds.len(), 6);
+        assert!(rounds.contains(&(Crash::Host, 9)) && !some.quick && !some.json);
+        let quick = options(&["--quick", "--seed", "1"]).unwrap();
+        let crashes = Filesystem::ALL.map(|filesystem| quick.rounds(filesystem));
+        assert_eq!(crashes, [[(Crash::Host, 1)], [(Crash::Kill, 1)]]);
+        assert!(options(&["--quick", "-o", "json"]).unwrap().json);
+        for (words, part) in [
+            (&["--fs", "fat"][..], "there is no `fat`, but ext4, xfs"),
+            (&["--seed", "x"], "`x` is not a number"),
+            (&["--work"], "--work needs a value"),
+            (&["fast"], "`fast` is no option"),
+        ] {
+            let error = options(words).err().unwrap();
+            assert!(error.contains(part), "{error}");
+        }
+        assert!(Options::parse(&["--help"]).unwrap().is_none());
+    }
+}

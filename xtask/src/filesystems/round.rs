@@ -1,0 +1,236 @@
+//! One round: works on a file system on a volume, a snapshot meanwhile, `kill -9` of the server at
+//! a random moment, and all checks afterwards.
+
+use super::attached::Attached;
+use super::checksums::{self, Checksums};
+use super::filesystem::Filesystem;
+use super::host::Host;
+use super::interrupt;
+use super::random::Random;
+use super::server::{self, Server};
+use super::source_tree::SourceTree;
+use super::tool::limited;
+use super::work::{Kind, Site, Work};
+use crate::Outcome;
+use crate::run::output;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Size of the volume.
+const SIZE: &str = "1GiB";
+
+/// How a round is interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Crash {
+    /// `kill -9` of the server.
+    Kill,
+    /// The same, with a crash of the file system that it has its data on.
+    Host,
+}
+
+impl Crash {
+    pub const ALL: [Crash; 2] = [Crash::Kill, Crash::Host];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Crash::Kill => "kill",
+            Crash::Host => "host",
+        }
+    }
+}
+
+/// The parameters of a round.
+pub struct Round<'a> {
+    pub program: &'a Path,
+    pub sources: &'a SourceTree,
+    /// A new directory.
+    pub place: &'a Path,
+    pub filesystem: Filesystem,
+    pub works: &'a [Kind],
+    pub crash: Crash,
+    pub seed: u64,
+    /// Bounds in milliseconds of the time before the snapshot, and of that before the kill.
+    pub moments_ms: [(u64, u64); 2],
+}
+
+/// A result: what was counted, how much was acknowledged, and how much is there.
+pub struct Row {
+    pub what: &'static str,
+    pub unit: &'static str,
+    pub acknowledged: u64,
+    pub found: u64,
+}
+
+/// Works with their kinds.
+type Works<'a> = Vec<(Kind, Box<dyn Work + 'a>)>;
+
+impl Round<'_> {
+    /// Runs it; the error names what was lost.
+    pub fn run(&self) -> Outcome<Vec<Row>> {
+        let host = match self.crash {
+            Crash::Kill => None,
+            Crash::Host => Some(Host::new(self.place)?),
+        };
+        let data = host.as_ref().map_or(self.place, Host::path).join("data");
+        server::format(self.program, &data)?;
+        let mut server = self.start(&data, "first")?;
+        server.volume(&format!("CREATE disk {SIZE}"))?;
+        let mut disk = self.attach(&server, "disk", "first")?;
+        self.filesystem.make(disk.device())?;
+        disk.mount(self.filesystem, &self.mount_point(), self.filesystem.options())?;
+        let mut works = self.begin()?;
+        let frozen = self.labour(&mut works, &mut server, host.as_ref());
+        works.iter_mut().for_each(|(_, work)| work.halt());
+        drop(disk);
+        let frozen = frozen?;
+        host.iter().try_for_each(Host::recover)?;
+        self.say("the server starts again; checks");
+        let server = self.start(&data, "second")?;
+        let mut rows = self.verify(&server, &mut works)?;
+        rows.push(self.compare_snapshot(&server, &frozen)?);
+        Ok(rows)
+    }
+
+    fn start(&self, data: &Path, name: &str) -> Outcome<Server> {
+        Server::start(self.program, data, &self.place.join(format!("{name}-server.log")))
+    }
+
+    fn attach(&self, server: &Server, export: &str, name: &str) -> Outcome<Attached> {
+        let read_only = export != "disk";
+        Attached::attach(&server.uri(export), &self.place.join(format!("{name}-disk")), read_only)
+    }
+
+    fn mount_point(&self) -> PathBuf {
+        self.place.join("mnt")
+    }
+
+    fn say(&self, what: &str) {
+        let (name, crash) = (self.filesystem.name(), self.crash.name());
+        eprintln!("{name}, {crash}, seed {}: {what}", self.seed);
+    }
+
+    fn begin(&self) -> Outcome<Works<'_>> {
+        let site = |kind: Kind| Site {
+            at: self.mount_point().join(kind.name()),
+            scratch: self.place.join(kind.name()),
+            sources: self.sources,
+            variant: self.seed,
+        };
+        let begin = |&kind: &Kind| {
+            interrupt::check()?;
+            let begun = kind.begin(site(kind)).map_err(|error| format!("{}: {error}", kind.name()));
+            Ok((kind, begun?))
+        };
+        self.works.iter().map(begin).collect()
+    }
+
+    /// All works side by side until the server is killed; returns what the snapshot must have.
+    fn labour(
+        &self,
+        works: &mut Works<'_>,
+        server: &mut Server,
+        host: Option<&Host>,
+    ) -> Outcome<Checksums> {
+        let is_killed = AtomicBool::new(false);
+        let (frozen, ended) = std::thread::scope(|scope| {
+            let work_on = |work: &mut (Kind, Box<dyn Work + '_>)| {
+                while !is_killed.load(Ordering::SeqCst) {
+                    let stepped = work.1.step();
+                    if !is_killed.load(Ordering::SeqCst)
+                        && let Err(error) = stepped
+                    {
+                        return Err(format!("{}, while the server ran: {error}", work.0.name()));
+                    }
+                }
+                Ok(())
+            };
+            let threads: Vec<_> =
+                works.iter_mut().map(|work| scope.spawn(move || work_on(work))).collect();
+            let fails_early = || threads.iter().any(|thread| thread.is_finished());
+            let frozen = self.disturb(server, fails_early);
+            is_killed.store(true, Ordering::SeqCst);
+            let crashed = host.map_or(Ok(()), Host::crash);
+            server.kill();
+            let frozen = frozen.and_then(|frozen| crashed.map(|()| frozen));
+            let join = |thread: std::thread::ScopedJoinHandle<'_, Outcome>| {
+                thread.join().unwrap_or_else(|_| Err("a work has panicked".to_owned()))
+            };
+            (frozen, threads.into_iter().try_for_each(join))
+        });
+        ended?;
+        let idle = works.iter().find(|(_, work)| work.acknowledged() == 0);
+        match idle {
+            Some((kind, _)) => Err(format!("{}: nothing was durable in time", kind.name())),
+            None => frozen,
+        }
+    }
+
+    /// The snapshot, and the moment of the kill.
+    fn disturb(&self, server: &Server, fails_early: impl Fn() -> bool) -> Outcome<Checksums> {
+        let mut random = Random::new(self.seed);
+        let mut wait = |(least, most)| {
+            let moment = Duration::from_millis(random.between(least, most));
+            match interrupt::wait(moment, &fails_early)? {
+                true => Err("a work has failed".to_owned()),
+                false => Ok(moment),
+            }
+        };
+        let [before_snapshot, before_kill] = self.moments_ms;
+        let first = wait(before_snapshot)?;
+        let started = Instant::now();
+        let frozen = self.snapshot(server)?;
+        let (files, took) = (frozen.len(), started.elapsed().as_millis());
+        self.say(&format!(
+            "snapshot of {files} files after {} ms, took {took} ms",
+            first.as_millis()
+        ));
+        let second = wait(before_kill)?;
+        self.say(&format!("crash after further {} ms", second.as_millis()));
+        Ok(frozen)
+    }
+
+    /// A snapshot of the frozen file system, and the checksums of its files.
+    fn snapshot(&self, server: &Server) -> Outcome<Checksums> {
+        let at = self.mount_point();
+        output(limited(60, "fsfreeze").arg("--freeze").arg(&at))?;
+        let taken = server.volume("SNAPSHOT disk frozen").and_then(|()| checksums::of(&at));
+        output(limited(60, "fsfreeze").arg("--unfreeze").arg(&at))?;
+        taken
+    }
+
+    /// After the restart: the file system is whole, and has all that was durable.
+    fn verify(&self, server: &Server, works: &mut Works<'_>) -> Outcome<Vec<Row>> {
+        let mut disk = self.attach(server, "disk", "second")?;
+        let (at, options) = (self.mount_point(), self.filesystem.options());
+        // The mount replays the journal; the check needs an unmounted file system.
+        disk.mount(self.filesystem, &at, options)?;
+        disk.unmount()?;
+        self.filesystem.check(disk.device())?;
+        disk.mount(self.filesystem, &at, options)?;
+        let mut rows = Vec::new();
+        for (kind, work) in works {
+            interrupt::check()?;
+            let found = work.verify().map_err(|error| format!("{}: {error}", kind.name()))?;
+            let (what, unit, acknowledged) = (kind.name(), kind.unit(), work.acknowledged());
+            rows.push(Row { what, unit, acknowledged, found });
+        }
+        disk.unmount()?;
+        // Recovery and queries of the databases have written since.
+        self.filesystem.check(disk.device())?;
+        disk.detach()?;
+        Ok(rows)
+    }
+
+    /// The snapshot has exactly the files of its moment.
+    fn compare_snapshot(&self, server: &Server, frozen: &Checksums) -> Outcome<Row> {
+        let mut disk = self.attach(server, "disk@frozen", "snapshot")?;
+        let at = self.mount_point();
+        disk.mount(self.filesystem, &at, self.filesystem.frozen_options())?;
+        let found = checksums::of(&at)?;
+        checksums::compare(frozen, &found).map_err(|error| format!("snapshot: {error}"))?;
+        disk.detach()?;
+        let (acknowledged, found) = (frozen.len() as u64, found.len() as u64);
+        Ok(Row { what: "snapshot", unit: "files equal", acknowledged, found })
+    }
+}
