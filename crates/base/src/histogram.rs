@@ -63,6 +63,11 @@ impl LatencyHistogram {
         self.buckets.percentile(percent).min(self.max_ns)
     }
 
+    /// Records above this latency, to which those within 0.1 % above it do not count.
+    pub fn count_above(&self, latency_ns: u64) -> u64 {
+        self.buckets.count_above(latency_ns.min(CEILING_NS))
+    }
+
     /// The longest latency.
     pub fn max_ns(&self) -> u64 {
         self.max_ns
@@ -118,6 +123,15 @@ mod tests {
         assert!(near(summary.p50_ns, 5_000_000), "{summary:?}");
         assert!(near(summary.p99_ns, 9_900_000), "{summary:?}");
         assert!(near(summary.p999_ns, 9_990_000), "{summary:?}");
+    }
+
+    #[test]
+    fn records_above_a_latency_are_counted_within_a_thousandth() {
+        let histogram = of((1..=10_000).map(|us| us * 1000));
+        assert_eq!((histogram.count_above(0), histogram.count_above(10_000_000)), (10_000, 0));
+        let above = histogram.count_above(5_000_000);
+        assert!((4_995..=5_000).contains(&above), "{above}");
+        assert_eq!(of([]).count_above(0), 0);
     }
 
     #[test]

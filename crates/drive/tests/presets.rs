@@ -56,6 +56,8 @@ fn capacities_are_those_of_the_originals() {
         ("intel-320", 160 * GIB),
         ("memblaze-q520", 1024 * GIB),
         ("tssd", 204 * 8 * GIB),
+        ("fusion-io", 800 * GIB),
+        ("intel-ts8-2", 320 * GIB),
         ("mqsim-default", 512 * GIB),
     ];
     for (name, bytes) in capacities {
@@ -107,6 +109,23 @@ fn raw_rates_are_those_of_the_paper() {
     let memblaze = &devices["memblaze-q520"];
     let buses = memblaze.bus.bytes_per_second * u64::from(memblaze.geometry.channels);
     assert_eq!(buses, 1_600_000_000);
+}
+
+/// The firmware of Fusion-io has the times of the rates that its maker quotes.
+#[test]
+fn quoted_rates_are_those_of_the_firmware() {
+    let fusion = &devices()["fusion-io"];
+    let firmware = fusion.controller;
+    let rate = |ns: u64, of: f64| of * 1e9 / ns as f64;
+    let near = |ours: f64, quoted: f64| {
+        assert!((ours / quoted - 1.0).abs() < 0.002, "{ours}, quoted {quoted}");
+    };
+    let page = f64::from(fusion.geometry.page_bytes);
+    near(rate(firmware.request_ns + firmware.read_page_ns, 1.0), 186_000.0);
+    near(rate(firmware.read_page_ns, page), 1500e6);
+    near(rate(firmware.write_page_ns, page), 1400e6);
+    let intel = &devices()["intel-ts8-2"];
+    near(rate(intel.controller.write_page_ns, f64::from(intel.geometry.page_bytes)), 205e6);
 }
 
 /// All channels sending pages with their spare bytes, in bytes a second.

@@ -36,7 +36,7 @@ pub struct Parameters {
     /// Over-provisioning in percent, spare / logical; that of the layout by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub op_percent: Option<f64>,
-    /// The drive's state before: `none`, `fill`, `overwrite:2` or `steady`.
+    /// The drive's state before: `none`, `fill`, `overwrite:2`, `steady` or `random-4k:3600s`.
     #[serde(default, with = "as_text")]
     pub precondition: Precondition,
     /// Requests of the measured part; that of the workload by default.
@@ -54,6 +54,9 @@ pub struct Parameters {
     /// How a store reads a conventional drive. Units of flash have no file system in front of them.
     #[serde(default)]
     pub drive_io: DriveIo,
+    /// Drives that share the workload evenly: one is simulated, with its share.
+    #[serde(default = "one")]
+    pub drives: u32,
 }
 
 /// How a store reads a conventional drive.
@@ -67,6 +70,10 @@ pub enum DriveIo {
     Buffered,
 }
 
+fn one() -> u32 {
+    1
+}
+
 fn hundred() -> u32 {
     100
 }
@@ -76,7 +83,7 @@ const REQUESTS: u64 = 100_000;
 
 impl Parameters {
     /// The names of the parameters that experiments can set.
-    pub const NAMES: [&'static str; 7] = [
+    pub const NAMES: [&'static str; 8] = [
         "op_percent",
         "precondition",
         "requests",
@@ -84,6 +91,7 @@ impl Parameters {
         "warm_up_ms",
         "samples",
         "drive_io",
+        "drives",
     ];
 }
 
@@ -97,6 +105,7 @@ impl Default for Parameters {
             warm_up_ms: 0,
             samples: hundred(),
             drive_io: DriveIo::default(),
+            drives: one(),
         }
     }
 }

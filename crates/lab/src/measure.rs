@@ -1,6 +1,6 @@
 //! Figures of an outcome, by name.
 
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, SLOW_MS};
 use crate::toml_text::suggestion;
 use softflash_base::histogram::LatencySummary;
 
@@ -34,6 +34,13 @@ pub enum Measure {
     },
     /// Standard deviation of latencies as a share of their mean.
     StddevShare(Direction),
+    /// Percentage of the requests that took longer than one of [`SLOW_MS`], which has this index.
+    SlowPercent {
+        /// Reads, writes or both.
+        of: Direction,
+        /// The index.
+        index: usize,
+    },
     /// Pages programmed for each page of the application's.
     Waf,
     /// Blocks erased.
@@ -133,6 +140,9 @@ fn all() -> Vec<(String, Measure)> {
                 all.push((format!("{name}_{figure}_{}", scale.suffix), measure));
             }
         }
+        for (index, ms) in SLOW_MS.iter().enumerate() {
+            all.push((format!("{name}_over_{ms}_ms_percent"), Measure::SlowPercent { of, index }));
+        }
     }
     all
 }
@@ -160,6 +170,7 @@ impl Measure {
             Measure::Rate(_) => "IOPS",
             Measure::Simulated => "s",
             Measure::Erases => "blocks",
+            Measure::SlowPercent { .. } => "%",
             _ => "",
         }
     }
@@ -190,6 +201,7 @@ impl Measure {
                 let mean = latency(outcome, *of, LatencyFigure::Mean)?;
                 latency(outcome, *of, LatencyFigure::Stddev)? / mean.max(f64::MIN_POSITIVE)
             }
+            Measure::SlowPercent { of, index } => slow_percent(outcome, *of, *index)?,
             Measure::Waf => outcome.programs.waf(),
             Measure::Erases => outcome.erases as f64,
             Measure::Simulated => seconds,
@@ -214,15 +226,29 @@ fn figure(outcome: &Outcome, name: &str) -> Result<f64, String> {
     })
 }
 
-fn latency(outcome: &Outcome, of: Direction, what: LatencyFigure) -> Result<f64, String> {
-    let [read_stddev_ns, write_stddev_ns] = outcome.latency_stddev_ns;
-    let (name, summary, stddev_ns): (_, &LatencySummary, f64) = match of {
-        Direction::Write => ("writes", &outcome.write_latency, write_stddev_ns),
-        _ => ("reads", &outcome.read_latency, read_stddev_ns),
+/// The latencies of reads or of writes; the error is that there are none.
+fn latencies(outcome: &Outcome, of: Direction) -> Result<&LatencySummary, String> {
+    let (name, summary) = match of {
+        Direction::Write => ("writes", &outcome.write_latency),
+        _ => ("reads", &outcome.read_latency),
     };
-    if summary.count == 0 {
-        return Err(format!("the run has no {name}, and so no latency of them"));
+    match summary.count {
+        0 => Err(format!("the run has no {name}, and so no latency of them")),
+        _ => Ok(summary),
     }
+}
+
+fn slow_percent(outcome: &Outcome, of: Direction, index: usize) -> Result<f64, String> {
+    let all = latencies(outcome, of)?.count;
+    let [reads, writes] = &outcome.slow;
+    let slow = if of == Direction::Write { writes } else { reads };
+    Ok(slow.get(index).copied().unwrap_or(0) as f64 * 100.0 / all as f64)
+}
+
+fn latency(outcome: &Outcome, of: Direction, what: LatencyFigure) -> Result<f64, String> {
+    let summary = latencies(outcome, of)?;
+    let [read_stddev_ns, write_stddev_ns] = outcome.latency_stddev_ns;
+    let stddev_ns = if of == Direction::Write { write_stddev_ns } else { read_stddev_ns };
     Ok(match what {
         LatencyFigure::Mean => summary.mean_ns,
         LatencyFigure::P50 => summary.p50_ns as f64,
@@ -250,6 +276,7 @@ mod tests {
             simulated_ns: 2_000_000_000,
             read_latency: LatencySummary { count: 30, mean_ns: 2e6, ..LatencySummary::default() },
             latency_stddev_ns: [5e5, 0.0],
+            slow: [vec![30, 27, 9, 8, 7, 6, 0, 0, 0, 0], vec![0; 10]],
             channel_utilisation: vec![0.5, 1.0],
             figures: [("capacity_share".to_owned(), 0.99)].into(),
             ..Outcome::default()
@@ -266,6 +293,8 @@ mod tests {
             ("read_mean_ms", 2.0, "ms"),
             ("read_mean_us", 2000.0, "us"),
             ("read_stddev_share", 0.25, ""),
+            ("read_over_5_ms_percent", 30.0, "%"),
+            ("read_over_50_ms_percent", 20.0, "%"),
             ("channel_utilisation", 0.75, ""),
             ("figures.capacity_share", 0.99, ""),
             ("simulated_s", 2.0, "s"),

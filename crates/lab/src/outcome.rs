@@ -5,6 +5,9 @@ use softflash_base::histogram::LatencySummary;
 use softflash_nand::Activity;
 use std::collections::BTreeMap;
 
+/// Latencies, in milliseconds, above which requests are counted.
+pub const SLOW_MS: [u64; 10] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
+
 /// The result of one run: one device, one layout, one workload, one set of parameters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,6 +28,8 @@ pub struct Outcome {
     pub write_latency: LatencySummary,
     /// Standard deviation of the latency of reads and of writes, in nanoseconds.
     pub latency_stddev_ns: [f64; 2],
+    /// Reads and writes that took longer than each of [`SLOW_MS`]; empty if there are none.
+    pub slow: [Vec<u64>; 2],
     /// Pages programmed, by cause.
     pub programs: Programs,
     /// Blocks erased.
@@ -90,10 +95,14 @@ pub struct Span {
 }
 
 impl Programs {
+    /// Pages programmed for any cause.
+    pub fn all(&self) -> u64 {
+        self.host + self.collection + self.compaction + self.parity + self.metadata
+    }
+
     /// Pages programmed for each page of the application's.
     pub fn waf(&self) -> f64 {
-        let all = self.host + self.collection + self.compaction + self.parity + self.metadata;
-        if self.host == 0 { 0.0 } else { all as f64 / self.host as f64 }
+        if self.host == 0 { 0.0 } else { self.all() as f64 / self.host as f64 }
     }
 }
 

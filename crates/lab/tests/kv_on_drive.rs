@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use softflash_lab::cell::{DriveIo, unattended};
-use softflash_lab::{Cell, Outcome, Parameters, Workload, engine, presets};
+use softflash_lab::{Cell, LabError, Outcome, Parameters, Workload, engine, presets};
 use softflash_workload::{Operation, Precondition, ValueSize};
 use std::sync::atomic::AtomicBool;
 
@@ -14,6 +14,10 @@ const REQUESTS: u64 = 7000;
 
 /// Clients that write to four slices on a small Gen3.
 fn run(precondition: Precondition) -> Outcome {
+    outcome(precondition).unwrap()
+}
+
+fn outcome(precondition: Precondition) -> Result<Outcome, LabError> {
     let (_, Workload::Kv(mut workload)) = presets::workload("kv-write-large").unwrap() else {
         panic!("not a key-value workload")
     };
@@ -35,7 +39,13 @@ fn run(precondition: Precondition) -> Outcome {
         seed: 3,
     };
     let stop = AtomicBool::new(false);
-    engine::run(&cell, &unattended(&stop)).unwrap()
+    engine::run(&cell, &unattended(&stop))
+}
+
+#[test]
+fn a_state_that_takes_virtual_time_is_refused_with_a_remedy() {
+    let error = outcome(Precondition::Random4k { seconds: 9 }).unwrap_err().to_string();
+    assert!(error.starts_with("precondition random-4k:9s takes virtual time"), "{error}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Tests of presets: all in the binary are valid, and errors of invalid ones name the problem.
 
+use softflash_drive::Drive;
 use softflash_lab::presets::{self, Kind};
 use softflash_lab::{Experiment, Form, LayoutKind, Workload};
 use std::fs;
@@ -42,7 +43,7 @@ fn every_experiment_can_be_planned_in_both_forms() {
 
 #[test]
 fn presets_that_scripts_rely_on_are_there() {
-    for device in ["sdf", "huawei-gen3", "intel-320", "memblaze-q520", "mqsim-default"] {
+    for device in ["sdf", "huawei-gen3", "intel-320", "memblaze-q520", "mqsim-default", "tssd"] {
         presets::device(device).unwrap();
     }
     for workload in ["random-read-8k", "random-write-8k", "mixed-8k"] {
@@ -51,6 +52,24 @@ fn presets_that_scripts_rely_on_are_there() {
     let (_, page_mapped) = presets::layout("page-mapped").unwrap();
     assert!(matches!(page_mapped.kind, LayoutKind::PageMapped(_)));
     assert!(matches!(presets::layout("sdf").unwrap().1.kind, LayoutKind::Units(_)));
+}
+
+#[test]
+fn the_drives_beside_tssd_have_the_capacity_that_is_sold() {
+    let cases = [
+        ("tssd", "tssd-ftl", 1.664e12),
+        ("fusion-io", "fusion-io", 640e9),
+        ("intel-ts8-2", "intel-ts8-2", 300e9),
+    ];
+    for (device, layout, bytes) in cases {
+        let device = presets::device(device).unwrap();
+        let (name, layout) = presets::layout(layout).unwrap();
+        let LayoutKind::PageMapped(layout) = layout.kind else { panic!("{name} is page-mapped") };
+        let capacity = Drive::capacity_of(&device, &layout, layout.op_percent).unwrap() as f64;
+        assert!((capacity / bytes - 1.0).abs() < 0.002, "{}: {capacity} bytes", device.name);
+        let fitted = &device.provenance.calibrated_on;
+        assert!(fitted.iter().all(|row| !row.contains("TSSD")), "{fitted:?}");
+    }
 }
 
 #[test]

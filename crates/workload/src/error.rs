@@ -159,6 +159,19 @@ pub enum Problem {
         /// The number of keys.
         keys: u64,
     },
+    /// A number that drives cannot share evenly.
+    #[error(
+        "{field} = {value} cannot be shared evenly by {drives} drives; take a multiple of {drives}, such as {}",
+        value.div_ceil(u64::from(*drives)) * u64::from(*drives)
+    )]
+    Uneven {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+        /// The drives.
+        drives: u32,
+    },
     /// A slice or client that the workload does not have.
     #[error("{what} {index} does not exist; the workload has {count}, counted from 0")]
     NoSuch {

@@ -21,12 +21,19 @@ pub enum Precondition {
     },
     /// Filled, then overwritten by the workload until its figures are steady.
     Steady,
+    /// Filled, then written at random, 4 KiB at a time, for as long.
+    #[serde(rename = "random-4k")]
+    Random4k {
+        /// Virtual time of the writes, in seconds.
+        seconds: u32,
+    },
 }
 
 /// Not the name of a state.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "'{0}' is no state of a device; it is none, fill, overwrite:TIMES (such as overwrite:1) or steady"
+    "'{0}' is no state of a device; it is none, fill, overwrite:TIMES (such as overwrite:1), steady or \
+     random-4k:SECONDS (such as random-4k:3600s)"
 )]
 pub struct NoSuchPrecondition(pub String);
 
@@ -38,12 +45,21 @@ impl FromStr for Precondition {
             "none" => Ok(Precondition::None),
             "fill" => Ok(Precondition::Fill),
             "steady" => Ok(Precondition::Steady),
-            _ => text
-                .strip_prefix("overwrite:")
-                .and_then(|times| times.parse().ok())
-                .map(|times| Precondition::Overwrite { times })
-                .ok_or_else(|| NoSuchPrecondition(text.to_owned())),
+            _ => with_number(text).ok_or_else(|| NoSuchPrecondition(text.to_owned())),
         }
+    }
+}
+
+/// A state with a number.
+fn with_number(text: &str) -> Option<Precondition> {
+    let (state, number) = text.split_once(':')?;
+    match state {
+        "overwrite" => number.parse().ok().map(|times| Precondition::Overwrite { times }),
+        "random-4k" => {
+            let seconds = number.strip_suffix('s')?.parse().ok()?;
+            Some(Precondition::Random4k { seconds })
+        }
+        _ => None,
     }
 }
 
@@ -54,6 +70,7 @@ impl fmt::Display for Precondition {
             Precondition::Fill => f.write_str("fill"),
             Precondition::Overwrite { times } => write!(f, "overwrite:{times}"),
             Precondition::Steady => f.write_str("steady"),
+            Precondition::Random4k { seconds } => write!(f, "random-4k:{seconds}s"),
         }
     }
 }
@@ -65,10 +82,12 @@ mod tests {
     #[test]
     fn every_state_is_read_as_it_is_printed() {
         let overwrite = Precondition::Overwrite { times: 3 };
-        for state in [Precondition::None, Precondition::Fill, overwrite, Precondition::Steady] {
+        let random = Precondition::Random4k { seconds: 3600 };
+        let plain = [Precondition::None, Precondition::Fill, Precondition::Steady];
+        for state in plain.into_iter().chain([overwrite, random]) {
             assert_eq!(state.to_string().parse(), Ok(state));
         }
-        for wrong in ["", "Fill", "overwrite", "overwrite:", "overwrite:-1"] {
+        for wrong in ["", "Fill", "overwrite", "overwrite:", "overwrite:-1", "random-4k:9"] {
             let error = wrong.parse::<Precondition>().unwrap_err().to_string();
             assert!(error.contains(&format!("'{wrong}'")) && error.contains("steady"), "{error}");
         }

@@ -121,6 +121,22 @@ fn a_capacity_of_nothing_or_beyond_all_measure_is_refused() {
 }
 
 #[test]
+fn writers_beside_readers_need_a_size_and_have_a_limit() {
+    let reads = BlockWorkload {
+        read_fraction: 1.0,
+        read_size: Some(RequestSize::Fixed(4096)),
+        writers: 4,
+        ..BlockWorkload::new("bad", RequestSize::Fixed(1), Pattern::Random)
+    };
+    let reads = BlockWorkload { size: None, ..reads };
+    let error = reads.validate().unwrap_err().to_string();
+    assert!(error.contains("writes have no size; give size or write_size"), "{error}");
+    let many = BlockWorkload { size: Some(RequestSize::Fixed(1)), writers: 1 << 25, ..reads };
+    let error = many.validate().unwrap_err().to_string();
+    assert!(error.contains("writers = 33554432 is more than 16777216"), "{error}");
+}
+
+#[test]
 fn what_is_not_said_has_its_default() {
     let text = "name = \"least\"\nread_fraction = 1\nsize = 512\npattern = \"sequential\"";
     let workload: BlockWorkload = toml::from_str(text).unwrap();

@@ -76,6 +76,11 @@ impl Buckets {
         self.total
     }
 
+    /// Number of values in the buckets above that of a value.
+    pub(super) fn count_above(&self, value: u64) -> u64 {
+        self.counts.iter().skip(bucket_of(value) + 1).sum()
+    }
+
     /// The largest value of the bucket up to which there are `percent` of all values; 0 without
     /// values.
     pub(super) fn percentile(&self, percent: f64) -> u64 {

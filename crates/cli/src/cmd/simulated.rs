@@ -26,7 +26,8 @@ pub struct Target {
     /// Over-provisioning in percent, spare / logical; by default the layout's
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
     pub op: Option<f64>,
-    /// Preconditioning of the drive: none, fill, overwrite:TIMES or steady
+    /// Preconditioning of the drive: none, fill, overwrite:TIMES, steady or random-4k:SECONDS, as
+    /// random-4k:3600s
     #[arg(long, value_name = "STATE", default_value_t)]
     pub precondition: Precondition,
     /// Seed of all random numbers

@@ -1,14 +1,16 @@
 //! Runs block workloads and traces on a conventional drive.
 
 mod ahead;
+mod closed;
 mod host;
+mod random_writes;
 mod standstill;
 pub(super) mod state;
 #[cfg(test)]
 mod tests;
 
 use crate::cell::{Cell, Control, Limits};
-use crate::engine::limits::add_limits;
+use crate::engine::limits::{add_limits, add_programmed_share};
 use crate::engine::meter::{Completion, CountsPages, Cut, Meter, PageCounts};
 use crate::error::LabError;
 use crate::outcome::{Outcome, Programs, Span};
@@ -94,6 +96,7 @@ pub fn simulate(
 ) -> Result<Outcome, LabError> {
     let mut outcome = Play::prepare(setting, asked, control)?.play()?;
     add_limits(setting.device, outcome.bytes_per_second(), &mut outcome.figures);
+    add_programmed_share(setting.device, &mut outcome);
     Ok(outcome)
 }
 
@@ -122,12 +125,12 @@ impl<'a, 'c> Play<'a, 'c> {
             Asked::Trace(_) => None,
         };
         state::prepare(&mut drive, setting.precondition, workload, &rng, control)?;
+        let begin = drive.now();
         let host = match asked {
             Asked::Workload(workload) => {
-                let source = workload.source(drive.capacity_bytes(), rng.fork("accesses"))?;
-                Host::of_workload(Ahead::of_workload(source), workload, &rng)
+                Host::of_workload(workload, drive.capacity_bytes(), &rng, begin)?
             }
-            Asked::Trace(requests) => Host::of_trace(Ahead::of_trace(requests)),
+            Asked::Trace(requests) => Host::of_trace(Ahead::of_trace(requests), begin),
         };
         // In a steady state, the warm-up synchronizes collection with writing: two blocks for each
         // write frontier, in pages.
@@ -288,7 +291,7 @@ impl Play<'_, '_> {
     /// Runs the warm-up: a time, and a number of pages, that are not measured.
     fn warm_up(&mut self, done: &mut Vec<Done>) -> Result<(), LabError> {
         let page_bytes = u64::from(self.drive.page_bytes());
-        let (until, mut pages) = (self.limits.warm_up_ns, 0_u64);
+        let (until, mut pages) = ((self.drive.now() + self.limits.warm_up_ns).0, 0_u64);
         let (mut standstill, mut made) = (Standstill::default(), 0);
         while pages < self.warm_up_pages || self.drive.now().0 < until {
             if self.control.stopped() {

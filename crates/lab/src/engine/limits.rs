@@ -1,6 +1,7 @@
 //! The bandwidth limits of a device, independent of layout and software.
 
-use softflash_drive::spec::DeviceSpec;
+use crate::outcome::Outcome;
+use softflash_drive::spec::{DeviceSpec, LinkSpec};
 use std::collections::BTreeMap;
 
 /// The limits of flash and link, in bytes a second of reads and of writes: the lower of the raw
@@ -42,4 +43,13 @@ pub fn add_limits(spec: &DeviceSpec, [read, write]: [f64; 2], figures: &mut BTre
         ("write_limit_bytes_per_second", write_limit),
     ];
     figures.extend(limits.map(|(name, value)| (name.to_owned(), value)));
+}
+
+/// Adds the share of the bytes that the flash alone could program which the run programmed for any
+/// cause.
+pub fn add_programmed_share(spec: &DeviceSpec, outcome: &mut Outcome) {
+    let [_, flash] = physical_limits(&DeviceSpec { link: LinkSpec::default(), ..spec.clone() });
+    let bytes = outcome.programs.all() * u64::from(spec.geometry.page_bytes);
+    let seconds = (outcome.simulated_ns as f64 / 1e9).max(f64::MIN_POSITIVE);
+    outcome.figures.insert("programmed_share".to_owned(), bytes as f64 / seconds / flash);
 }

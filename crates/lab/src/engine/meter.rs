@@ -1,7 +1,7 @@
 //! The meter of all engines: latencies and bytes of requests, in total and over time.
 
 use crate::cell::Limits;
-use crate::outcome::{Outcome, Sample};
+use crate::outcome::{Outcome, SLOW_MS, Sample};
 use softflash_base::histogram::LatencyHistogram;
 use softflash_base::{AccessKind, Time};
 
@@ -187,9 +187,14 @@ impl Meter {
             read_latency: self.total[READ].summary(),
             write_latency: self.total[WRITE].summary(),
             latency_stddev_ns: [of_reads, of_writes],
+            slow: [READ, WRITE].map(|way| self.slow(way)),
             series: self.series,
             ..Outcome::default()
         }
+    }
+
+    fn slow(&self, way: usize) -> Vec<u64> {
+        SLOW_MS.map(|ms| self.total[way].count_above(ms * 1_000_000)).into()
     }
 
     fn stddev_ns(&self, way: usize) -> f64 {

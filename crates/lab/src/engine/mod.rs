@@ -2,6 +2,7 @@
 
 mod caps;
 mod client_loop;
+mod cluster;
 pub mod drive;
 pub mod kv;
 pub mod limits;
@@ -20,6 +21,7 @@ use crate::workload::Workload;
 /// Runs a cell. Equal cells give equal outcomes.
 pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
     let outcome = match (&cell.workload, &cell.layout.kind) {
+        _ if cell.parameters.drives != 1 => cluster::run(cell, control),
         (Workload::Kv(workload), _) => kv::run(cell, workload, control),
         (Workload::Block(workload), LayoutKind::PageMapped(layout)) => {
             drive::run(cell, layout, workload, control)

@@ -21,8 +21,9 @@ impl Derivation {
     pub(super) fn plan(derived: &Derived, rows: &[PlannedRow]) -> Result<Derivation, String> {
         let of = matching(&derived.of, rows)?;
         let over = matching(&derived.over, rows)?;
-        use Function::{Crossing, Difference, PercentMore, Ratio};
-        let compares = matches!(derived.function, Ratio | PercentMore | Difference | Crossing);
+        use Function::{Crossing, Difference, PercentMore, Ratio, RatioOfMeans};
+        let compares =
+            matches!(derived.function, Ratio | RatioOfMeans | PercentMore | Difference | Crossing);
         if compares == over.is_empty() {
             let problem = if compares { "needs `over`" } else { "takes no `over`" };
             return Err(format!("`{}` {problem}", derived.label));
@@ -35,7 +36,7 @@ impl Derivation {
         }
         let own = match derived.function {
             PercentMore => "%".to_owned(),
-            Ratio | Function::Linearity | Crossing => String::new(),
+            Ratio | RatioOfMeans | Function::Linearity | Crossing => String::new(),
             _ => of
                 .first()
                 .and_then(|&row| rows.get(row))
@@ -60,11 +61,12 @@ impl Derivation {
         let base = over.first().copied().ok_or_else(none);
         Ok(match self.function {
             Function::Ratio => first? / base?,
+            Function::RatioOfMeans => mean(&of) / mean(&over),
             Function::PercentMore => (first? / base? - 1.0) * 100.0,
             Function::Difference => first? - base?,
             Function::Max => of.into_iter().reduce(f64::max).ok_or_else(none)?,
             Function::Min => of.into_iter().reduce(f64::min).ok_or_else(none)?,
-            Function::Mean => of.iter().sum::<f64>() / of.len().max(1) as f64,
+            Function::Mean => mean(&of),
             Function::Crossing => {
                 let (of, over) = (line(&self.of, rows, figures), line(&self.over, rows, figures));
                 crossing(&of, &over).ok_or_else(|| format!("`{}`: they never cross", self.label))?
@@ -95,6 +97,10 @@ fn matching(patterns: &[String], rows: &[PlannedRow]) -> Result<Vec<usize>, Stri
 
 fn values(rows: &[usize], figures: &[f64]) -> Vec<f64> {
     rows.iter().filter_map(|&row| figures.get(row).copied()).collect()
+}
+
+fn mean(figures: &[f64]) -> f64 {
+    figures.iter().sum::<f64>() / figures.len().max(1) as f64
 }
 
 /// Points from left to right.
@@ -177,6 +183,7 @@ mod tests {
         };
         close(figure(Function::PercentMore, "a 1", &["b 1"], figures), 21.0);
         close(figure(Function::Ratio, "a 4", &["b 1"], figures), 2.0);
+        close(figure(Function::RatioOfMeans, "a *", &["b *"], figures), 371.0 / 116.0);
         close(figure(Function::Difference, "a 2", &["b 1"], figures), -50.0);
         close(figure(Function::Max, "a *", &[], figures), 200.0);
         close(figure(Function::Min, "*", &[], figures), 7.0);

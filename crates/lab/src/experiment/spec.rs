@@ -135,6 +135,8 @@ pub struct Derived {
 pub enum Function {
     /// The first of `of` divided by the first of `over`.
     Ratio,
+    /// The mean of `of` divided by the mean of `over`.
+    RatioOfMeans,
     /// By how many percent the first of `of` is more than the first of `over`.
     PercentMore,
     /// The first of `of` less the first of `over`.

@@ -2,6 +2,7 @@
 
 mod pattern;
 mod place;
+mod share;
 mod size;
 mod source;
 mod span;

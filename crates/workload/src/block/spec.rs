@@ -5,7 +5,7 @@ use super::size::RequestSize;
 use super::source::BlockSource;
 use super::span::Span;
 use crate::error::{Problem, WorkloadError, count, share};
-use crate::load::{Load, RateCaps};
+use crate::load::{Load, MAX_OUTSTANDING, RateCaps};
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 
@@ -48,6 +48,9 @@ pub struct BlockWorkload {
     /// When requests are made.
     #[serde(default)]
     pub load: Load,
+    /// Threads beside those of `load` that only write, one request at a time each.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub writers: u32,
     /// The most bytes per second.
     #[serde(default)]
     pub rate_caps: RateCaps,
@@ -75,6 +78,7 @@ impl BlockWorkload {
             align_bytes: None,
             span: Span::default(),
             load: Load::default(),
+            writers: 0,
             rate_caps: RateCaps::default(),
             duration_ns: None,
             requests: None,
@@ -108,7 +112,24 @@ impl BlockWorkload {
             .map_or(Ok(()), |align| count("align_bytes", align.into(), u32::MAX.into()))?;
         self.span.validate()?;
         self.load.validate()?;
-        self.rate_caps.validate()
+        self.rate_caps.validate()?;
+        self.of_writers().map_or(Ok(()), |writes| writes.problem_of_writers())
+    }
+
+    fn problem_of_writers(&self) -> Result<(), Problem> {
+        self.sizes_of_writes()?;
+        count("writers", self.load.outstanding().unwrap_or(0), MAX_OUTSTANDING)
+    }
+
+    /// The workload of the threads that only write; `None` if there are none.
+    pub fn of_writers(&self) -> Option<BlockWorkload> {
+        (self.writers > 0).then(|| BlockWorkload {
+            read_fraction: 0.0,
+            trim_fraction: 0.0,
+            load: Load::closed(self.writers, 1),
+            writers: 0,
+            ..self.clone()
+        })
     }
 
     /// The sizes of writes in bytes; empty if nothing is written.
@@ -147,4 +168,8 @@ impl BlockWorkload {
         self.validate()?;
         BlockSource::new(self, capacity_bytes, rng).map_err(|problem| problem.of(&self.name))
     }
+}
+
+fn is_none(threads: &u32) -> bool {
+    *threads == 0
 }

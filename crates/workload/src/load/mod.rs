@@ -7,3 +7,4 @@ mod spec;
 pub use arrivals::{ArrivalPattern, Arrivals};
 pub use rate_cap::{RateCap, RateCaps};
 pub use spec::Load;
+pub(crate) use spec::MAX_OUTSTANDING;

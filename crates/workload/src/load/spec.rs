@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 
 /// The most outstanding requests of a closed loop.
-const MAX_OUTSTANDING: u64 = 1 << 24;
+pub(crate) const MAX_OUTSTANDING: u64 = 1 << 24;
 
 /// When requests are made.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

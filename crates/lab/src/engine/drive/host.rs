@@ -1,19 +1,27 @@
-//! The times of requests: closed loops of clients, open arrivals, or a trace.
+//! The times of requests: closed loops of clients, open arrivals, or a trace; and threads that only
+//! write, beside them.
 
 use super::ahead::Ahead;
+use super::closed::Closed;
 use crate::engine::caps::Caps;
 use crate::error::LabError;
 use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_drive::{Drive, HostRequest};
-use softflash_workload::{Arrivals, BlockWorkload, Load};
+use softflash_workload::{Arrivals, BlockWorkload};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// Marks requests of the threads that only write.
+const OF_WRITER: u64 = 1 << 62;
 
 /// The source of requests.
 pub(super) struct Host<'a> {
     requests: Ahead<'a>,
     pace: Pace,
+    writers: Option<Writers<'a>>,
+    /// The time at which requests begin: arrivals and traces count from it.
+    begin_ns: u64,
     /// The bandwidth caps, if there are any.
     caps: Option<Caps>,
     /// Requests that a cap holds back, by their earliest time and their order of arrival.
@@ -28,41 +36,51 @@ enum Pace {
     Trace,
 }
 
-/// Clients in a closed loop.
-struct Closed {
-    /// The times at which clients submit their next request; in time order, as all clients have the
-    /// same think time.
-    ready: VecDeque<(u64, u64)>,
-    think_ns: u64,
-    /// With a barrier: the requests of a batch, and those of each batch that have not completed.
-    barrier: Option<(u32, Vec<u32>)>,
+/// Threads that only write, beside the others.
+struct Writers<'a> {
+    requests: Ahead<'a>,
+    threads: Closed,
 }
 
 impl<'a> Host<'a> {
+    /// The requests of a workload from `begin` on.
     pub(super) fn of_workload(
-        requests: Ahead<'a>,
         workload: &BlockWorkload,
+        capacity_bytes: u64,
         rng: &Rng,
-    ) -> Host<'a> {
-        let pace = match (&workload.load, workload.load.arrivals(rng.fork("arrivals"))) {
-            (_, Some(mut arrivals)) => {
+        begin: Time,
+    ) -> Result<Host<'a>, LabError> {
+        let source = workload.source(capacity_bytes, rng.fork("accesses"))?;
+        let pace = match workload.load.arrivals(rng.fork("arrivals")) {
+            Some(mut arrivals) => {
                 let next_at = arrivals.next_at().0;
                 Pace::Open { arrivals, next_at }
             }
-            (load, None) => Pace::Closed(Closed::new(load)),
+            None => Pace::Closed(Closed::new(&workload.load)),
+        };
+        let writers = match workload.of_writers() {
+            Some(writes) => {
+                let source = writes.source(capacity_bytes, rng.fork("writers"))?;
+                let requests = Ahead::of_workload(source);
+                Some(Writers { requests, threads: Closed::new(&writes.load) })
+            }
+            None => None,
         };
         let caps = Some(Caps::new(&workload.rate_caps)).filter(Caps::any);
-        Host { caps, ..Host::new(requests, pace) }
+        Ok(Host { caps, writers, ..Host::new(Ahead::of_workload(source), pace, begin) })
     }
 
-    pub(super) fn of_trace(requests: Ahead<'a>) -> Host<'a> {
-        Host::new(requests, Pace::Trace)
+    /// The requests of a trace whose time 0 is `begin`.
+    pub(super) fn of_trace(requests: Ahead<'a>, begin: Time) -> Host<'a> {
+        Host::new(requests, Pace::Trace, begin)
     }
 
-    fn new(requests: Ahead<'a>, pace: Pace) -> Host<'a> {
+    fn new(requests: Ahead<'a>, pace: Pace, begin: Time) -> Host<'a> {
         Host {
             requests,
             pace,
+            writers: None,
+            begin_ns: begin.0,
             caps: None,
             held: BinaryHeap::new(),
             held_requests: BTreeMap::new(),
@@ -73,22 +91,30 @@ impl<'a> Host<'a> {
     /// The time of the next request; `None` while all clients wait, and at the end of a trace.
     #[inline]
     pub(super) fn next_at(&self) -> Option<u64> {
-        let next = match &self.pace {
-            Pace::Closed(closed) => closed.ready.front().map(|&(at, _)| at),
-            Pace::Open { next_at, .. } => Some(*next_at),
-            Pace::Trace => self.requests.at_ns(),
-        };
-        match self.held.peek() {
-            None => next,
-            Some(&Reverse((held, _))) => Some(next.map_or(held, |next| next.min(held))),
+        let next = earliest(self.of_pace_at(), self.of_writers_at());
+        earliest(next, self.held.peek().map(|&Reverse((held, _))| held))
+    }
+
+    #[inline]
+    fn of_pace_at(&self) -> Option<u64> {
+        match &self.pace {
+            Pace::Closed(closed) => closed.next_at(),
+            Pace::Open { next_at, .. } => Some(self.begin_ns + next_at),
+            Pace::Trace => self.requests.at_ns().map(|at| self.begin_ns + at),
         }
+    }
+
+    #[inline]
+    fn of_writers_at(&self) -> Option<u64> {
+        self.writers.as_ref().and_then(|writers| writers.threads.next_at())
     }
 
     /// Whether a client submits its next request at each completion, independent of the others.
     /// Then [`answer`](Host::answer) returns it at once, without sorting by time.
     pub(super) fn answers_at_once(&self) -> bool {
-        let at_once = |closed: &Closed| closed.think_ns == 0 && closed.barrier.is_none();
-        matches!(&self.pace, Pace::Closed(closed) if at_once(closed)) && self.caps.is_none()
+        matches!(&self.pace, Pace::Closed(closed) if closed.answers_at_once())
+            && self.caps.is_none()
+            && self.writers.is_none()
     }
 
     /// The next request of a client whose request has completed.
@@ -105,20 +131,38 @@ impl<'a> Host<'a> {
         {
             return Some(request);
         }
+        let request = match self.take_of_writers(drive) {
+            Some(request) => request,
+            None => self.take_of_pace(drive)?,
+        };
+        if self.caps.is_some() {
+            return self.take_unless_held(now, request);
+        }
+        Some(request)
+    }
+
+    #[inline]
+    fn take_of_pace(&mut self, drive: &Drive) -> Option<HostRequest> {
         let client = match &mut self.pace {
-            Pace::Closed(closed) => closed.ready.pop_front().map_or(0, |(_, client)| client),
+            Pace::Closed(closed) => closed.take(),
             Pace::Open { arrivals, next_at } => {
                 *next_at = arrivals.next_at().0;
                 0
             }
             Pace::Trace => 0,
         };
-        let mut request = self.requests.take(drive)?;
-        request.tag = client;
-        if self.caps.is_some() {
-            return self.take_unless_held(now, request);
+        Some(HostRequest { tag: client, ..self.requests.take(drive)? })
+    }
+
+    /// The next request of the threads that only write, if it is theirs.
+    #[inline]
+    fn take_of_writers(&mut self, drive: &Drive) -> Option<HostRequest> {
+        let at = self.of_writers_at()?;
+        if self.of_pace_at().is_some_and(|of_pace| of_pace <= at) {
+            return None;
         }
-        Some(request)
+        let Writers { requests, threads } = self.writers.as_mut()?;
+        Some(HostRequest { tag: threads.take() | OF_WRITER, ..requests.take(drive)? })
     }
 
     /// The error that ended the requests, if there is one.
@@ -155,39 +199,20 @@ impl<'a> Host<'a> {
     /// Handles the completion of a client's request.
     #[inline]
     pub(super) fn ended(&mut self, client: u64, at: u64) {
-        if let Pace::Closed(closed) = &mut self.pace {
-            closed.ended(client, at);
+        match (&mut self.writers, &mut self.pace) {
+            (Some(writers), _) if client & OF_WRITER != 0 => {
+                writers.threads.ended(client & !OF_WRITER, at);
+            }
+            (_, Pace::Closed(closed)) => closed.ended(client, at),
+            _ => {}
         }
     }
 }
 
-impl Closed {
-    fn new(load: &Load) -> Closed {
-        let outstanding = load.outstanding().unwrap_or(1);
-        let (think_ns, barrier) = match *load {
-            Load::Closed { think_ns, batch: Some(batch), barrier: true, .. } => {
-                let batches = outstanding / u64::from(batch);
-                (think_ns, Some((batch, vec![batch; batches as usize])))
-            }
-            Load::Closed { think_ns, .. } => (think_ns, None),
-            Load::Open { .. } => (0, None),
-        };
-        Closed { ready: (0..outstanding).map(|client| (0, client)).collect(), think_ns, barrier }
-    }
-
-    #[inline]
-    fn ended(&mut self, client: u64, at: u64) {
-        let at = at + self.think_ns;
-        let Some((batch, left)) = &mut self.barrier else {
-            self.ready.push_back((at, client));
-            return;
-        };
-        let first = client - client % u64::from(*batch);
-        let Some(left) = left.get_mut((client / u64::from(*batch)) as usize) else { return };
-        *left -= 1;
-        if *left == 0 {
-            *left = *batch;
-            self.ready.extend((first..first + u64::from(*batch)).map(|client| (at, client)));
-        }
+#[inline]
+fn earliest(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }

@@ -1,5 +1,6 @@
 //! Preconditioning: brings a drive into its initial state before the run.
 
+use super::random_writes;
 use crate::cell::Control;
 use crate::error::LabError;
 use softflash_base::random::Rng;
@@ -41,6 +42,10 @@ pub(in crate::engine) fn prepare(
             }
             _ => drive.make_steady(rng.seed()),
         },
+        Precondition::Random4k { seconds } => {
+            drive.fill();
+            random_writes::write_for(drive, u64::from(seconds) * 1_000_000_000, rng, control)?;
+        }
     }
     drive.clear_counters();
     Ok(())

@@ -153,3 +153,114 @@ fn a_device_that_takes_no_time_is_told_where_the_run_ends_with_time() {
         assert!(told.starts_with("time stands still at 0 ns: "), "{told}");
     }
 }
+
+/// 4 readers beside 8 writers of single pages.
+fn readers_and_writers(requests: u64) -> (BlockWorkload, Cell) {
+    let (mut workload, mut cell) = cell(Load::closed(4, 1), requests);
+    (workload.read_fraction, workload.writers) = (1.0, 8);
+    cell.parameters.precondition = Precondition::Fill;
+    (workload, cell)
+}
+
+#[test]
+fn writers_write_up_to_their_cap_and_readers_go_on() {
+    let (workload, cell) = readers_and_writers(4000);
+    let free = run((workload.clone(), cell.clone()));
+    let cap = (free.bytes_per_second()[1] / 4.0) as u64;
+    let rate_caps = RateCaps { write_bytes_per_second: Some(cap), ..RateCaps::default() };
+    let capped = run((BlockWorkload { rate_caps, ..workload.clone() }, cell.clone()));
+    let reached = capped.bytes_per_second()[1] / cap as f64;
+    assert!((reached - 1.0).abs() < 0.02, "{reached} of the cap");
+    assert!(capped.bytes_per_second()[0] > 1.5 * free.bytes_per_second()[0]);
+    assert_eq!((capped.requests, capped.completed), (4000, 4000));
+    let alone = run((BlockWorkload { writers: 0, ..workload }, cell));
+    assert!(alone.write_latency.count == 0 && free.write_latency.count > 0);
+}
+
+#[test]
+fn each_thread_keeps_one_request_outstanding() {
+    let (workload, cell) = readers_and_writers(4000);
+    let outcome = run((workload, cell));
+    // Little's law: requests under way = rate × latency.
+    let under_way = |latency: softflash_base::histogram::LatencySummary| {
+        latency.count as f64 * latency.mean_ns / outcome.simulated_ns as f64
+    };
+    let (reads, writes) = (under_way(outcome.read_latency), under_way(outcome.write_latency));
+    assert!(
+        (reads / 4.0 - 1.0).abs() < 0.02 && (writes / 8.0 - 1.0).abs() < 0.02,
+        "{reads}, {writes}"
+    );
+}
+
+/// The drive is in the state that as many writes lead to as it takes in the time, which the writes
+/// of the run then confirm.
+#[test]
+fn random_writes_for_a_time_are_as_many_as_the_drive_takes() {
+    let (mut workload, mut cell) = cell(Load::closed(1, 256), 40_000);
+    workload.read_fraction = 0.0;
+    cell.device.geometry.blocks_per_plane = 512;
+    let LayoutKind::PageMapped(layout) = &cell.layout.kind else { unreachable!() };
+    let mut drive = softflash_drive::Drive::new(&cell.device, layout, 25.0).unwrap();
+    let stop = AtomicBool::new(false);
+    let state = Precondition::Random4k { seconds: 200 };
+    super::state::prepare(&mut drive, state, None, &Rng::seeded(3), &unattended(&stop)).unwrap();
+    drive.check().unwrap();
+    assert_eq!((drive.in_flight(), drive.counters().host_pages_written), (0, 0));
+    // The parts that were written in no time have not passed.
+    let passed_s = drive.now().0 as f64 / 1e9;
+    assert!((1.0..150.0).contains(&passed_s), "{passed_s} s of 200");
+    cell.parameters.precondition = state;
+    let aged = run((workload.clone(), cell.clone()));
+    cell.parameters.precondition = Precondition::Overwrite { times: 8 };
+    let steady = run((workload, cell));
+    let (aged, steady) = (aged.programs.waf(), steady.programs.waf());
+    assert!((aged / steady - 1.0).abs() < 0.03, "{aged} after the time, {steady} in the end");
+}
+
+#[test]
+fn a_run_after_a_time_of_random_writes_begins_at_its_end() {
+    let load = Load::Open { requests_per_second: 1000.0, arrivals: Default::default() };
+    let (mut workload, mut cell) = cell(load, 3000);
+    workload.read_fraction = 1.0;
+    cell.parameters.precondition = Precondition::Random4k { seconds: 2 };
+    cell.parameters.warm_up_ms = 100;
+    let outcome = run((workload, cell));
+    let seconds = outcome.simulated_ns as f64 / 1e9;
+    assert!((3000.0 / seconds / 1000.0 - 1.0).abs() < 0.1, "3000 requests in {seconds} s");
+    assert!(outcome.read_latency.max_ns < 5_000_000, "{}", outcome.read_latency.max_ns);
+}
+
+#[test]
+fn a_drive_of_a_cluster_has_its_share_and_the_outcome_is_that_of_all() {
+    let (workload, mut cell) = readers_and_writers(4000);
+    let alone = run((workload.clone(), cell.clone()));
+    cell.parameters.drives = 5;
+    cell.parameters.requests = Some(20_000);
+    let five = BlockWorkload { load: Load::closed(20, 1), writers: 40, ..workload };
+    let cluster = run((five.clone(), cell.clone()));
+    assert_eq!(cluster.requests, 5 * alone.requests);
+    assert_eq!(cluster.bytes_per_second(), alone.bytes_per_second().map(|rate| 5.0 * rate));
+    assert_eq!(cluster.read_latency.mean_ns, alone.read_latency.mean_ns);
+    assert_eq!(cluster.programs.waf(), alone.programs.waf());
+    let stop = AtomicBool::new(false);
+    cell.workload = Workload::Block(BlockWorkload { writers: 41, ..five });
+    let error = crate::engine::run(&cell, &unattended(&stop)).unwrap_err().to_string();
+    assert!(error.contains("writers = 41 cannot be shared evenly by 5 drives"), "{error}");
+    cell.layout = presets::layout("sdf").unwrap().1;
+    let error = crate::engine::run(&cell, &unattended(&stop)).unwrap_err().to_string();
+    assert!(error.contains("only block workloads on page-mapped drives"), "{error}");
+}
+
+#[test]
+fn slow_requests_are_counted_by_their_latency() {
+    let (workload, cell) = readers_and_writers(4000);
+    let outcome = run((workload, cell));
+    let [reads, writes] = &outcome.slow;
+    assert_eq!((reads.len(), writes.len()), (10, 10));
+    assert!(writes.is_sorted_by(|more, fewer| more >= fewer));
+    assert!(writes[0] > 0 && writes[0] <= outcome.write_latency.count, "{writes:?}");
+    let over_max = crate::outcome::SLOW_MS.iter().zip(writes);
+    let wrong =
+        |(ms, count): (&u64, &u64)| (*ms * 1_000_000 > outcome.write_latency.max_ns) && *count > 0;
+    assert!(!over_max.clone().any(wrong));
+}

@@ -115,6 +115,12 @@ pub fn check_workload(workload: &BlockWorkload, payload: u64) -> Result<(), LabE
     if workload.trim_fraction > 0.0 && workload.trim_fraction < 1.0 {
         return Err(no_trims());
     }
+    if workload.writers > 0 {
+        return Err(LabError::Parameter(format!(
+            "writers = {}: units have no threads beside those of the load; use read_fraction, or a page-mapped layout",
+            workload.writers
+        )));
+    }
     workload.bytes_of_writes().into_iter().try_for_each(|bytes| check_write(bytes.into(), payload))
 }
 

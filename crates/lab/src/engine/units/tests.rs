@@ -169,4 +169,9 @@ fn what_units_cannot_do_is_refused_with_a_remedy() {
     let mut empty = cell(1.0, 8192, Load::closed(1, 1), 1);
     empty.parameters.precondition = Precondition::None;
     assert!(refusal(empty).contains("nothing to read"));
+    let mut beside = cell(1.0, 8192, Load::closed(1, 1), 1);
+    if let Workload::Block(workload) = &mut beside.workload {
+        workload.writers = 3;
+    }
+    assert!(refusal(beside).contains("writers = 3: units have no threads beside"));
 }
