@@ -31,6 +31,7 @@
 //! - [`blocks`]: the blocks of each group: valid pages, order of closing, erases, free blocks;
 //! - [`policy`]: the choices, each in a file: [`policy::victim`]: the block that is collected next;
 //!   [`policy::wear`]: the free block that is used next, and the block whose cold data is moved;
+//!   [`policy::order`]: the tenant that is served next;
 //! - [`pace`]: keeps the host's writes and collection in step;
 //! - `memory`: large tables in huge pages, prefetches.
 //!

@@ -1,6 +1,8 @@
 //! The choices of a page-mapped FTL: pure functions over plain columns that return a block, each in
-//! a file of its own. [`Blocks`](crate::Blocks) keeps the columns and executes the choices.
+//! a file of its own. [`Blocks`](crate::Blocks) keeps the columns and executes the choices. The
+//! orders of admission are for the queues of their callers.
 
+pub mod order;
 mod text;
 pub mod victim;
 pub mod wear;
