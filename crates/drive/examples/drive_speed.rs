@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut rng, pages) = (Rng::seeded(1), drive.capacity_bytes() / 8192);
     let mut next = || {
         let kind = if rng.chance(reads) { AccessKind::Read } else { AccessKind::Write };
-        HostRequest { tag: 0, kind, offset_bytes: rng.below(pages) * 8192, bytes: 8192 }
+        HostRequest::new(0, kind, rng.below(pages) * 8192, 8192)
     };
     let mut batch = || -> Vec<HostRequest> { (0..BATCH).map(|_| next()).collect() };
     let (mut now, mut soon) = (batch(), batch());

@@ -17,6 +17,8 @@ pub struct DriveCounters {
     pub programmed_for_collection: u64,
     /// Pages programmed with parity.
     pub programmed_for_parity: u64,
+    /// Pages of the map programmed, also when collection moves them.
+    pub programmed_for_map: u64,
     /// Pages read from flash for the host.
     pub read_for_host: u64,
     /// Pages read because a write covered a part of them.
@@ -30,10 +32,40 @@ pub struct DriveCounters {
 }
 
 impl DriveCounters {
+    /// Pages programmed, for any cause.
+    pub fn programmed(&self) -> u64 {
+        self.programmed_for_host
+            + self.programmed_for_collection
+            + self.programmed_for_parity
+            + self.programmed_for_map
+    }
+
     /// Write amplification: pages programmed for each page that the host wrote.
     pub fn waf(&self) -> f64 {
-        let all =
-            self.programmed_for_host + self.programmed_for_collection + self.programmed_for_parity;
-        if self.host_pages_written == 0 { 0.0 } else { all as f64 / self.host_pages_written as f64 }
+        match self.host_pages_written {
+            0 => 0.0,
+            written => self.programmed() as f64 / written as f64,
+        }
+    }
+}
+
+/// Work for a map that lies on flash, since the counters were last cleared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MapCounters {
+    /// Lookups that found their translation page in memory.
+    pub hits: u64,
+    /// Lookups that waited for it.
+    pub misses: u64,
+    /// Translation pages read from flash, also to be changed there.
+    pub reads: u64,
+    /// Translation pages programmed, also when collection moves them.
+    pub programs: u64,
+}
+
+impl MapCounters {
+    /// The share of lookups that found their translation page in memory; 1 if there were none.
+    pub fn hit_ratio(&self) -> f64 {
+        let lookups = self.hits + self.misses;
+        if lookups == 0 { 1.0 } else { self.hits as f64 / lookups as f64 }
     }
 }

@@ -7,7 +7,8 @@ use crate::error::DriveError;
 use crate::pages::{Pages, Queue};
 use crate::shape::Shape;
 use crate::spec::{DeviceSpec, PageMapped, Schedule};
-use softflash_base::Time;
+use softflash_base::{AccessKind, Time};
+use softflash_mapping::policy::order::Waiting;
 use softflash_nand::timeline::{Accepted, Interval, Step};
 use softflash_nand::{ChannelIndex, DieIndex, Timeline, Work, WorkKind};
 
@@ -16,10 +17,33 @@ pub(crate) struct Dies {
     flash: Timeline,
     dies: Vec<Die>,
     schedule: Schedule,
+    /// What waits for each die, if the schedule ranks operations when they arrive.
+    ranks: Option<Box<Ranks>>,
+    is_ranked: bool,
     /// Pages are moved one by one inside their die.
     copies_back: bool,
     /// Reads may pass programs and erases.
     suspends: bool,
+}
+
+/// The ranks of what waits for each die, and the time of a die that a page takes.
+struct Ranks {
+    of_dies: Vec<Waiting>,
+    read_ns: u64,
+    write_ns: u64,
+}
+
+impl Ranks {
+    fn new(device: &DeviceSpec, layout: &PageMapped, shape: &Shape) -> Option<Ranks> {
+        let waiting = Waiting::new(layout.schedule)?;
+        let mean = |times: &[u64]| times.iter().sum::<u64>() / times.len().max(1) as u64;
+        Some(Ranks {
+            of_dies: vec![waiting; shape.dies() as usize],
+            read_ns: mean(&device.die.read_ns),
+            // A row is programmed at once.
+            write_ns: mean(&device.die.program_ns) / u64::from(shape.row_end(0)),
+        })
+    }
 }
 
 /// A die.
@@ -57,20 +81,53 @@ impl Dies {
         };
         let mut flash = Timeline::new(&array)?;
         flash.set_copyback(layout.copyback);
+        let ranks = Ranks::new(device, layout, shape);
         let idle = Die { reads: Queue::EMPTY, copies_back: false, under_work: [None; 2] };
         Ok(Dies {
             flash,
             dies: vec![idle; shape.dies() as usize],
             schedule: layout.schedule,
+            is_ranked: ranks.is_some(),
+            ranks: ranks.map(Box::new),
             copies_back: layout.copyback && shape.is_row_a_page(),
             suspends: array.die.program_suspend.is_some() || array.die.erase_suspend.is_some(),
         })
     }
 
-    /// Whether reads go before the programs that wait.
+    /// The order of the commands of a die.
     #[inline]
-    pub(crate) fn reads_first(&self) -> bool {
-        self.schedule == Schedule::ReadsFirst
+    pub(crate) fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
+    /// Whether the oldest read of a die ranks before the oldest write.
+    #[inline(never)]
+    pub(crate) fn read_ranks_first(&self, die: u32) -> bool {
+        let Some(ranks) = &self.ranks else { return true };
+        ranks.of_dies[die as usize].read_is_first()
+    }
+
+    /// Ranks a page to be read or written that has arrived at a die, if the schedule does.
+    pub(crate) fn rank(&mut self, die: u32, kind: AccessKind) {
+        let now = self.flash.now().0;
+        let Some(ranks) = &mut self.ranks else { return };
+        let cost = if kind == AccessKind::Read { ranks.read_ns } else { ranks.write_ns };
+        ranks.of_dies[die as usize].arrive(now, kind, cost);
+    }
+
+    /// The oldest page to be read or written on a die begins.
+    #[inline(always)]
+    pub(crate) fn begins(&mut self, die: u32, kind: AccessKind) {
+        if self.is_ranked {
+            self.unrank(die, kind);
+        }
+    }
+
+    #[inline(never)]
+    fn unrank(&mut self, die: u32, kind: AccessKind) {
+        if let Some(ranks) = &mut self.ranks {
+            ranks.of_dies[die as usize].serve(kind);
+        }
     }
 
     /// Whether collected pages are moved one by one inside their die.
@@ -155,6 +212,7 @@ impl Dies {
             return None;
         }
         let page = self.dies[die as usize].reads.pop(pages)?;
+        self.begins(die, AccessKind::Read);
         let work = Work { tag: page, page: pages.row(page), pages: 1, kind: WorkKind::Read };
         if accepts.read_passes() {
             return Some(self.begin_passing(die, pages.block(page), work));

@@ -6,7 +6,9 @@ use crate::dies::Dies;
 use crate::pages::Pages;
 use crate::space::Space;
 use crate::write_frontier::Due;
+use softflash_base::AccessKind;
 use softflash_mapping::NONE;
+use softflash_mapping::policy::order::{Schedule, arrival, reads_first};
 use softflash_nand::timeline::Accepted;
 use softflash_nand::{Work, WorkKind};
 
@@ -29,15 +31,19 @@ impl<'a> Dispatch<'a> {
         Dispatch { space, dies, pages, buffer }
     }
 
-    /// Starts work on a die as long as it accepts some.
+    /// Starts work on a die as long as it accepts some. Returns whether something may follow from
+    /// it, as [`Space::has_follow_ups`] says.
     #[inline(always)]
-    pub(crate) fn feed(self, die: u32, accepts: Accepted) {
+    pub(crate) fn feed(self, die: u32, accepts: Accepted) -> bool {
         if !self.space.has_work(die) {
             self.feed_reads(die, accepts);
-        } else if accepts.any() {
+            return false;
+        }
+        if accepts.any() {
             let Dispatch { space, dies, pages, buffer } = self;
             feed_all(space, dies, pages, buffer, die, accepts);
         }
+        true
     }
 
     /// As [`feed`](Dispatch::feed), for a die that has only reads.
@@ -58,19 +64,29 @@ impl<'a> Dispatch<'a> {
         if read == NONE {
             return self.write_or_collect(die, accepts);
         }
-        let first =
-            !self.space.has_writes(die) || self.dies.reads_first() || self.is_oldest(die, read);
+        let first = !self.space.has_writes(die) || self.read_is_first(die, read);
         if !first && let Some(further) = self.write_or_collect(die, accepts) {
             return Some(further);
         }
         self.dies.begin_read(die, accepts, self.pages)
     }
 
+    /// Whether the oldest read of a die goes before its waiting writes.
+    #[inline(always)]
+    fn read_is_first(&self, die: u32, read: u32) -> bool {
+        match self.dies.schedule() {
+            Schedule::Fifo => self.is_oldest(die, read),
+            Schedule::ReadsFirst => reads_first::read_is_first(),
+            Schedule::WeightedFair(_) | Schedule::Deadline(_) => self.dies.read_ranks_first(die),
+        }
+    }
+
     /// Whether a read is older than every waiting write of its die.
     #[inline]
     fn is_oldest(&self, die: u32, read: u32) -> bool {
-        let mut queues = self.space.frontiers_of(die).iter().map(|frontier| frontier.writes());
-        !queues.any(|writes| !writes.is_empty() && self.pages.is_before(writes.first(), read))
+        let queues = self.space.frontiers_of(die).iter().map(|frontier| frontier.writes());
+        let firsts = queues.filter(|writes| !writes.is_empty()).map(|writes| writes.first());
+        arrival::read_is_first(self.pages.order(read), firsts.map(|write| self.pages.order(write)))
     }
 
     /// Starts work for one of the write frontiers of a die: those with waiting writes in turn, then
@@ -81,6 +97,25 @@ impl<'a> Dispatch<'a> {
         if !accepts.has(WorkKind::Program) {
             return None;
         }
+        if self.space.is_plain() {
+            return self.write_or_collect_in_turn::<true>(die, accepts);
+        }
+        self.write_map(die, accepts).or_else(|| self.write_of_stream(die, accepts))
+    }
+
+    #[inline(never)]
+    fn write_of_stream(&mut self, die: u32, accepts: Accepted) -> Option<Accepted> {
+        self.write_or_collect_in_turn::<false>(die, accepts)
+    }
+
+    /// As [`write_or_collect`](Dispatch::write_or_collect), on a [plain](Space::is_plain) drive or
+    /// on another.
+    #[inline(always)]
+    fn write_or_collect_in_turn<const PLAIN: bool>(
+        &mut self,
+        die: u32,
+        accepts: Accepted,
+    ) -> Option<Accepted> {
         let frontiers = self.space.shape().frontiers_of(die);
         let mut frontier = frontiers.start + self.space.turn(die);
         let mut collectable = NONE;
@@ -88,11 +123,14 @@ impl<'a> Dispatch<'a> {
             let next = if frontier + 1 == frontiers.end { frontiers.start } else { frontier + 1 };
             let state = self.space.frontier(frontier);
             if !state.writes().is_empty() {
-                if let Some(further) = self.advance_frontier(die, frontier, accepts) {
+                if let Some(further) = self.advance_frontier::<PLAIN>(die, frontier, accepts) {
                     self.space.set_turn(die, next - frontiers.start);
                     return Some(further);
                 }
-            } else if collectable == NONE && state.collects() {
+            } else if collectable == NONE
+                && state.collects()
+                && (PLAIN || self.space.can_collect(frontier))
+            {
                 collectable = frontier;
             }
             frontier = next;
@@ -100,11 +138,40 @@ impl<'a> Dispatch<'a> {
         if collectable == NONE { None } else { self.collect_from(die, collectable, accepts) }
     }
 
+    /// Starts work for the frontiers of the map's pages, which go before others: otherwise changes
+    /// would come faster than they are programmed.
+    #[inline(never)]
+    fn write_map(&mut self, die: u32, accepts: Accepted) -> Option<Accepted> {
+        if !self.space.has_map_on_flash() {
+            return None;
+        }
+        let streams = self.space.shape().streams();
+        let of_map = self.space.shape().frontiers_of(die).skip(streams as usize - 1);
+        for frontier in of_map.step_by(streams as usize) {
+            if !self.space.frontier(frontier).writes().is_empty()
+                && let Some(further) = self.advance_frontier::<false>(die, frontier, accepts)
+            {
+                return Some(further);
+            }
+        }
+        None
+    }
+
     /// Starts a program for the host, or collection if it is due.
     #[inline(always)]
-    fn advance_frontier(&mut self, die: u32, frontier: u32, accepts: Accepted) -> Option<Accepted> {
-        match self.space.due(frontier) {
-            Due::Collection => self.collect_from(die, frontier, accepts),
+    fn advance_frontier<const PLAIN: bool>(
+        &mut self,
+        die: u32,
+        frontier: u32,
+        accepts: Accepted,
+    ) -> Option<Accepted> {
+        let due = if PLAIN { self.space.due_alone(frontier) } else { self.space.due(frontier) };
+        match due {
+            Due::Collection if PLAIN => self.collect_from(die, frontier, accepts),
+            Due::Collection => {
+                let collector = self.space.collector_for(frontier);
+                if collector == NONE { None } else { self.collect_from(die, collector, accepts) }
+            }
             Due::Program { most } => self.program(die, frontier, most),
             Due::Nothing => None,
         }
@@ -168,8 +235,10 @@ impl<'a> Dispatch<'a> {
     #[inline(always)]
     fn place_next_write(&mut self, die: u32, frontier: u32, page: u32) -> Option<u32> {
         let write = self.space.take_write(die, frontier, self.pages)?;
+        self.dies.begins(die, AccessKind::Write);
         let logical = self.pages.logical(write);
         self.space.place_at(frontier, page, logical);
+        self.space.entry_changes(logical);
         if let Some(buffer) = self.buffer {
             buffer.begin_program(logical);
         }

@@ -2,6 +2,7 @@
 //! completions.
 
 mod figures;
+mod map_pages;
 mod requests;
 
 use crate::ahead::FirmwareProgress;
@@ -237,6 +238,9 @@ impl Drive {
     #[inline(always)]
     fn feed(&mut self, die: u32, accepts: Accepted) {
         let Drive { space, dies, pages, buffer, .. } = self;
-        Dispatch::new(space, dies, pages, buffer).feed(die, accepts);
+        let wrote = Dispatch::new(space, dies, pages, buffer).feed(die, accepts);
+        if wrote && self.space.has_follow_ups() {
+            self.follow_up();
+        }
     }
 }

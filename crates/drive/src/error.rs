@@ -17,8 +17,15 @@ pub enum DriveError {
     #[error("pages of {0} bytes; a page-mapped layout needs a power of two, as 4096 or 16384")]
     PageSize(u32),
     /// Too little flash for a page-mapped layout.
-    #[error("a page-mapped layout needs at least 4 blocks in every plane; the device has {0}")]
-    TooFewBlocks(u32),
+    #[error(
+        "this page-mapped layout needs at least {least} blocks in every plane; the device has {blocks}"
+    )]
+    TooFewBlocks {
+        /// Blocks of a plane.
+        blocks: u32,
+        /// The fewest that the layout can use.
+        least: u32,
+    },
     /// Too many pages for the map.
     #[error("{pages} pages of flash; the map of a page-mapped layout holds {most}")]
     TooManyPages {

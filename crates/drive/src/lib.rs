@@ -11,7 +11,7 @@
 //! # let array = softflash_nand::presets::small();
 //! # let device = softflash_drive::spec::DeviceSpec::bare("tiny", &array);
 //! let mut drive = Drive::new(&device, &PageMapped::default(), 28.0)?;
-//! let write = HostRequest { tag: 7, kind: AccessKind::Write, offset_bytes: 8192, bytes: 4096 };
+//! let write = HostRequest::new(7, AccessKind::Write, 8192, 4096);
 //! drive.submit(Time::ZERO, write)?;
 //! let mut done = Vec::new();
 //! while drive.step(&mut done) {}
@@ -26,14 +26,16 @@
 //!   computed from both;
 //! - `write_frontier`: blocks that are written and collected together; `space`: the page map, the
 //!   blocks (both are `softflash_mapping`'s, with the choice of victims) and the write frontiers,
-//!   without time;
+//!   without time; `space/streams`: write frontiers that share their blocks; `placing`: the choice
+//!   of the write frontier of each page; `translation`: a map that lies on flash;
 //! - `pages`: requests under way in a slab, and the FIFO queues of their pages;
 //! - `front`: link and firmware, where requests come in; `buffer`: the write buffer; `dies`: the
 //!   flash, and the pages to be read; `dispatch`: the order of a die's commands; `collect`: the
 //!   commands of garbage collection; `completions`: pending completions; `host_queue`: requests
 //!   beyond the queue depth, and completions that the host has not taken;
 //! - [`mod@drive`]: the state machine, which assembles these parts; `drive/requests`: the way of a
-//!   request through them; `drive/figures`: capacity, busy times, memory and other figures;
+//!   request through them; `drive/map_pages`: the same on drives that place, rank or look up pages;
+//!   `drive/figures`: capacity, busy times, memory and other figures;
 //! - `ahead`: lower bounds of completion times;
 //! - `precondition`: fills a drive, or sets its steady state, in no virtual time;
 //! - [`as_device`]: a drive as a device of units, for stores.
@@ -51,15 +53,17 @@ mod error;
 mod front;
 mod host_queue;
 mod pages;
+mod placing;
 mod precondition;
 mod request;
 mod shape;
 mod space;
 pub mod spec;
+mod translation;
 mod write_frontier;
 
 pub use as_device::{DriveDevice, Extents};
-pub use counters::DriveCounters;
+pub use counters::{DriveCounters, MapCounters};
 pub use drive::Drive;
 pub use error::DriveError;
 pub use request::{Done, HostRequest};

@@ -29,8 +29,38 @@ struct Page {
     block: u32,
     /// The row to read in its block.
     row: u16,
-    /// Whether it is read because a write covers a part of it.
-    merges: bool,
+    /// The class of the request's data.
+    hint: u32,
+    /// Why it is read.
+    purpose: Purpose,
+    /// What is done with it after its translation page has been read.
+    then: Then,
+}
+
+/// Why a page is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Purpose {
+    /// For the host.
+    Host,
+    /// For the host, on a drive that places pages by a policy, ranks them, or has its map on flash.
+    Placed,
+    /// Because a write covers a part of it.
+    Merge,
+    /// Because it is a page of the map.
+    Map,
+}
+
+/// What is done with a page when its place is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Then {
+    /// It is read for the host.
+    Read,
+    /// It is read because a write covers a part of it.
+    Merge,
+    /// It is written.
+    Write,
 }
 
 impl Page {
@@ -46,7 +76,9 @@ impl Page {
         order: 0,
         block: NONE,
         row: 0,
-        merges: false,
+        hint: 0,
+        purpose: Purpose::Host,
+        then: Then::Read,
     };
 }
 
@@ -79,6 +111,7 @@ impl Pages {
             kind: request.kind,
             request: if pages == 1 { place } else { NONE },
             logical,
+            hint: request.hint,
             ..Page::NOTHING
         };
         place
@@ -90,13 +123,20 @@ impl Pages {
         if self.entry(request).request == request {
             return request;
         }
-        self.add_page(request, logical)
+        self.add_page(request, logical, self.hint(request))
     }
 
     /// Adds a page of a request, or of none.
-    pub(crate) fn add_page(&mut self, request: u32, logical: u32) -> u32 {
+    pub(crate) fn add_page(&mut self, request: u32, logical: u32, hint: u32) -> u32 {
         let place = self.free_place();
-        self.places[place as usize] = Page { request, logical, ..Page::NOTHING };
+        self.places[place as usize] = Page { request, logical, hint, ..Page::NOTHING };
+        place
+    }
+
+    /// Adds a page of the map, which no request waits for.
+    pub(crate) fn add_map_page(&mut self, logical: u32) -> u32 {
+        let place = self.add_page(NONE, logical, 0);
+        self.entry_mut(place).purpose = Purpose::Map;
         place
     }
 
@@ -124,6 +164,12 @@ impl Pages {
     #[inline]
     pub(crate) fn logical(&self, page: u32) -> u32 {
         self.entry(page).logical
+    }
+
+    /// The class of a page's data.
+    #[inline]
+    pub(crate) fn hint(&self, page: u32) -> u32 {
+        self.entry(page).hint
     }
 
     /// The row to read in the block of a page.
@@ -154,26 +200,31 @@ impl Pages {
         (entry.block, entry.row) = (block, row);
     }
 
-    /// Whether a page arrived at its die before another.
+    /// The order of arrival of a page at its die: a counter that wraps.
     #[inline]
-    pub(crate) fn is_before(&self, page: u32, other: u32) -> bool {
-        (self.entry(page).order.wrapping_sub(self.entry(other).order) as i32) < 0
+    pub(crate) fn order(&self, page: u32) -> u32 {
+        self.entry(page).order
     }
 
-    /// Marks a page as one that is read because a write covers a part of it.
-    pub(crate) fn begin_merge(&mut self, page: u32) {
-        self.entry_mut(page).merges = true;
+    /// Sets why a page is read.
+    pub(crate) fn set_purpose(&mut self, page: u32, purpose: Purpose) {
+        self.entry_mut(page).purpose = purpose;
     }
 
-    /// Whether a page is read because a write covers a part of it.
+    /// Why a page is read.
     #[inline]
-    pub(crate) fn merges(&self, page: u32) -> bool {
-        self.entry(page).merges
+    pub(crate) fn purpose(&self, page: u32) -> Purpose {
+        self.entry(page).purpose
     }
 
-    /// The old contents of a page have been read.
-    pub(crate) fn end_merge(&mut self, page: u32) {
-        self.entry_mut(page).merges = false;
+    /// Sets what is done with a page when its place is known.
+    pub(crate) fn set_then(&mut self, page: u32, then: Then) {
+        self.entry_mut(page).then = then;
+    }
+
+    /// What is done with a page when its place is known.
+    pub(crate) fn then(&self, page: u32) -> Then {
+        self.entry(page).then
     }
 
     /// The page behind a page in its queue; [`NONE`] behind the last.
@@ -280,7 +331,7 @@ mod tests {
     use std::collections::VecDeque;
 
     fn write(tag: u64) -> HostRequest {
-        HostRequest { tag, kind: AccessKind::Write, offset_bytes: 0, bytes: 4096 }
+        HostRequest::new(tag, AccessKind::Write, 0, 4096)
     }
 
     #[test]
@@ -330,7 +381,7 @@ mod tests {
         let mut pages = Pages::default();
         let request = pages.add_request(5, &write(9), (70, 2));
         let [first, second] = [70, 71].map(|logical| pages.page_of(request, logical));
-        let buffered = pages.add_page(NONE, 70);
+        let buffered = pages.add_page(NONE, 70, 0);
         assert_eq!(pages.logical(second), 71);
         assert_eq!((pages.complete_page(second), pages.complete_page(buffered)), (None, None));
         assert_eq!(pages.complete_page(first), Some(request));

@@ -10,24 +10,53 @@ use crate::spec::VictimPolicy;
 use crate::write_frontier::Due;
 use softflash_base::random::Rng;
 use softflash_mapping::NONE;
+use softflash_mapping::map::cached::Step;
 use std::vec::IntoIter;
 
 /// Random logical pages whose map entries are prefetched while those before them are written.
 const AHEAD: usize = 16;
 
-/// Writes a logical page. Nothing may be under way.
-pub(crate) fn write(space: &mut Space, logical: u32) {
-    let frontier = space.shape().frontier_of(logical);
+/// Map pages that are brought to flash after each write, at most: what is left follows the next
+/// ones.
+const MAP_STEPS: usize = 1024;
+
+/// Writes a logical page of the host, of a class. Nothing may be under way.
+pub(crate) fn write(space: &mut Space, logical: u32, hint: u32) {
+    if !space.look_up(logical) {
+        settle_map(space);
+    }
+    write_page(space, logical, hint);
+    settle_map(space);
+}
+
+/// Writes a logical page.
+fn write_page(space: &mut Space, logical: u32, hint: u32) {
+    let home = space.shape().frontier_of(logical);
+    let frontier = space.frontier_for(logical, hint).unwrap_or(home);
     loop {
-        if program_parity(space, frontier) {
+        // A frontier that shares its blocks may have none to write.
+        let waits = space.frontier(frontier).open_block() == NONE;
+        if !waits && program_parity(space, frontier) {
             continue;
         }
         if space.due(frontier) == Due::Collection {
-            collect_more(space, frontier);
+            collect_more(space, space.collector_for(frontier));
             continue;
         }
         place(space, frontier, logical);
+        space.entry_changes(logical);
         return advance(space, frontier, 1);
+    }
+}
+
+/// Reads and programs the pages of a map on flash.
+fn settle_map(space: &mut Space) {
+    for _ in 0..MAP_STEPS {
+        match space.next_map_step() {
+            Some(Step::Read(page)) => _ = space.map_page_read(page),
+            Some(Step::Program(page)) => write_page(space, page, 0),
+            None => return,
+        }
     }
 }
 
@@ -64,10 +93,11 @@ fn advance(space: &mut Space, frontier: u32, data: u32) {
     reopen(space, frontier);
 }
 
-/// Erases the victim of a write frontier that has no other block to write.
+/// Erases the victim of a write frontier that has no other block to write. One that shares its
+/// blocks waits for them instead.
 fn reopen(space: &mut Space, frontier: u32) {
     let state = space.frontier(frontier);
-    if state.open_block() == NONE && state.collects() {
+    if state.open_block() == NONE && state.collects() && space.shape().streams() == 1 {
         let left = space.left_to_move(frontier);
         assert_eq!(left, 0, "a frontier has no room for what it collects");
         erase_victim(space, frontier);
@@ -83,8 +113,13 @@ fn erase_victim(space: &mut Space, frontier: u32) {
 /// be new.
 pub(crate) fn make_steady(space: &mut Space, seed: u64) {
     let rng = Rng::seeded(seed).fork("steady");
-    for place in 0..space.shape().frontiers() {
+    for place in 0..space.shape().groups() {
         make_frontier_steady(space, place, &mut rng.fork(place.to_le_bytes()));
+    }
+    space.recount();
+    let host_pages = space.shape().logical_pages();
+    for page in 0..space.shape().translation_pages() {
+        write_page(space, host_pages + page, 0);
     }
 }
 
@@ -94,12 +129,14 @@ fn make_frontier_steady(space: &mut Space, first: u32, rng: &mut Rng) {
     let shape = space.shape();
     let frontier = shape.frontier_of(first);
     let mut logical: Vec<u32> =
-        (first..shape.logical_pages()).step_by(shape.frontiers() as usize).collect();
+        (first..shape.logical_pages()).step_by(shape.groups() as usize).collect();
     rng.shuffle(&mut logical);
     let mut logical = logical.into_iter();
 
-    // One block is open, at any stage of being written; one is erased; the others are closed.
-    let closed = shape.blocks_of(frontier).len() as u32 - 2;
+    // One block is open, at any stage of being written; one is erased; the others are closed. Of
+    // several streams, each has an open block.
+    let blocks = shape.blocks_of(shape.group_of(frontier)).len() as u32;
+    let closed = blocks - shape.reserved_blocks();
     let in_block = shape.data_pages_from(frontier, 0);
     let pages = logical.len() as u32;
     let most_open = in_block.min(pages);

@@ -13,6 +13,17 @@ pub struct HostRequest {
     pub offset_bytes: u64,
     /// Its length.
     pub bytes: u64,
+    /// The class of its data: what is written with one hint becomes invalid at about the same time.
+    /// Only the placement `by-hint` uses it.
+    pub hint: u32,
+}
+
+impl HostRequest {
+    /// A request without a hint.
+    #[inline]
+    pub fn new(tag: u64, kind: AccessKind, offset_bytes: u64, bytes: u64) -> HostRequest {
+        HostRequest { tag, kind, offset_bytes, bytes, hint: 0 }
+    }
 }
 
 /// A completed request.

@@ -3,21 +3,35 @@
 //!
 //! A *write frontier* belongs to a plane, or to all planes of a die. Its *blocks* are erase blocks,
 //! or the same erase block of each of its planes. A physical page has the number
-//! `block * pages_per_block + page`, a block the number `frontier * block_stride + number`. In a
+//! `block * pages_per_block + page`, a block the number `group * block_stride + number`. In a
 //! block of several planes, consecutive pages go from plane to plane, then to the next row.
+//!
+//! A *group* of blocks has one write frontier, or one for each *stream*: for each class of hints,
+//! and for the pages of a map that lies on flash. The frontier of a stream has the number
+//! `group * streams + stream`.
 
 use crate::error::DriveError;
+use crate::spec::MapKind;
 use crate::spec::{DeviceSpec, FrontierScope, PageMapped};
+use softflash_mapping::CachedMap;
 use softflash_mapping::blocks::MOST_PAGES_PER_BLOCK;
+use softflash_mapping::policy::placement::static_stripe;
 use softflash_nand::Geometry;
 use std::ops::Range;
 
 /// Two page numbers are reserved for other states.
 const MOST_PAGES: u64 = u32::MAX as u64 - 2;
 
-/// Blocks of a write frontier that the host's data never fill: the one being written, and one to
-/// collect into.
+/// Blocks of a group that the host's data never fill, besides those of [streams](reserved_blocks):
+/// the one being written, and one to collect into.
 const RESERVED_BLOCKS: u32 = 2;
+
+/// Blocks of a group of so many streams that the host's data never fill. Of several streams, each
+/// has a block that is being written; one is collected into; and one more, as the stream that
+/// collects may be in the middle of its block.
+fn reserved_blocks(streams: u32) -> u32 {
+    if streams == 1 { RESERVED_BLOCKS } else { RESERVED_BLOCKS + streams }
+}
 
 /// Divides by a constant: by one multiplication with its inverse, exact for 32 bits. The inverse is
 /// rounded down. The multiplication of `number + 1` compensates: the product is below
@@ -45,23 +59,31 @@ pub(crate) struct Shape {
     page_bytes: u32,
     page_shift: u32,
     dies: u32,
+    /// Groups of blocks.
+    groups: u32,
+    /// Write frontiers of a group.
+    streams: u32,
+    /// Write frontiers, in all and of a die.
     frontiers: u32,
     frontiers_per_die: u32,
     /// Pages that one command can program: planes of a write frontier.
     row_pages: u32,
-    blocks_per_frontier: u32,
-    /// The distance from the first block of a write frontier to that of the next. Write frontiers
-    /// mostly have a power of two of blocks, and advance in step for long. With an odd stride,
-    /// their state does not share a few sets of the processor's caches.
+    blocks_per_group: u32,
+    /// The distance from the first block of a group to that of the next. Groups mostly have a power
+    /// of two of blocks, and advance in step for long. With an odd stride, their state does not
+    /// share a few sets of the processor's caches.
     block_stride: u32,
     pages_per_block: u32,
     /// Every so many pages of a block one is parity; 0: none.
     parity_period: u32,
     logical_pages: u32,
-    /// The write frontier of each page of a stripe, channels first: neighbouring logical pages lie
-    /// on different channels.
+    /// Pages of a map on flash, which have the logical numbers behind those of the host.
+    translation_pages: u32,
+    /// The first write frontier of each page of a stripe, channels first: neighbouring logical
+    /// pages lie on different channels.
     stripe: Vec<u32>,
-    by_frontiers: Divisor,
+    by_groups: Divisor,
+    by_streams: Divisor,
     by_pages_per_block: Divisor,
     by_block_stride: Divisor,
     by_frontiers_per_die: Divisor,
@@ -80,7 +102,7 @@ impl Shape {
         let geometry = &device.geometry;
         geometry.validate().map_err(softflash_nand::ConfigError::from)?;
         let planes = u32::from(geometry.planes_per_die);
-        let (frontiers_per_die, row_pages) = match layout.frontier {
+        let (groups_per_die, row_pages) = match layout.frontier {
             FrontierScope::Plane => (planes, 1),
             FrontierScope::Die => (1, planes),
         };
@@ -92,8 +114,11 @@ impl Shape {
         if !geometry.page_bytes.is_power_of_two() {
             return Err(DriveError::PageSize(geometry.page_bytes));
         }
-        if geometry.blocks_per_plane < 2 * RESERVED_BLOCKS {
-            return Err(DriveError::TooFewBlocks(geometry.blocks_per_plane));
+        let map_streams = u32::from(layout.map != MapKind::Page);
+        let streams = layout.placement.classes() + map_streams;
+        let least = 2 * reserved_blocks(streams);
+        if geometry.blocks_per_plane < least {
+            return Err(DriveError::TooFewBlocks { blocks: geometry.blocks_per_plane, least });
         }
         if geometry.pages() > MOST_PAGES {
             return Err(DriveError::TooManyPages { pages: geometry.pages(), most: MOST_PAGES });
@@ -102,45 +127,79 @@ impl Shape {
             0 => 0,
             data => data + 1,
         };
-        let frontiers = geometry.dies() * frontiers_per_die;
+        let groups = geometry.dies() * groups_per_die;
+        let frontiers_per_die = groups_per_die * streams;
         let block_stride = geometry.blocks_per_plane | 1;
-        let numbers = u64::from(frontiers) * u64::from(block_stride) * u64::from(pages_per_block);
+        let numbers = u64::from(groups) * u64::from(block_stride) * u64::from(pages_per_block);
         let block_stride =
             if numbers > MOST_PAGES { geometry.blocks_per_plane } else { block_stride };
         let mut shape = Shape {
             page_bytes: geometry.page_bytes,
             page_shift: geometry.page_bytes.trailing_zeros(),
             dies: geometry.dies(),
-            frontiers,
+            groups,
+            streams,
+            frontiers: groups * streams,
             frontiers_per_die,
             row_pages,
-            blocks_per_frontier: geometry.blocks_per_plane,
+            blocks_per_group: geometry.blocks_per_plane,
             block_stride,
             pages_per_block,
             parity_period,
             logical_pages: 0,
-            stripe: stripe(geometry, frontiers_per_die),
-            by_frontiers: Divisor::new(frontiers),
+            translation_pages: 0,
+            stripe: stripe(geometry, groups_per_die, streams),
+            by_groups: Divisor::new(groups),
+            by_streams: Divisor::new(streams),
             by_pages_per_block: Divisor::new(pages_per_block),
             by_block_stride: Divisor::new(block_stride),
             by_frontiers_per_die: Divisor::new(frontiers_per_die),
             by_row_pages: Divisor::new(row_pages),
         };
-        let wanted = shape.data_pages_of_frontiers(shape.blocks_per_frontier) as f64
-            / (1.0 + op_percent / 100.0);
-        let most = shape.data_pages_of_frontiers(shape.blocks_per_frontier - RESERVED_BLOCKS);
+        let wanted =
+            shape.data_pages_of_groups(shape.blocks_per_group) as f64 / (1.0 + op_percent / 100.0);
+        let most = shape.data_pages_of_groups(shape.blocks_per_group - shape.reserved_blocks());
         let logical = (wanted as u64).min(most);
-        shape.logical_pages = (logical - logical % u64::from(shape.frontiers)) as u32;
+        shape.set_logical_pages(logical, most, map_streams > 0);
         Ok(shape)
     }
 
-    /// Data pages of so many blocks of each write frontier, at least.
-    fn data_pages_of_frontiers(&self, blocks: u32) -> u64 {
+    /// Sets the logical pages, and those of their map if it is on flash: not more than `most` in
+    /// all.
+    fn set_logical_pages(&mut self, wanted: u64, most: u64, map_on_flash: bool) {
+        let whole_stripes = |pages: u64| (pages - pages % u64::from(self.groups)) as u32;
+        let mut logical = whole_stripes(wanted);
+        if map_on_flash {
+            let map_of = |logical| CachedMap::pages_of(logical, self.page_bytes);
+            let of_map = map_of(logical).next_multiple_of(self.groups);
+            logical = whole_stripes(wanted.min(most.saturating_sub(of_map.into())));
+            self.translation_pages = map_of(logical);
+        }
+        self.logical_pages = logical;
+    }
+
+    /// Data pages of so many blocks of each group, at least.
+    fn data_pages_of_groups(&self, blocks: u32) -> u64 {
+        u64::from(self.groups) * self.data_pages_of_blocks(blocks)
+    }
+
+    /// Data pages of so many blocks, at least.
+    fn data_pages_of_blocks(&self, blocks: u32) -> u64 {
         let of_block = match self.parity_period {
             0 => self.pages_per_block,
             period => self.pages_per_block - self.pages_per_block.div_ceil(period),
         };
-        u64::from(self.frontiers) * u64::from(blocks) * u64::from(of_block)
+        u64::from(blocks) * u64::from(of_block)
+    }
+
+    /// Blocks of a group that data never fill.
+    pub(crate) fn reserved_blocks(&self) -> u32 {
+        reserved_blocks(self.streams)
+    }
+
+    /// The most valid pages of a group of which collection can still free blocks.
+    pub(crate) fn most_in_group(&self) -> u32 {
+        self.data_pages_of_blocks(self.blocks_per_group - self.reserved_blocks()) as u32
     }
 
     #[inline]
@@ -156,6 +215,22 @@ impl Shape {
     #[inline]
     pub(crate) fn logical_pages(&self) -> u32 {
         self.logical_pages
+    }
+
+    /// Pages of a map on flash; 0 if the map is in memory.
+    pub(crate) fn translation_pages(&self) -> u32 {
+        self.translation_pages
+    }
+
+    /// Groups of blocks.
+    pub(crate) fn groups(&self) -> u32 {
+        self.groups
+    }
+
+    /// Write frontiers of a group.
+    #[inline]
+    pub(crate) fn streams(&self) -> u32 {
+        self.streams
     }
 
     pub(crate) fn frontiers(&self) -> u32 {
@@ -186,19 +261,17 @@ impl Shape {
 
     /// Pages of the flash.
     pub(crate) fn flash_pages(&self) -> u64 {
-        u64::from(self.frontiers)
-            * u64::from(self.blocks_per_frontier)
-            * u64::from(self.pages_per_block)
+        u64::from(self.groups) * u64::from(self.blocks_per_group) * u64::from(self.pages_per_block)
     }
 
-    /// Pages of one block of every write frontier.
+    /// Pages of one block of every group.
     pub(crate) fn frontier_pages(&self) -> u64 {
-        u64::from(self.frontiers) * u64::from(self.pages_per_block)
+        u64::from(self.groups) * u64::from(self.pages_per_block)
     }
 
     /// The end of the numbers of blocks.
     pub(crate) fn blocks_end(&self) -> u32 {
-        self.frontiers * self.block_stride
+        self.groups * self.block_stride
     }
 
     /// The end of the numbers of pages.
@@ -206,10 +279,27 @@ impl Shape {
         self.blocks_end() * self.pages_per_block
     }
 
-    /// The blocks of a write frontier.
-    pub(crate) fn blocks_of(&self, frontier: u32) -> Range<u32> {
-        let first = frontier * self.block_stride;
-        first..first + self.blocks_per_frontier
+    /// The blocks of a group.
+    pub(crate) fn blocks_of(&self, group: u32) -> Range<u32> {
+        let first = group * self.block_stride;
+        first..first + self.blocks_per_group
+    }
+
+    /// The group of a write frontier.
+    #[inline]
+    pub(crate) fn group_of(&self, frontier: u32) -> u32 {
+        self.by_streams.divide(frontier)
+    }
+
+    /// The write frontiers of a group.
+    #[inline]
+    pub(crate) fn frontiers_in(&self, group: u32) -> Range<u32> {
+        group * self.streams..(group + 1) * self.streams
+    }
+
+    /// The first write frontier of each lane of the static stripe.
+    pub(crate) fn stripe(&self) -> &[u32] {
+        &self.stripe
     }
 
     /// The write frontiers of a die.
@@ -232,15 +322,16 @@ impl Shape {
     /// Spare pages (without parity) for each logical one, in percent: the requested value, or more
     /// if that would leave no room for collection.
     pub(crate) fn op_percent(&self) -> f64 {
-        let data = self.data_pages_of_frontiers(self.blocks_per_frontier) as f64;
+        let data = self.data_pages_of_groups(self.blocks_per_group) as f64;
         (data / f64::from(self.logical_pages) - 1.0) * 100.0
     }
 
-    /// The write frontier that a logical page belongs to.
+    /// The write frontier that a logical page belongs to in the static stripe, the first of its
+    /// group.
     #[inline]
     pub(crate) fn frontier_of(&self, logical: u32) -> u32 {
-        let stripes = self.by_frontiers.divide(logical);
-        self.stripe[(logical - stripes * self.frontiers) as usize]
+        let stripes = self.by_groups.divide(logical);
+        self.stripe[(logical - stripes * self.groups) as usize]
     }
 
     #[inline]
@@ -254,7 +345,7 @@ impl Shape {
     }
 
     #[inline]
-    pub(crate) fn frontier_of_block(&self, block: u32) -> u32 {
+    pub(crate) fn group_of_block(&self, block: u32) -> u32 {
         self.by_block_stride.divide(block)
     }
 
@@ -283,12 +374,13 @@ impl Shape {
         self.row_pages == 1 && self.parity_period == 0
     }
 
-    /// Whether a page of a block holds parity. The position depends on the write frontier, so that
-    /// parity is spread evenly.
+    /// Whether a page of a block holds parity. The position depends on the group, so that parity is
+    /// spread evenly.
     #[inline]
     pub(crate) fn is_parity(&self, frontier: u32, page_in_block: u32) -> bool {
         self.parity_period != 0
-            && (page_in_block + frontier) % self.parity_period == self.parity_period - 1
+            && (page_in_block + self.group_of(frontier)) % self.parity_period
+                == self.parity_period - 1
     }
 
     /// Data pages of a block from this page on.
@@ -298,7 +390,8 @@ impl Shape {
         if self.parity_period == 0 {
             return all;
         }
-        let parity_before = |page: u32| (page + frontier) / self.parity_period;
+        let group = self.group_of(frontier);
+        let parity_before = |page: u32| (page + group) / self.parity_period;
         all - (parity_before(self.pages_per_block) - parity_before(page_in_block))
     }
 
@@ -307,18 +400,11 @@ impl Shape {
     }
 }
 
-/// The widest stripe: channels first, then chips, dies and planes.
-fn stripe(geometry: &Geometry, frontiers_per_die: u32) -> Vec<u32> {
+/// The first write frontier of each lane of the static stripe.
+fn stripe(geometry: &Geometry, groups_per_die: u32, streams: u32) -> Vec<u32> {
     let (channels, dies) = (u32::from(geometry.channels), geometry.dies_per_channel());
-    let mut stripe = Vec::with_capacity((channels * dies * frontiers_per_die) as usize);
-    for frontier in 0..frontiers_per_die {
-        for die in 0..dies {
-            for channel in 0..channels {
-                stripe.push((channel * dies + die) * frontiers_per_die + frontier);
-            }
-        }
-    }
-    stripe
+    let lanes = static_stripe::lanes(channels, dies, groups_per_die);
+    lanes.into_iter().map(|group| group * streams).collect()
 }
 
 #[cfg(test)]

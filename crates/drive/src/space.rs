@@ -1,10 +1,16 @@
 //! The space of a drive: the page map, the blocks and their collection, and the pages that wait to
 //! be programmed. It has no time.
 
+mod map_changes;
+mod placement;
+mod streams;
+
 use crate::counters::DriveCounters;
 use crate::pages::Pages;
+use crate::placing::Placing;
 use crate::shape::Shape;
 use crate::spec::{PageMapped, VictimPolicy};
+use crate::translation::Translation;
 use crate::write_frontier::{Due, MovedRow, WriteFrontier};
 use softflash_base::random::Rng;
 use softflash_mapping::{Blocks, ENTRIES_PER_LINE, NONE, PageMap, Policies};
@@ -21,6 +27,17 @@ pub(crate) struct Space {
     /// The pending work of the write frontiers of each die.
     loads: Vec<Load>,
     policies: Policies,
+    /// Whether a logical page always has the same write frontier, the only one of its group, the
+    /// map is in memory, and the schedule needs no ranks.
+    is_plain: bool,
+    /// Classes of hints that have write frontiers of their own.
+    classes: u32,
+    /// The stream of each block in use, if there are several.
+    stream_of: Vec<u8>,
+    /// The choice of a write frontier for each page, if it does not depend on the page alone.
+    placing: Option<Box<Placing>>,
+    /// The map's pages on flash, if it lies there.
+    translation: Option<Box<Translation>>,
     programs: Programs,
 }
 
@@ -41,24 +58,37 @@ struct Programs {
     for_host: u64,
     for_collection: u64,
     for_parity: u64,
+    for_map: u64,
     erases: u64,
 }
 
 impl Space {
     /// Empty space.
     pub(crate) fn new(shape: Shape, layout: &PageMapped) -> Space {
-        let frontiers = 0..shape.frontiers();
-        let of_frontiers = frontiers.clone().map(|of| shape.blocks_of(of));
-        let mut blocks = Blocks::all_free(of_frontiers, shape.pages_per_block());
+        let groups = (0..shape.groups()).map(|group| shape.blocks_of(group));
+        let mut blocks = Blocks::all_free(groups, shape.pages_per_block());
         // The generator is the drive's own, and equal in all drives, so that no other draws shift.
         let policies = Policies::new(layout.victim, layout.wear, Rng::seeded(VICTIM_SEED));
-        let frontier = |of| WriteFrontier::new(of, blocks.take_free(of, &policies).unwrap_or(NONE));
+        let several = shape.streams() > 1;
+        let mut stream_of = vec![0; if several { shape.blocks_end() as usize } else { 0 }];
+        let frontier = |of| {
+            let block = blocks.take_free(shape.group_of(of), &policies).unwrap_or(NONE);
+            if let Some(stream) = stream_of.get_mut(block as usize) {
+                *stream = (of % shape.streams()) as u8;
+            }
+            WriteFrontier::new(of, block)
+        };
         Space {
-            frontiers: frontiers.map(frontier).collect(),
-            map: PageMap::new(shape.logical_pages(), shape.pages_end()),
+            frontiers: (0..shape.frontiers()).map(frontier).collect(),
+            map: PageMap::new(shape.logical_pages() + shape.translation_pages(), shape.pages_end()),
             blocks,
             loads: vec![Load::default(); shape.dies() as usize],
             policies,
+            is_plain: layout.placement.is_static() && !several && !layout.schedule.ranks(),
+            classes: layout.placement.classes(),
+            stream_of,
+            placing: Placing::new(layout.placement, &shape).map(Box::new),
+            translation: Translation::new(layout.map, &shape).map(Box::new),
             programs: Programs::default(),
             shape,
         }
@@ -144,7 +174,12 @@ impl Space {
     /// Adds a page to be programmed in the write frontier of its logical page; returns the die.
     #[inline(always)]
     pub(crate) fn queue_write(&mut self, logical: u32, page: u32, pages: &mut Pages) -> u32 {
-        let frontier = self.shape.frontier_of(logical);
+        self.queue_write_in(self.shape.frontier_of(logical), page, pages)
+    }
+
+    /// As [`queue_write`](Space::queue_write), in this write frontier.
+    #[inline(always)]
+    fn queue_write_in(&mut self, frontier: u32, page: u32, pages: &mut Pages) -> u32 {
         pages.arrive(page);
         self.frontiers[frontier as usize].queue_write(page, pages);
         let die = self.shape.die_of(frontier);
@@ -157,6 +192,9 @@ impl Space {
     pub(crate) fn take_write(&mut self, die: u32, frontier: u32, pages: &Pages) -> Option<u32> {
         let write = self.frontiers[frontier as usize].take_write(pages)?;
         self.loads[die as usize].writes -= 1;
+        if !self.is_plain {
+            self.served(die);
+        }
         Some(write)
     }
 
@@ -178,6 +216,9 @@ impl Space {
     pub(crate) fn forget(&mut self, logical: u32) {
         let old = self.map.forget(logical);
         self.invalidate(old);
+        if old != NONE {
+            self.entry_changes(logical);
+        }
     }
 
     /// Removes a physical page from the valid pages of its block; [`NONE`] has no effect.
@@ -185,14 +226,22 @@ impl Space {
     fn invalidate(&mut self, physical: u32) {
         // The map has asked the same of the page, so this costs no comparison.
         if self.map.is_page(physical) {
-            self.blocks.remove_valid(self.shape.block_of(physical));
+            let block = self.shape.block_of(physical);
+            self.blocks.remove_valid(block);
+            if !self.is_plain {
+                self.page_left(block);
+            }
         }
     }
 
     /// Advances a write frontier to this page, by `data` pages of the host.
     #[inline(always)]
     pub(crate) fn advance(&mut self, frontier: u32, page: u32, data: u32) {
-        self.programs.for_host += u64::from(data);
+        if self.is_plain {
+            self.programs.for_host += u64::from(data);
+        } else {
+            self.count_written(frontier, data);
+        }
         self.frontiers[frontier as usize].advance(page, data);
         if page == self.shape.pages_per_block() {
             self.close(frontier);
@@ -208,6 +257,15 @@ impl Space {
     /// The next operation of a write frontier.
     #[inline(always)]
     pub(crate) fn due(&self, frontier: u32) -> Due {
+        if self.shape.streams() > 1 {
+            return self.due_of_stream(frontier);
+        }
+        self.due_alone(frontier)
+    }
+
+    /// As [`due`](Space::due), for the only write frontier of its group.
+    #[inline(always)]
+    pub(crate) fn due_alone(&self, frontier: u32) -> Due {
         self.frontier(frontier).due(&self.shape, &self.blocks)
     }
 
@@ -220,7 +278,11 @@ impl Space {
     /// Moves the next pages of a write frontier's victim in the map.
     pub(crate) fn move_chunk(&mut self, frontier: u32) {
         let state = &mut self.frontiers[frontier as usize];
+        let begin = state.next();
         state.move_chunk(&self.shape, &mut self.map, &mut self.blocks);
+        if self.translation.is_some() {
+            self.note_moved(frontier, begin);
+        }
     }
 
     /// Takes the next row of moved pages of a write frontier to be programmed.
@@ -229,7 +291,7 @@ impl Space {
         let state = &mut self.frontiers[frontier as usize];
         let moved = state.take_moved_row(&self.shape);
         let full = state.is_full(&self.shape);
-        self.programs.for_collection += u64::from(moved.data);
+        self.count_moved(frontier, moved.data);
         self.count_parity(moved.parity);
         if full {
             self.close(frontier);
@@ -239,7 +301,7 @@ impl Space {
 
     /// So many moved pages of a write frontier have been programmed.
     pub(crate) fn moved(&mut self, frontier: u32, pages: u32) {
-        self.programs.for_collection += u64::from(pages);
+        self.count_moved(frontier, pages);
         let state = &mut self.frontiers[frontier as usize];
         state.moved(pages);
         if state.is_full(&self.shape) {
@@ -247,31 +309,58 @@ impl Space {
         }
     }
 
-    /// Closes the frontier's block, which is full, and opens a free one if there is one.
-    fn close(&mut self, frontier: u32) {
-        self.frontiers[frontier as usize].close_block(&mut self.blocks);
-        self.open(frontier);
-    }
-
-    /// Opens a free block; after the last one, chooses a victim for collection.
-    fn open(&mut self, frontier: u32) {
-        if self.frontiers[frontier as usize].open_next(&mut self.blocks, &self.policies) {
-            self.choose_victim(frontier);
+    /// Counts pages that collection has programmed in a write frontier.
+    #[inline]
+    fn count_moved(&mut self, frontier: u32, pages: u32) {
+        if self.is_plain || !self.is_of_map(frontier) {
+            self.programs.for_collection += u64::from(pages);
+        } else {
+            self.programs.for_map += u64::from(pages);
         }
     }
 
-    fn choose_victim(&mut self, frontier: u32) {
-        let Space { shape, map, blocks, policies, .. } = self;
+    /// Closes the frontier's block, which is full, and opens a free one if there is one.
+    fn close(&mut self, frontier: u32) {
+        let group = self.shape.group_of(frontier);
+        let first = self.shape.frontiers_in(group).start;
+        let number = self.frontiers[first as usize].count_closed();
+        let block = self.frontiers[frontier as usize].take_open();
+        self.blocks.close(block, number);
+        self.open(frontier, group);
+    }
+
+    /// Opens a free block; after the last one, chooses a victim for collection.
+    fn open(&mut self, frontier: u32, group: u32) {
+        if self.shape.streams() > 1 {
+            return self.open_in_stream(frontier, group);
+        }
         let state = &mut self.frontiers[frontier as usize];
-        let chosen = blocks.choose_victim(frontier, state.closed(), policies);
-        let Some(victim) = chosen else { return };
-        state.begin_collection(victim, shape, map, blocks);
+        let opened = state.open_next(group, &mut self.blocks, &self.policies);
+        if opened && !self.blocks.has_free(group) && !state.collects() {
+            let next = self.frontier(frontier).next();
+            self.choose_victim(group, self.shape.data_pages_from(frontier, next));
+        }
+    }
+
+    /// Chooses the victim of a group, to be collected into a block with so many free pages.
+    fn choose_victim(&mut self, group: u32, free: u32) {
+        let Space { shape, map, blocks, policies, .. } = self;
+        let first = shape.frontiers_in(group).start;
+        let closed = self.frontiers[first as usize].closed();
+        let Some(victim) = blocks.choose_victim(group, closed, policies) else { return };
+        let stream = self.stream_of.get(victim as usize).copied().unwrap_or(0);
+        let frontier = first + u32::from(stream);
+        let state = &mut self.frontiers[frontier as usize];
+        state.begin_collection((victim, free), shape, map, blocks);
         self.loads[shape.die_of(frontier) as usize].collecting += 1;
     }
 
     /// Returns the victim of a write frontier for its erase, after the move of all its valid pages.
     #[inline]
     pub(crate) fn take_victim(&mut self, frontier: u32) -> u32 {
+        if self.translation.is_some() {
+            self.update_entries(frontier);
+        }
         self.loads[self.shape.die_of(frontier) as usize].collecting -= 1;
         self.frontiers[frontier as usize].take_victim()
     }
@@ -283,44 +372,67 @@ impl Space {
         self.take_victim(frontier)
     }
 
-    /// Adds an erased block to the free blocks, and opens it if the frontier has no open block.
+    /// Adds an erased block to the free blocks of its group, and opens blocks for the frontiers
+    /// that have none.
     #[inline]
     pub(crate) fn erased(&mut self, block: u32) {
-        let frontier = self.shape.frontier_of_block(block);
-        self.blocks.erased(frontier, block);
-        if self.frontier(frontier).open_block() == NONE {
-            self.open(frontier);
+        let group = self.shape.group_of_block(block);
+        self.blocks.erased(group, block);
+        if let Some(placing) = &mut self.placing {
+            placing.erased(group);
+        }
+        for frontier in self.shape.frontiers_in(group) {
+            if self.frontier(frontier).open_block() == NONE {
+                self.open(frontier, group);
+            }
         }
     }
 
-    /// The greatest difference between the erases of two blocks of a write frontier.
+    /// The greatest difference between the erases of two blocks of a group.
     pub(crate) fn erase_spread(&self) -> u32 {
-        let frontiers = 0..self.shape.frontiers();
-        let spread = |frontier| {
-            let (least, most) = self.blocks.erases_in(frontier);
+        let groups = 0..self.shape.groups();
+        let spread = |group| {
+            let (least, most) = self.blocks.erases_in(group);
             most - least
         };
-        frontiers.map(spread).max().unwrap_or(0)
+        groups.map(spread).max().unwrap_or(0)
+    }
+
+    /// The greatest difference between the sums of erases of two groups.
+    pub(crate) fn group_erase_spread(&self) -> u64 {
+        let sum = |group| {
+            let blocks = self.shape.blocks_of(group);
+            blocks.map(|block| u64::from(self.blocks.erases(block))).sum::<u64>()
+        };
+        let sums: Vec<u64> = (0..self.shape.groups()).map(sum).collect();
+        let (least, most) = (sums.iter().min(), sums.iter().max());
+        least.zip(most).map_or(0, |(least, most)| most - least)
     }
 
     /// Adds the counters of programs and erases to those of the drive.
     pub(crate) fn add_counters(&self, counters: &mut DriveCounters) {
-        let Programs { for_host, for_collection, for_parity, erases } = self.programs;
+        let Programs { for_host, for_collection, for_parity, for_map, erases } = self.programs;
         counters.programmed_for_host += for_host;
         counters.programmed_for_collection += for_collection;
         counters.programmed_for_parity += for_parity;
+        counters.programmed_for_map += for_map;
         counters.erases += erases;
     }
 
     /// Sets the counters to 0.
     pub(crate) fn clear_counters(&mut self) {
         self.programs = Programs::default();
+        if let Some(translation) = &mut self.translation {
+            translation.clear_counters();
+        }
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
         let frontiers = self.frontiers.capacity() * size_of::<WriteFrontier>();
         let loads = self.loads.capacity() * size_of::<Load>();
-        (frontiers + loads) as u64
+        (frontiers + loads + self.stream_of.capacity()) as u64
+            + self.placing.as_ref().map_or(0, |placing| placing.memory_bytes())
+            + self.translation.as_ref().map_or(0, |translation| translation.memory_bytes())
             + self.blocks.memory_bytes()
             + self.map.memory_bytes()
             + self.shape.memory_bytes()
@@ -332,10 +444,16 @@ impl Space {
     pub(crate) fn check(&self) -> Result<(), String> {
         let valid = self.blocks.check_counts(&self.map)?;
         self.map.check(valid)?;
-        for (frontier, state) in (0..).zip(&self.frontiers) {
-            let in_use = usize::from(state.open_block() != NONE) + usize::from(state.collects());
-            self.blocks.check_use(frontier, in_use)?;
+        for group in 0..self.shape.groups() {
+            let used = |frontier| {
+                let state = self.frontier(frontier);
+                usize::from(state.open_block() != NONE) + usize::from(state.collects())
+            };
+            self.blocks.check_use(group, self.shape.frontiers_in(group).map(used).sum())?;
         }
-        Ok(())
+        match &self.translation {
+            Some(translation) => translation.check(),
+            None => Ok(()),
+        }
     }
 }

@@ -6,7 +6,7 @@ use crate::shape::Shape;
 use softflash_mapping::{Blocks, NONE, Pace, PageMap, Policies};
 
 /// Pages that collection moves in the map at once.
-const CHUNK_PAGES: u16 = 16;
+const CHUNK_PAGES: u32 = 16;
 
 /// A write frontier: one cache line.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct WriteFrontier {
     /// The next page of it to be programmed: moved pages are mapped in chunks, and programmed row
     /// by row.
     programmed: u32,
-    /// Blocks closed so far.
+    /// Blocks closed so far in the group; of several frontiers, the first counts.
     closed: u32,
     /// The block being collected; [`NONE`] while none is.
     victim: u32,
@@ -140,19 +140,38 @@ impl WriteFrontier {
         self.pace.wrote(data);
     }
 
-    /// Closes the open block, which is full.
-    pub(crate) fn close_block(&mut self, blocks: &mut Blocks) {
-        let block = std::mem::replace(&mut self.open, NONE);
-        blocks.close(block, self.closed);
-        self.closed = self.closed.wrapping_add(1);
+    /// The host has written so many pages to another frontier of the group.
+    pub(crate) fn wrote_elsewhere(&mut self, data: u32) {
+        self.pace.wrote(data);
     }
 
-    /// Opens a free block, if there is one. Returns whether a victim must be chosen: after the
-    /// last free block, unless there is a victim.
-    pub(crate) fn open_next(&mut self, blocks: &mut Blocks, policies: &Policies) -> bool {
-        let Some(block) = blocks.take_free(self.number, policies) else { return false };
+    /// Whether collection has fallen behind the host.
+    pub(crate) fn owes(&self) -> bool {
+        self.pace.owes()
+    }
+
+    /// Returns the open block, which is full.
+    pub(crate) fn take_open(&mut self) -> u32 {
+        std::mem::replace(&mut self.open, NONE)
+    }
+
+    /// Counts a block of the group that is closed; returns its number.
+    pub(crate) fn count_closed(&mut self) -> u32 {
+        let number = self.closed;
+        self.closed = number.wrapping_add(1);
+        number
+    }
+
+    /// Opens a free block of the group; false if there is none.
+    pub(crate) fn open_next(
+        &mut self,
+        group: u32,
+        blocks: &mut Blocks,
+        policies: &Policies,
+    ) -> bool {
+        let Some(block) = blocks.take_free(group, policies) else { return false };
         (self.open, self.next, self.programmed) = (block, 0, 0);
-        !blocks.has_free(self.number) && !self.collects()
+        true
     }
 
     /// The number of the next block to be closed.
@@ -160,19 +179,18 @@ impl WriteFrontier {
         self.closed
     }
 
-    /// Begins to collect a block.
+    /// Begins to collect a block, into a block with so many free pages.
     pub(crate) fn begin_collection(
         &mut self,
-        victim: u32,
+        (victim, free): (u32, u32),
         shape: &Shape,
         map: &PageMap,
         blocks: &Blocks,
     ) {
         let to_move = blocks.valid_in(victim);
-        let room = shape.data_pages_from(self.number, self.next).saturating_sub(to_move);
         self.victim = victim;
         self.cursor = shape.first_page_of(victim);
-        self.pace = Pace::new(to_move, room);
+        self.pace = Pace::new(to_move, free.saturating_sub(to_move));
         map.expect_block(self.cursor);
         self.expect_chunk(shape, map);
     }
@@ -183,8 +201,13 @@ impl WriteFrontier {
         let end = shape.first_page_of(self.victim + 1);
         let open = shape.first_page_of(self.open);
         let WriteFrontier { number, mut next, mut cursor, .. } = *self;
+        let most = shape.data_pages_from(number, next).min(CHUNK_PAGES) as u16;
+        if most == 0 {
+            // Only parity is left of the block: it is programmed, and the next one is opened.
+            next = shape.pages_per_block();
+        }
         let mut pages = 0;
-        while pages < CHUNK_PAGES
+        while pages < most
             && cursor < end
             && let Some(page) = map.next_valid(cursor, end)
         {

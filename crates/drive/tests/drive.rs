@@ -33,7 +33,7 @@ fn run(drive: &mut Drive, requests: usize, depth: usize, seed: u64) -> Vec<Done>
             };
             let bytes = 512 * (1 + rng.below(64));
             let offset_bytes = rng.below((capacity - bytes) / 512) * 512;
-            let request = HostRequest { tag: submitted as u64, kind, offset_bytes, bytes };
+            let request = HostRequest::new(submitted as u64, kind, offset_bytes, bytes);
             drive.submit(drive.now(), request).unwrap();
             submitted += 1;
         }
@@ -58,7 +58,7 @@ fn run_played(
         let kind = if rng.chance(0.5) { AccessKind::Read } else { AccessKind::Write };
         let bytes = u64::from(drive.page_bytes()) * (1 + rng.below(2));
         let offset_bytes = rng.below(pages - 1) * u64::from(drive.page_bytes());
-        let request = HostRequest { tag: submitted as u64, kind, offset_bytes, bytes };
+        let request = HostRequest::new(submitted as u64, kind, offset_bytes, bytes);
         drive.submit(drive.now(), request).unwrap();
     }
     while play(drive, &mut done) {}
@@ -188,7 +188,7 @@ fn a_read_takes_sense_and_transfer_and_a_write_transfer_and_program() {
         (3, AccessKind::Trim, 0),
         (4, AccessKind::Read, 0),
     ] {
-        let request = HostRequest { tag, kind, offset_bytes: 4096, bytes: 4096 };
+        let request = HostRequest::new(tag, kind, 4096, 4096);
         drive.submit(drive.now(), request).unwrap();
         while drive.step(&mut done) {}
         assert_eq!((done[tag as usize].tag, done[tag as usize].latency_ns()), (tag, latency_ns));
@@ -198,7 +198,7 @@ fn a_read_takes_sense_and_transfer_and_a_write_transfer_and_program() {
 #[test]
 fn reads_of_what_was_never_written_end_at_once() {
     let mut drive = Drive::new(&device(), &PageMapped::default(), 28.0).unwrap();
-    let read = |tag| HostRequest { tag, kind: AccessKind::Read, offset_bytes: 0, bytes: 4096 };
+    let read = |tag| HostRequest::new(tag, AccessKind::Read, 0, 4096);
     (0..3).for_each(|tag| drive.submit(Time::ZERO, read(tag)).unwrap());
     let mut done = Vec::new();
     assert!(drive.step(&mut done), "completions are pending");
@@ -210,7 +210,7 @@ fn a_partial_write_reads_the_page_before() {
     let mut drive = Drive::new(&device(), &PageMapped::default(), 28.0).unwrap();
     drive.fill();
     let mut done = Vec::new();
-    let request = HostRequest { tag: 0, kind: AccessKind::Write, offset_bytes: 512, bytes: 1024 };
+    let request = HostRequest::new(0, AccessKind::Write, 512, 1024);
     drive.submit(Time::ZERO, request).unwrap();
     while drive.step(&mut done) {}
     assert!(done[0].latency_ns() >= 60_000 + 210_000);
@@ -224,7 +224,7 @@ fn a_buffered_write_is_acknowledged_before_it_is_programmed_and_read_from_memory
     device.controller.write_page_ns = 3_000;
     let mut drive = Drive::new(&device, &PageMapped::default(), 28.0).unwrap();
     let mut done = Vec::new();
-    let request = |tag, kind| HostRequest { tag, kind, offset_bytes: 0, bytes: 4096 };
+    let request = |tag, kind| HostRequest::new(tag, kind, 0, 4096);
     drive.submit(Time::ZERO, request(0, AccessKind::Write)).unwrap();
     while done.is_empty() {
         drive.step(&mut done);
@@ -239,8 +239,7 @@ fn a_buffered_write_is_acknowledged_before_it_is_programmed_and_read_from_memory
 fn requests_that_cannot_be_served_say_why() {
     let mut drive = Drive::new(&device(), &PageMapped::default(), 28.0).unwrap();
     let capacity_bytes = drive.capacity_bytes();
-    let request =
-        |offset_bytes, bytes| HostRequest { tag: 0, kind: AccessKind::Read, offset_bytes, bytes };
+    let request = |offset_bytes, bytes| HostRequest::new(0, AccessKind::Read, offset_bytes, bytes);
     let beyond = drive.submit(Time::ZERO, request(capacity_bytes - 1, 2)).unwrap_err();
     assert!(beyond.to_string().contains("wrap the requests"), "{beyond}");
     let empty = drive.submit(Time::ZERO, request(0, 0)).unwrap_err();

@@ -25,7 +25,7 @@ fn device() -> DeviceSpec {
 }
 
 fn request(tag: u64, kind: AccessKind, page: u64) -> HostRequest {
-    HostRequest { tag, kind, offset_bytes: page * 4096, bytes: 4096 }
+    HostRequest::new(tag, kind, page * 4096, 4096)
 }
 
 /// The latency of a read that is submitted now.

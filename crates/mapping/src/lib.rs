@@ -28,10 +28,12 @@
 //! # Layout
 //!
 //! - [`map`]: kinds of maps from logical to physical pages; [`map::page`]: one entry a page;
+//!   [`map::cached`]: which pages of a map on flash are in memory;
 //! - [`blocks`]: the blocks of each group: valid pages, order of closing, erases, free blocks;
 //! - [`policy`]: the choices, each in a file: [`policy::victim`]: the block that is collected next;
 //!   [`policy::wear`]: the free block that is used next, and the block whose cold data is moved;
-//!   [`policy::order`]: the tenant that is served next;
+//!   [`policy::placement`]: the write frontier that takes a page; [`policy::order`]: the operation
+//!   of a die, and the tenant, that is served next;
 //! - [`pace`]: keeps the host's writes and collection in step;
 //! - [`memory`]: large tables in huge pages, prefetches.
 //!
@@ -44,8 +46,12 @@ pub mod pace;
 pub mod policy;
 
 pub use blocks::Blocks;
+pub use map::cached::CachedMap;
 pub use map::page::{ENTRIES_PER_LINE, NONE, PageMap};
+pub use map::{MapKind, Share};
 pub use pace::Pace;
+pub use policy::order::{Schedule, Shares};
+pub use policy::placement::PlacementPolicy;
 pub use policy::victim::VictimPolicy;
 pub use policy::wear::WearPolicy;
 pub use policy::{Policies, PolicyError};

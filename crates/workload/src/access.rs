@@ -11,6 +11,9 @@ pub struct Access {
     pub offset_bytes: u64,
     /// Its length; at least 1.
     pub bytes: u32,
+    /// The class of its data: 1 for the hot part of a hot-cold pattern, the number of a sequential
+    /// stream, otherwise 0.
+    pub hint: u32,
 }
 
 impl Access {

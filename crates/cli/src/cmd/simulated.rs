@@ -53,6 +53,9 @@ pub struct Report {
     waf: f64,
     programs: Programs,
     erases: u64,
+    /// Of a drive whose map lies on flash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map: Option<MapReport>,
     read_latency_ns: Latency,
     write_latency_ns: Latency,
 }
@@ -66,6 +69,35 @@ pub struct Latency {
     #[serde(rename = "p99.9")]
     p999: u64,
     max: u64,
+}
+
+/// Work for a map that lies on flash.
+#[derive(Debug, Serialize)]
+struct MapReport {
+    hit_ratio: f64,
+    reads: u64,
+    programs: u64,
+    /// Translation pages programmed for each page that the host wrote.
+    waf: f64,
+}
+
+impl MapReport {
+    fn of(outcome: &Outcome) -> Option<MapReport> {
+        let figure = |name: &str| outcome.figures.get(name).copied();
+        Some(MapReport {
+            hit_ratio: figure("map_hit_ratio")?,
+            reads: figure("map_reads")? as u64,
+            programs: figure("map_programs")? as u64,
+            waf: figure("map_waf")?,
+        })
+    }
+
+    fn line(&self) -> String {
+        let MapReport { hit_ratio, reads, programs, waf } = self;
+        format!(
+            "hit ratio {hit_ratio:.4}, {reads} pages read, {programs} programmed, {waf:.3} of the write amplification"
+        )
+    }
 }
 
 impl From<LatencySummary> for Latency {
@@ -119,6 +151,7 @@ pub fn measured(
     Ok(Report {
         device: device.to_owned(),
         layout: layout.to_owned(),
+        map: MapReport::of(&outcome),
         requests: outcome.requests,
         completed: outcome.completed,
         bytes_read: outcome.bytes_read,
@@ -167,7 +200,7 @@ impl Report {
             .map(us);
             format!("mean {mean}, p50 {p50}, p99 {p99}, p99.9 {p999}, max {max} us")
         };
-        vec![
+        let mut lines = vec![
             ("device", format!("{}, layout {}", self.device, self.layout)),
             ("requests", format!("{}, completed {}", self.requests, self.completed)),
             ("read", rate(self.bytes_read)),
@@ -181,6 +214,8 @@ impl Report {
             ("preparation", format!("{:.3} s of processor time", self.precondition_cpu_seconds)),
             ("requests per CPU second", format!("{:.2} M", self.requests_per_cpu_second / 1e6)),
             ("memory per flash page", format!("{:.2} bytes", self.bytes_per_page)),
-        ]
+        ];
+        lines.extend(self.map.iter().map(|map| ("map on flash", map.line())));
+        lines
     }
 }

@@ -97,7 +97,7 @@ impl DriveQueuePair {
             AccessKind::Trim => (0, geometry.superblock_bytes()),
             _ => (u64::from(target.page), u64::from(target.rows) * page_bytes),
         };
-        HostRequest { tag: 0, kind, offset_bytes: extent_at + page * page_bytes, bytes }
+        HostRequest::new(0, kind, extent_at + page * page_bytes, bytes)
     }
 
     /// Whether the unit of a command has no room for it.

@@ -2,7 +2,7 @@
 
 use super::Drive;
 use crate::buffer::Buffer;
-use crate::counters::DriveCounters;
+use crate::counters::{DriveCounters, MapCounters};
 use crate::error::DriveError;
 use crate::precondition;
 use crate::shape::Shape;
@@ -62,6 +62,11 @@ impl Drive {
         counters
     }
 
+    /// The counters of a map that lies on flash; `None` for a map in memory.
+    pub fn map_counters(&self) -> Option<MapCounters> {
+        self.space.map_counters()
+    }
+
     /// Sets all counters to 0.
     pub fn clear_counters(&mut self) {
         self.counters = DriveCounters::default();
@@ -89,6 +94,12 @@ impl Drive {
         self.space.erase_spread()
     }
 
+    /// The greatest difference between the erases of two groups of blocks that are collected
+    /// together, since the drive was new.
+    pub fn group_erase_spread(&self) -> u64 {
+        self.space.group_erase_spread()
+    }
+
     /// Records the activity of dies and buses from now on, up to `most` intervals.
     pub fn record(&mut self, most: usize) {
         self.dies.record(most);
@@ -112,19 +123,24 @@ impl Drive {
     /// Writes every logical page once, in order, in no virtual time. Nothing may be under way.
     pub fn fill(&mut self) {
         for logical in 0..self.space.shape().logical_pages() {
-            self.write_now(logical);
+            self.write_now(logical, 0);
         }
     }
 
     /// Writes the page at this offset, in no virtual time. Nothing may be under way.
     pub fn overwrite_now(&mut self, offset_bytes: u64) {
+        self.overwrite_hinted_now(offset_bytes, 0);
+    }
+
+    /// As [`overwrite_now`](Drive::overwrite_now), with a [hint](crate::HostRequest::hint).
+    pub fn overwrite_hinted_now(&mut self, offset_bytes: u64, hint: u32) {
         if offset_bytes < self.capacity_bytes() {
-            self.write_now(self.space.shape().page_at(offset_bytes));
+            self.write_now(self.space.shape().page_at(offset_bytes), hint);
         }
     }
 
-    fn write_now(&mut self, logical: u32) {
-        precondition::write(&mut self.space, logical);
+    fn write_now(&mut self, logical: u32, hint: u32) {
+        precondition::write(&mut self.space, logical, hint);
         self.counters.host_pages_written += 1;
     }
 

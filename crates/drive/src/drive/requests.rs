@@ -3,6 +3,7 @@
 use super::Drive;
 use crate::collect;
 use crate::front::PageJob;
+use crate::pages::{Purpose, Then};
 use crate::request::HostRequest;
 use softflash_base::AccessKind;
 use softflash_mapping::NONE;
@@ -76,6 +77,9 @@ impl Drive {
             self.space.forget(logical);
         }
         self.complete_request(place, AccessKind::Trim, self.now);
+        if self.space.has_follow_ups() {
+            self.follow_up();
+        }
     }
 
     /// Handles a page that has passed the front; returns the die that has new work.
@@ -94,6 +98,9 @@ impl Drive {
 
     #[inline(always)]
     fn read_page(&mut self, page: u32, logical: u32) -> Option<u32> {
+        if !self.space.is_plain() {
+            return self.read_if_known(page, logical);
+        }
         let buffered = self.is_buffered(logical);
         let physical = self.space.physical_of(logical);
         if buffered || physical == NONE {
@@ -110,13 +117,24 @@ impl Drive {
         if self.is_buffered(logical) {
             return self.write_page(page, logical);
         }
+        if !self.knows(page, logical, Then::Merge) {
+            return None;
+        }
+        self.read_old(page, logical)
+    }
+
+    /// Reads the page that a partial write changes, if it still has a place.
+    pub(super) fn read_old(&mut self, page: u32, logical: u32) -> Option<u32> {
+        let physical = self.space.physical_of(logical);
+        if physical == NONE {
+            return self.write_page(page, logical);
+        }
         self.counters.read_for_partial_writes += 1;
-        self.pages.begin_merge(page);
-        Some(self.queue_read(page, logical, self.space.physical_of(logical)))
+        Some(self.queue_read_anywhere(page, physical, Purpose::Merge))
     }
 
     #[inline(always)]
-    fn is_buffered(&self, logical: u32) -> bool {
+    pub(super) fn is_buffered(&self, logical: u32) -> bool {
         self.buffer.as_ref().is_some_and(|buffer| buffer.holds(logical))
     }
 
@@ -132,15 +150,19 @@ impl Drive {
 
     /// Queues a page that is complete, and acknowledges it if there is a buffer.
     #[inline(always)]
-    fn write_page(&mut self, mut page: u32, logical: u32) -> Option<u32> {
+    pub(super) fn write_page(&mut self, mut page: u32, logical: u32) -> Option<u32> {
         if let Some(buffer) = &mut self.buffer {
+            let hint = self.pages.hint(page);
             let new = buffer.put(logical);
             self.complete_write(page);
             if !new {
                 self.counters.absorbed += 1;
                 return None;
             }
-            page = self.pages.add_page(NONE, logical);
+            page = self.pages.add_page(NONE, logical, hint);
+        }
+        if !self.space.is_plain() {
+            return self.write_if_known(page, logical);
         }
         Some(self.space.queue_write(logical, page, &mut self.pages))
     }
@@ -149,8 +171,7 @@ impl Drive {
     #[inline(always)]
     pub(super) fn work_completed(&mut self, die: u32, work: Work) {
         match work.kind {
-            WorkKind::Read if self.pages.merges(work.tag) => self.old_page_read(work.tag),
-            WorkKind::Read => self.complete_read(work.tag),
+            WorkKind::Read => self.page_read(die, work.tag),
             WorkKind::Program => {
                 self.dies.end_oldest(die);
                 self.programmed(work.tag);
@@ -159,12 +180,35 @@ impl Drive {
         }
     }
 
+    /// A page has been read from a die.
+    #[inline(always)]
+    fn page_read(&mut self, die: u32, page: u32) {
+        match self.pages.purpose(page) {
+            Purpose::Host => self.complete_read(page),
+            _ => self.placed_page_read(die, page),
+        }
+    }
+
+    /// As [`page_read`](Drive::page_read), for other pages than the host's on a plain drive.
+    #[inline(never)]
+    fn placed_page_read(&mut self, die: u32, page: u32) {
+        self.space.served(die);
+        match self.pages.purpose(page) {
+            Purpose::Host | Purpose::Placed => self.complete_read(page),
+            Purpose::Merge => self.old_page_read(die, page),
+            Purpose::Map => self.map_page_read(page),
+        }
+    }
+
     /// The page that a partial write changes has been read.
     #[cold]
-    fn old_page_read(&mut self, page: u32) {
-        self.pages.end_merge(page);
-        self.write_page(page, self.pages.logical(page));
+    fn old_page_read(&mut self, from: u32, page: u32) {
+        let die = self.write_page(page, self.pages.logical(page));
         self.front_changed();
+        // The die that it was read from is fed anyway.
+        if let Some(die) = die.filter(|&die| die != from) {
+            self.feed(die, self.dies.accepts(die));
+        }
     }
 
     /// A queue of the host's pages has been programmed.
@@ -174,7 +218,10 @@ impl Drive {
             let behind = self.pages.behind(page);
             match &mut self.buffer {
                 Some(buffer) => {
-                    buffer.end_program(self.pages.logical(page));
+                    let logical = self.pages.logical(page);
+                    if logical < self.space.shape().logical_pages() {
+                        buffer.end_program(logical);
+                    }
                     self.pages.complete_page(page);
                 }
                 None => self.complete_write(page),
@@ -188,7 +235,7 @@ impl Drive {
 
     /// Transfers a page that was read to the host, after those before it.
     #[inline(always)]
-    fn complete_read(&mut self, page: u32) {
+    pub(super) fn complete_read(&mut self, page: u32) {
         let through = self.front.leave(self.now, self.space.shape().page_bytes().into());
         self.complete_page(page, AccessKind::Read, through);
     }

@@ -1,7 +1,7 @@
 //! How a page-mapped drive uses its flash.
 
 use serde::{Deserialize, Serialize};
-use softflash_mapping::{VictimPolicy, WearPolicy};
+use softflash_mapping::{MapKind, PlacementPolicy, Schedule, VictimPolicy, WearPolicy};
 
 /// A page-mapped layout, as a preset in TOML states it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,12 @@ pub struct PageMapped {
     /// The order of the commands of a die.
     #[serde(default)]
     pub schedule: Schedule,
+    /// Which write frontier takes a page of the host.
+    #[serde(default, skip_serializing_if = "is_static")]
+    pub placement: PlacementPolicy,
+    /// Whether the map is in memory, or on flash with a share of it in memory.
+    #[serde(default, skip_serializing_if = "is_page_map")]
+    pub map: MapKind,
     /// Data pages for each page of parity across channels; 0: no parity.
     #[serde(default)]
     pub parity_data_pages: u32,
@@ -45,6 +51,8 @@ impl Default for PageMapped {
             victim: VictimPolicy::default(),
             wear: WearPolicy::default(),
             schedule: Schedule::default(),
+            placement: PlacementPolicy::default(),
+            map: MapKind::default(),
             parity_data_pages: 0,
             copyback: false,
             write_buffer: yes(),
@@ -65,6 +73,14 @@ fn is_true(value: &bool) -> bool {
     *value
 }
 
+fn is_static(placement: &PlacementPolicy) -> bool {
+    *placement == PlacementPolicy::Static
+}
+
+fn is_page_map(map: &MapKind) -> bool {
+    *map == MapKind::Page
+}
+
 fn is_fifo(wear: &WearPolicy) -> bool {
     *wear == WearPolicy::Fifo
 }
@@ -78,15 +94,4 @@ pub enum FrontierScope {
     Plane,
     /// The same block of every plane of a die, programmed by multi-plane commands.
     Die,
-}
-
-/// The order of the commands of a die.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Schedule {
-    /// Host commands in the order of their arrival.
-    #[default]
-    Fifo,
-    /// Reads before programs.
-    ReadsFirst,
 }

@@ -4,5 +4,7 @@ mod device;
 mod layout;
 
 pub use device::{ControllerSpec, DeviceSpec, HostSpec, LinkSpec, Provenance};
-pub use layout::{FrontierScope, PageMapped, Schedule};
-pub use softflash_mapping::{VictimPolicy, WearPolicy};
+pub use layout::{FrontierScope, PageMapped};
+pub use softflash_mapping::{
+    MapKind, PlacementPolicy, Schedule, Share, Shares, VictimPolicy, WearPolicy,
+};

@@ -19,11 +19,12 @@ use host::Host;
 use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_drive::spec::{DeviceSpec, PageMapped};
-use softflash_drive::{Done, Drive, DriveError, HostRequest};
+use softflash_drive::{Done, Drive, DriveError, HostRequest, MapCounters};
 use softflash_nand::timeline::Interval;
 use softflash_trace::{Request, TraceError};
 use softflash_workload::{BlockWorkload, Precondition, WorkloadError};
 use standstill::Standstill;
+use std::collections::BTreeMap;
 
 /// The virtual time that the chart of operations covers.
 const CHART_NS: u64 = 10_000_000;
@@ -365,6 +366,7 @@ impl Play<'_, '_> {
             host: counters.programmed_for_host,
             collection: counters.programmed_for_collection,
             parity: counters.programmed_for_parity,
+            metadata: counters.programmed_for_map,
             ..Programs::default()
         };
         outcome.erases = counters.erases;
@@ -377,7 +379,28 @@ impl Play<'_, '_> {
         figure("capacity_share", self.drive.capacity_bytes() as f64 / flash_bytes as f64);
         figure("waf", counters.waf());
         figure("pages_read_from_flash", counters.read_for_host as f64);
+        if let Some(map) = self.drive.map_counters() {
+            add_map_figures(&map, counters.host_pages_written, &mut outcome.figures);
+        }
     }
+}
+
+/// Adds the figures of a map that lies on flash.
+pub(super) fn add_map_figures(
+    map: &MapCounters,
+    host_pages_written: u64,
+    figures: &mut BTreeMap<String, f64>,
+) {
+    let per_write = map.programs as f64 / host_pages_written.max(1) as f64;
+    let named = [
+        ("map_hit_ratio", map.hit_ratio()),
+        ("map_hits", map.hits as f64),
+        ("map_misses", map.misses as f64),
+        ("map_reads", map.reads as f64),
+        ("map_programs", map.programs as f64),
+        ("map_waf", per_write),
+    ];
+    figures.extend(named.map(|(name, value)| (name.to_owned(), value)));
 }
 
 /// The operations of a short window from the first one on.
@@ -397,10 +420,7 @@ pub(super) fn chart(recorded: &[Interval]) -> Vec<Span> {
 impl CountsPages for Drive {
     fn page_counts(&self) -> PageCounts {
         let counters = self.counters();
-        let programmed = counters.programmed_for_host
-            + counters.programmed_for_collection
-            + counters.programmed_for_parity;
-        PageCounts { written: counters.host_pages_written, programmed }
+        PageCounts { written: counters.host_pages_written, programmed: counters.programmed() }
     }
 }
 

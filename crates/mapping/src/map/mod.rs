@@ -1,3 +1,7 @@
 //! Maps from logical to physical pages.
 
+pub mod cached;
+mod kind;
 pub mod page;
+
+pub use kind::{MapKind, Share};

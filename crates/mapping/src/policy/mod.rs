@@ -3,12 +3,14 @@
 //! orders of admission are for the queues of their callers.
 
 pub mod order;
+pub mod placement;
 mod text;
 pub mod victim;
 pub mod wear;
 
 use softflash_base::random::Rng;
 pub use text::PolicyError;
+pub(crate) use text::number;
 use victim::VictimPolicy;
 use wear::WearPolicy;
 

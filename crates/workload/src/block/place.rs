@@ -82,34 +82,32 @@ impl Places {
         }
     }
 
-    /// Draws the offset of a request of `class`.
+    /// Draws the offset of a request of `class`, and the class of its data.
     #[inline(always)]
-    pub(super) fn draw(&mut self, class: Class, rng: &mut Rng) -> u64 {
+    pub(super) fn draw(&mut self, class: Class, rng: &mut Rng) -> (u64, u32) {
         match self {
-            Places::Random => class.anywhere(rng),
+            Places::Random => (class.anywhere(rng), 0),
             places => places.draw_by_pattern(class, rng),
         }
     }
 
     /// As [`draw`](Places::draw), for patterns other than random.
     #[inline(never)]
-    fn draw_by_pattern(&mut self, class: Class, rng: &mut Rng) -> u64 {
+    fn draw_by_pattern(&mut self, class: Class, rng: &mut Rng) -> (u64, u32) {
         match self {
-            Places::Random => class.anywhere(rng),
+            Places::Random => (class.anywhere(rng), 0),
             Places::Sequential(streams) => streams.draw(class),
             Places::Zipf { granule_bytes, ranks, scatter } => {
                 let rank = ranks.rank(rng);
                 let granule = scatter.as_ref().map_or(rank, |scatter| scatter.place(rank));
-                at_or_before(granule, *granule_bytes, class)
+                (at_or_before(granule, *granule_bytes, class), 0)
             }
             Places::HotCold { granule_bytes, granules, hot_granules, hot_accesses } => {
                 let cold = *granules - *hot_granules;
-                let granule = if cold == 0 || rng.chance(*hot_accesses) {
-                    rng.below(*hot_granules)
-                } else {
-                    *hot_granules + rng.below(cold)
-                };
-                at_or_before(granule, *granule_bytes, class)
+                let is_hot = cold == 0 || rng.chance(*hot_accesses);
+                let granule =
+                    if is_hot { rng.below(*hot_granules) } else { *hot_granules + rng.below(cold) };
+                (at_or_before(granule, *granule_bytes, class), is_hot.into())
             }
         }
     }
@@ -170,10 +168,10 @@ impl Streams {
     }
 
     #[inline]
-    fn draw(&mut self, class: Class) -> u64 {
+    fn draw(&mut self, class: Class) -> (u64, u32) {
         let turn = self.turn;
         self.turn = if turn + 1 == self.streams.len() { 0 } else { turn + 1 };
-        self.streams[turn].draw(class)
+        (self.streams[turn].draw(class), turn as u32)
     }
 }
 

@@ -45,8 +45,8 @@ impl BlockSource {
         let kind = self.mix.draw(&mut self.rng);
         let sizes = if kind == AccessKind::Read { &self.reads } else { &self.writes };
         let class = sizes.draw(&mut self.rng);
-        let offset_bytes = self.places.draw(class, &mut self.rng);
-        Access { kind, offset_bytes, bytes: class.bytes }
+        let (offset_bytes, hint) = self.places.draw(class, &mut self.rng);
+        Access { kind, offset_bytes, bytes: class.bytes, hint }
     }
 }
 

@@ -131,8 +131,8 @@ impl<'a> Ahead<'a> {
 
 #[inline]
 fn of_access(access: &Access) -> HostRequest {
-    let Access { kind, offset_bytes, bytes } = *access;
-    HostRequest { tag: 0, kind, offset_bytes, bytes: bytes.into() }
+    let Access { kind, offset_bytes, bytes, hint } = *access;
+    HostRequest { tag: 0, kind, offset_bytes, bytes: bytes.into(), hint }
 }
 
 /// Converts a request of a trace to a request of a drive. `None` for a flush, as the drive
@@ -140,5 +140,5 @@ fn of_access(access: &Access) -> HostRequest {
 fn of_request(request: &Request) -> Option<HostRequest> {
     let kind = request.kind.access()?;
     let Request { offset_bytes, bytes, .. } = *request;
-    (bytes > 0).then_some(HostRequest { tag: 0, kind, offset_bytes, bytes })
+    (bytes > 0).then_some(HostRequest::new(0, kind, offset_bytes, bytes))
 }

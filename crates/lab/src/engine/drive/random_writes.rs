@@ -89,7 +89,7 @@ impl Writes {
 
     fn submit(&mut self, drive: &mut Drive, now: Time) -> Result<(), LabError> {
         let (kind, offset_bytes) = (AccessKind::Write, self.next_offset());
-        Ok(drive.submit(now, HostRequest { tag: 0, kind, offset_bytes, bytes: WRITE_BYTES })?)
+        Ok(drive.submit(now, HostRequest::new(0, kind, offset_bytes, WRITE_BYTES))?)
     }
 
     /// Makes so many writes in no time.

@@ -108,7 +108,7 @@ fn settle(
             }
             let first = access.offset_bytes / page_bytes;
             for page in first..access.end_bytes().div_ceil(page_bytes) {
-                drive.overwrite_now(page * page_bytes);
+                drive.overwrite_hinted_now(page * page_bytes, access.hint);
             }
             written += u64::from(access.bytes);
         }

@@ -1,0 +1,130 @@
+//! The choice of a write frontier for each page: the columns of the placement policy, and the pages
+//! that are held back because no write frontier has room.
+//!
+//! A lane may have no more valid pages than collection can work with. A page takes room on its new
+//! lane when it is queued, and frees room on the old one when it is mapped, so with many queued
+//! pages all lanes may be full for a moment.
+
+use crate::pages::{Pages, Queue};
+use crate::shape::Shape;
+use softflash_mapping::policy::placement::{self, Lanes, PlacementPolicy};
+
+/// The state of a placement policy.
+#[derive(Debug)]
+pub(crate) struct Placing {
+    policy: PlacementPolicy,
+    /// The first write frontier of each lane.
+    frontier_of: Vec<u32>,
+    /// The lane of each group.
+    lane_of: Vec<u32>,
+    die_of: Vec<u32>,
+    occupied: Vec<u32>,
+    erases: Vec<u32>,
+    /// Pages that wait for each die.
+    waiting: Vec<u32>,
+    most: u32,
+    turn: u32,
+    held_back: Queue,
+}
+
+impl Placing {
+    /// Nothing is placed yet; `None` for a policy that places by the page alone.
+    pub(crate) fn new(policy: PlacementPolicy, shape: &Shape) -> Option<Placing> {
+        if policy.is_static() {
+            return None;
+        }
+        let lanes = shape.stripe().len();
+        let mut lane_of = vec![0; lanes];
+        for (lane, &frontier) in (0..).zip(shape.stripe()) {
+            lane_of[shape.group_of(frontier) as usize] = lane;
+        }
+        let of_map = shape.translation_pages().div_ceil(shape.groups());
+        Some(Placing {
+            policy,
+            frontier_of: shape.stripe().to_vec(),
+            lane_of,
+            die_of: shape.stripe().iter().map(|&frontier| shape.die_of(frontier)).collect(),
+            occupied: vec![0; lanes],
+            erases: vec![0; lanes],
+            waiting: vec![0; shape.dies() as usize],
+            // One more than the mean of a full drive, so that a page that is overwritten has room.
+            // Pages of the map do not count.
+            most: shape.most_in_group() - of_map + 1,
+            turn: 0,
+            held_back: Queue::EMPTY,
+        })
+    }
+
+    /// Chooses the write frontier of a page, which takes room there; `None` if none has room.
+    pub(crate) fn choose(&mut self) -> Option<u32> {
+        let lanes = Lanes {
+            occupied: &self.occupied,
+            most: self.most,
+            erases: &self.erases,
+            die: &self.die_of,
+            waiting: &self.waiting,
+            turn: self.turn,
+        };
+        let lane = placement::choose(self.policy, &lanes)?;
+        let next = lane + 1;
+        self.turn = if next as usize == self.occupied.len() { 0 } else { next };
+        self.occupied[lane as usize] += 1;
+        Some(self.frontier_of[lane as usize])
+    }
+
+    fn occupied_of(&mut self, group: u32) -> &mut u32 {
+        &mut self.occupied[self.lane_of[group as usize] as usize]
+    }
+
+    /// A page frees room in a group.
+    pub(crate) fn leaves(&mut self, group: u32) {
+        *self.occupied_of(group) -= 1;
+    }
+
+    /// Sets the pages of a group.
+    pub(crate) fn set_occupied(&mut self, group: u32, pages: u32) {
+        *self.occupied_of(group) = pages;
+    }
+
+    /// A block of a group has been erased.
+    pub(crate) fn erased(&mut self, group: u32) {
+        self.erases[self.lane_of[group as usize] as usize] += 1;
+    }
+
+    /// A page waits for a die.
+    pub(crate) fn waits(&mut self, die: u32) {
+        self.waiting[die as usize] += 1;
+    }
+
+    /// A page that waited for a die has been served.
+    pub(crate) fn served(&mut self, die: u32) {
+        self.waiting[die as usize] -= 1;
+    }
+
+    /// Holds a page back.
+    pub(crate) fn hold_back(&mut self, page: u32, pages: &mut Pages) {
+        self.held_back.push(pages, page);
+    }
+
+    /// Whether pages are held back for which there is room by now.
+    pub(crate) fn holds_back(&self) -> bool {
+        !self.held_back.is_empty() && self.occupied.iter().any(|&pages| pages < self.most)
+    }
+
+    /// Takes the oldest page that was held back, if a lane has room by now.
+    pub(crate) fn take_held_back(&mut self, pages: &Pages) -> Option<u32> {
+        if self.holds_back() { self.held_back.pop(pages) } else { None }
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let columns = [
+            &self.frontier_of,
+            &self.lane_of,
+            &self.die_of,
+            &self.occupied,
+            &self.erases,
+            &self.waiting,
+        ];
+        columns.map(|column| (column.capacity() * size_of::<u32>()) as u64).iter().sum()
+    }
+}

@@ -1,0 +1,15 @@
+//! By the class of the request: each class of a lane has a write frontier of its own, so that pages
+//! with one lifetime share blocks and become invalid together. The lane is that of the static
+//! stripe.
+//!
+//! Kang, Hyun, Maeng and Cho, *The multi-streamed solid-state drive*, HotStorage 2014; NVMe calls
+//! the classes streams, or placement handles (FDP). What is collected stays in its class.
+
+/// The most classes.
+pub const MOST_CLASSES: u32 = 8;
+
+/// The class of a hint; hints beyond the last class belong to the last.
+#[inline]
+pub fn class(hint: u32, classes: u32) -> u32 {
+    hint.min(classes - 1)
+}

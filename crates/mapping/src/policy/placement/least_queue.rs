@@ -1,0 +1,12 @@
+//! The lane whose die has the fewest pages waiting; of equals, the next in turn. Reads go where
+//! their data are, so beside reads the lengths of the queues differ.
+//!
+//! Joining the shortest queue: Winston, *Optimality of the shortest line discipline*, Journal of
+//! Applied Probability 14(1), 1977.
+
+use super::view::Lanes;
+
+pub(super) fn choose(lanes: &Lanes<'_>) -> Option<u32> {
+    // Of equals `min_by_key` returns the first.
+    lanes.with_room().min_by_key(|&lane| lanes.waiting(lane))
+}
