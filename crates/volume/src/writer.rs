@@ -319,7 +319,10 @@ async fn rewrite(
         for attempt in 1.. {
             match rewrite_unit(core, from, *entry, unit).await {
                 Ok(()) => break,
-                Err((error, at)) if attempt == MOST_REWRITES || at == from => {
+                Err((error, _))
+                    if attempt == MOST_REWRITES
+                        || matches!(error, VolumeError::OutOfSpace { .. }) =>
+                {
                     result = result.and(Err(error));
                     break;
                 }
