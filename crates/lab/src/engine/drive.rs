@@ -109,6 +109,8 @@ struct Play<'a, 'c> {
     /// Whether it runs a trace, which is played completely and without a warm-up.
     trace: bool,
     warm_up_pages: u64,
+    /// The share of the run's progress that the initial state has had.
+    prepared: f64,
     control: &'c Control<'c>,
 }
 
@@ -139,8 +141,12 @@ impl<'a, 'c> Play<'a, 'c> {
             Precondition::Steady => 2 * drive.frontier_pages(),
             _ => 0,
         };
-        let trace = workload.is_none();
-        Ok(Play { drive, host, limits: setting.limits, trace, warm_up_pages, control })
+        let prepared = match setting.precondition {
+            Precondition::Random4k { .. } => random_writes::PROGRESS_SHARE,
+            _ => 0.0,
+        };
+        let (limits, trace) = (setting.limits, workload.is_none());
+        Ok(Play { drive, host, limits, trace, warm_up_pages, prepared, control })
     }
 }
 
@@ -355,7 +361,8 @@ impl Play<'_, '_> {
             u64::MAX => 0.0,
             until => (now - begin) as f64 / (until - begin) as f64,
         };
-        (self.control.on_progress)(of_requests.max(of_time).min(1.0));
+        let measured = of_requests.max(of_time).min(1.0);
+        (self.control.on_progress)(self.prepared + (1.0 - self.prepared) * measured);
         Ok(())
     }
 

@@ -264,3 +264,17 @@ fn slow_requests_are_counted_by_their_latency() {
         |(ms, count): (&u64, &u64)| (*ms * 1_000_000 > outcome.write_latency.max_ns) && *count > 0;
     assert!(!over_max.clone().any(wrong));
 }
+
+#[test]
+fn progress_includes_the_random_writes_before_the_run() {
+    let (workload, mut cell) = cell(Load::closed(1, 8), 70_000);
+    cell.workload = Workload::Block(workload);
+    cell.parameters.precondition = Precondition::Random4k { seconds: 5 };
+    let (stop, shares) = (AtomicBool::new(false), std::sync::Mutex::new(Vec::new()));
+    let told = |share| shares.lock().unwrap().push(share);
+    let control = crate::cell::Control { on_progress: &told, ..unattended(&stop) };
+    crate::engine::run(&cell, &control).unwrap();
+    let shares = shares.into_inner().unwrap();
+    assert!(shares.is_sorted() && shares[0] < 0.2 && *shares.last().unwrap() > 0.9, "{shares:?}");
+    assert!(shares.iter().any(|share| (0.4..=0.5).contains(share)), "{shares:?}");
+}
