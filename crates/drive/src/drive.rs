@@ -2,7 +2,7 @@
 //! completions.
 
 mod figures;
-mod map_pages;
+mod placed_pages;
 mod requests;
 
 use crate::ahead::FirmwareProgress;

@@ -34,8 +34,8 @@
 //!   commands of garbage collection; `completions`: pending completions; `host_queue`: requests
 //!   beyond the queue depth, and completions that the host has not taken;
 //! - [`mod@drive`]: the state machine, which assembles these parts; `drive/requests`: the way of a
-//!   request through them; `drive/map_pages`: the same on drives that place, rank or look up pages;
-//!   `drive/figures`: capacity, busy times, memory and other figures;
+//!   request through them; `drive/placed_pages`: the same on drives that place, rank or look up
+//!   pages; `drive/figures`: capacity, busy times, memory and other figures;
 //! - `ahead`: lower bounds of completion times;
 //! - `precondition`: fills a drive, or sets its steady state, in no virtual time;
 //! - [`as_device`]: a drive as a device of units, for stores.

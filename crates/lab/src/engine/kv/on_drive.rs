@@ -2,7 +2,7 @@
 
 use super::run::Watch;
 use crate::cell::{Cell, Control, DriveIo};
-use crate::engine::drive::{CHARTED, busy, chart, state};
+use crate::engine::drive::{CHARTED, add_map_figures, busy, chart, state};
 use crate::error::LabError;
 use crate::host::ReadAhead;
 use crate::host::read_ahead::LINUX_WINDOW_BYTES;
@@ -99,6 +99,9 @@ impl Watch for OnDrive {
                 ("drive_erases", counters.erases as f64),
             ];
             outcome.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
+            if let Some(map) = drive.map_counters() {
+                add_map_figures(&map, counters.host_pages_written, &mut outcome.figures);
+            }
             // No page may be lost or mapped twice.
             drive.check().map_err(LabError::Simulation)
         })
