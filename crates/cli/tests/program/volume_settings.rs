@@ -154,7 +154,8 @@ fn a_limit_of_requests_holds_as_a_client_sees_it() {
     let least = Duration::from_millis(490);
     assert!(started.elapsed() >= least, "61 writes in {:?}", started.elapsed());
     let waits = metric(&server, "softflash_volume_waits_total{volume=\"disk\",limit=\"iops\"}");
-    assert!((1..=61).contains(&waits), "{waits}");
+    // None had to wait if the machine was slower than the limit.
+    assert!(waits <= 61, "{waits}");
     let writes = "softflash_volume_requests_total{volume=\"disk\",operation=\"write\"}";
     assert_eq!(metric(&server, writes), 61);
     if all_exist(&["fio"]) {
