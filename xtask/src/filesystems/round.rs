@@ -14,11 +14,14 @@ use super::work::{Kind, Site, Work};
 use crate::Outcome;
 use crate::run::output;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Size of the volume.
 const SIZE: &str = "1GiB";
+
+/// Time limit for the first durable part of each work, for slow machines.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How a round is interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,8 +136,13 @@ impl Round<'_> {
         host: Option<&Host>,
     ) -> Outcome<Checksums> {
         let is_killed = AtomicBool::new(false);
+        // Works that have made something durable.
+        let at_work = AtomicUsize::new(0);
+        let count = works.len();
         let (frozen, ended) = std::thread::scope(|scope| {
             let work_on = |work: &mut (Kind, Box<dyn Work + '_>)| {
+                work.1.step().map_err(|error| format!("{}: {error}", work.0.name()))?;
+                at_work.fetch_add(1, Ordering::SeqCst);
                 while !is_killed.load(Ordering::SeqCst) {
                     let stepped = work.1.step();
                     if !is_killed.load(Ordering::SeqCst)
@@ -148,7 +156,8 @@ impl Round<'_> {
             let threads: Vec<_> =
                 works.iter_mut().map(|work| scope.spawn(move || work_on(work))).collect();
             let fails_early = || threads.iter().any(|thread| thread.is_finished());
-            let frozen = self.disturb(server, fails_early);
+            let all_work = || at_work.load(Ordering::SeqCst) == count;
+            let frozen = self.disturb(server, fails_early, all_work);
             is_killed.store(true, Ordering::SeqCst);
             let crashed = host.map_or(Ok(()), Host::crash);
             server.kill();
@@ -158,16 +167,19 @@ impl Round<'_> {
             };
             (frozen, threads.into_iter().try_for_each(join))
         });
-        ended?;
-        let idle = works.iter().find(|(_, work)| work.acknowledged() == 0);
-        match idle {
-            Some((kind, _)) => Err(format!("{}: nothing was durable in time", kind.name())),
-            None => frozen,
-        }
+        ended.and(frozen)
     }
 
-    /// The snapshot, and the moment of the kill.
-    fn disturb(&self, server: &Server, fails_early: impl Fn() -> bool) -> Outcome<Checksums> {
+    /// The snapshot, and the moment of the crash; both when all works have made something durable.
+    fn disturb(
+        &self,
+        server: &Server,
+        fails_early: impl Fn() -> bool,
+        all_work: impl Fn() -> bool,
+    ) -> Outcome<Checksums> {
+        if !interrupt::wait(PATIENCE, || all_work() || fails_early())? {
+            return Err(format!("a work made nothing durable within {PATIENCE:?}"));
+        }
         let mut random = Random::new(self.seed);
         let mut wait = |(least, most)| {
             let moment = Duration::from_millis(random.between(least, most));
