@@ -27,6 +27,7 @@ mod operations;
 mod placement;
 mod reader;
 mod recovery;
+mod single_read;
 mod stream;
 mod superblocks;
 mod volume;
