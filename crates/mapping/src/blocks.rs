@@ -212,6 +212,16 @@ impl Blocks {
         self.valid[block as usize] += 1;
     }
 
+    /// Sets the valid pages of a block, for the recovery of a map.
+    ///
+    /// # Panics
+    /// If they are more than a block can have.
+    pub fn set_valid(&mut self, block: u32, pages: u32) {
+        assert!(pages <= self.pages_per_block, "{pages} valid pages in block {block}");
+        let valid = &mut self.valid[index(block)];
+        *valid = *valid & NOT_CLOSED | pages as u16;
+    }
+
     /// A page of a block is no longer valid.
     #[inline]
     pub fn remove_valid(&mut self, block: u32) {

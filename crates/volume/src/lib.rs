@@ -33,6 +33,7 @@ mod reader;
 mod recovery;
 mod releases;
 mod settings;
+mod single_read;
 mod stream;
 mod superblocks;
 mod tenant;

@@ -7,6 +7,7 @@ use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::frames::Completion;
 use crate::image::ImageId;
+use crate::single_read;
 use crate::writer::is_whole;
 use futures_util::future::join_all;
 use softflash_base::cast;
@@ -35,6 +36,20 @@ pub(crate) async fn read(
     core.counters.update(|counters| {
         counters.read += cast::wide(into.len() / MAPPING_UNIT_BYTES);
     });
+    if into.len() == MAPPING_UNIT_BYTES && single_read::read(core, image, lba, into, hint).await {
+        return Ok(());
+    }
+    // The state of a longer read is large; a read of one mapping unit does not carry it along.
+    Box::pin(read_many(core, image, lba, into, hint)).await
+}
+
+async fn read_many(
+    core: &Core,
+    image: ImageId,
+    lba: u32,
+    into: &mut [u8],
+    hint: Hint,
+) -> Result<(), VolumeError> {
     let mut left: Vec<(u32, &mut [u8])> =
         (lba..).zip(into.chunks_exact_mut(MAPPING_UNIT_BYTES)).collect();
     let mut damage = None;

@@ -13,6 +13,7 @@
 )]
 #![allow(clippy::disallowed_methods, reason = "tests of the real program run in real time")]
 
+mod bench_ftl;
 mod bench_kv;
 mod bench_report;
 mod command_line;

@@ -167,8 +167,14 @@ impl PageMap {
 
     /// Valid pages in `from..end`.
     pub fn count_valid(&self, from: u32, end: u32) -> u32 {
-        let next = |from: u32| if from < end { self.next_valid(from, end) } else { None };
-        std::iter::successors(next(from), |&page| next(page + 1)).count() as u32
+        if from >= end {
+            return 0;
+        }
+        let (first, last) = (from as usize / 64, (end as usize - 1) / 64);
+        let counted = self.valid[first..=last].iter().map(|word| word.count_ones()).sum::<u32>();
+        let before = self.valid[first] & !(u64::MAX << (from % 64));
+        let behind = self.valid[last] & !(u64::MAX >> (63 - (end - 1) % 64));
+        counted - before.count_ones() - behind.count_ones()
     }
 
     /// Checks that both directions agree, and that `valid` pages are mapped.

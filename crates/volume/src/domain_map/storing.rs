@@ -78,7 +78,7 @@ impl DomainMap {
         for block in 0..blocks {
             let places = self.geometry.places_of(block);
             let valid = self.map.count_valid(places.start, places.end);
-            (0..valid).for_each(|_| self.blocks.add_valid(block));
+            self.blocks.set_valid(block, valid);
         }
         self.used = (0..blocks).map(|block| self.blocks.valid_in(block)).sum();
         self.recovering = false;

@@ -8,6 +8,7 @@ use crate::format::leaf;
 use crate::format::root::Root;
 use crate::leaves::LeafOwner;
 use crate::walk::{FoundFrame, read_checked};
+use futures_util::future::join_all;
 use softflash_base::cast;
 use std::collections::{BTreeMap, HashMap};
 
@@ -108,32 +109,53 @@ pub(super) async fn restore(
             }
         }
     }
-    for stored in &root.leaves {
-        report.leaves += 1;
-        for (half, &place) in (0..).zip(&stored.halves) {
-            let whole = match entry_at(place).and_then(Entry::checksum) {
-                Some(sum) => {
-                    let seed = Entry::Leaf { leaf: stored.leaf, half, checksum: sum }.seed();
-                    read_checked(core, place, seed, sum).await
-                }
-                None => None,
-            };
-            let Some(bytes) = whole else {
-                let leaf = stored.leaf;
-                return Err(VolumeError::Damaged {
-                    reason: format!("half {half} of leaf {leaf} of the map cannot be read"),
-                });
-            };
-            let mut map = core.map.borrow_mut();
-            let mut possible = true;
-            leaf::decode(half, &bytes, |at, place, checksum| {
-                possible &= map.restore(stored.leaf, at, place, checksum);
-            });
-            if !possible {
-                let reason = format!("leaf {} names places that do not exist", stored.leaf);
-                return Err(VolumeError::Damaged { reason });
-            }
+    for together in root.leaves.chunks(LEAVES_TOGETHER) {
+        let halves = together.iter().flat_map(|stored| {
+            (0..).zip(stored.halves).map(|(half, place)| Half { leaf: stored.leaf, half, place })
+        });
+        let halves: Vec<Half> = halves.collect();
+        let reads = halves.iter().map(|half| half.read(core, entry_at(half.place)));
+        for (half, bytes) in halves.iter().zip(join_all(reads).await) {
+            half.restore(core, bytes)?;
         }
+        report.leaves += cast::saturating_u32(together.len());
     }
     Ok(())
+}
+
+/// Leaves that are read at a time.
+const LEAVES_TOGETHER: usize = 64;
+
+/// One half of a leaf on the flash.
+struct Half {
+    leaf: u32,
+    half: u32,
+    place: u32,
+}
+
+impl Half {
+    /// Its bytes, if they are those of the entry of its frame.
+    async fn read(&self, core: &Core, entry: Option<Entry>) -> Option<Vec<u8>> {
+        let checksum = entry.and_then(Entry::checksum)?;
+        let seed = Entry::Leaf { leaf: self.leaf, half: self.half, checksum }.seed();
+        read_checked(core, self.place, seed, checksum).await
+    }
+
+    fn restore(&self, core: &Core, bytes: Option<Vec<u8>>) -> Result<(), VolumeError> {
+        let Half { leaf, half, .. } = *self;
+        let Some(bytes) = bytes else {
+            let reason = format!("half {half} of leaf {leaf} of the map cannot be read");
+            return Err(VolumeError::Damaged { reason });
+        };
+        let mut map = core.map.borrow_mut();
+        let mut possible = true;
+        leaf::decode(half, &bytes, |at, place, checksum| {
+            possible &= map.restore(leaf, at, place, checksum);
+        });
+        if !possible {
+            let reason = format!("leaf {leaf} names places that do not exist");
+            return Err(VolumeError::Damaged { reason });
+        }
+        Ok(())
+    }
 }

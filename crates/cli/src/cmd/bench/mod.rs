@@ -2,6 +2,7 @@
 
 mod array;
 mod device;
+mod ftl;
 mod kv;
 pub mod measure;
 mod recovery;
@@ -18,6 +19,7 @@ Examples:
   softflash bench kv --workload fill --keys 1000000 --value-size 1KiB
   softflash bench device --pattern read --size 4KiB --depth 32
   softflash bench array -o json
+  softflash bench ftl --size 8GiB --spare 7 -o json
   softflash bench recovery --capacity 16GiB
   softflash bench sim --device mqsim-default --workload random-write-8k
   softflash bench report rocksdb.json --out kv.html")]
@@ -32,6 +34,8 @@ enum What {
     Kv(Box<kv::Kv>),
     /// The device through the flash translation layer
     Device(device::DeviceBench),
+    /// The mapped translation layer of volumes, on a device that costs nothing
+    Ftl(ftl::FtlBench),
     /// The model of a flash array, in virtual time
     Array(array::ArrayBench),
     /// Start-up time of a store after a clean shutdown and after a power cut, in virtual time
@@ -48,6 +52,7 @@ impl Bench {
         match self.what {
             What::Kv(kv) => kv.run(),
             What::Device(device) => device.run(),
+            What::Ftl(ftl) => ftl.run(),
             What::Array(array) => array.run(),
             What::Recovery(recovery) => recovery.run(),
             What::Sim(sim) => sim.run(),
