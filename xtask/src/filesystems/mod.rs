@@ -24,6 +24,7 @@ use round::{Crash, Round, Row};
 use scratch::Scratch;
 use serde_json::json;
 use source_tree::SourceTree;
+use std::path::Path;
 use std::time::Instant;
 
 /// The time before the snapshot and that before the kill, in milliseconds.
@@ -41,11 +42,15 @@ struct Finished {
 
 /// The form of the gate.
 pub fn gate() -> Outcome {
-    run(&["--quick"])
+    carry_out(&["--quick"], true)
 }
 
 /// Runs the rounds and prints their results.
 pub fn run(arguments: &[&str]) -> Outcome {
+    carry_out(arguments, false)
+}
+
+fn carry_out(arguments: &[&str], in_gate: bool) -> Outcome {
     let Some(options) = Options::parse(arguments)? else {
         println!("{}", options::HELP);
         return Ok(());
@@ -54,53 +59,83 @@ pub fn run(arguments: &[&str]) -> Outcome {
         return skip(&options, "all file systems", &lack);
     }
     interrupt::catch()?;
-    let program = server::program()?;
+    let program = server::program(in_gate)?;
     let place = Scratch::new("sources")?;
     let sources = SourceTree::prepare(place.path(), options.quick)?;
+    let session = Session { options: &options, program: &program, sources: &sources };
     let mut finished = Vec::new();
-    for &filesystem in &options.filesystems {
-        if !machine::knows(filesystem)? {
-            let lack = Lack::Kernel(format!("the kernel has no {}", filesystem.name()));
-            skip(&options, filesystem.name(), &lack)?;
-            continue;
-        }
-        for (crash, seed) in options.rounds(filesystem) {
-            let started = Instant::now();
-            let mut place =
-                Scratch::new(&format!("{}-{}-{seed}", filesystem.name(), crash.name()))?;
-            let round = Round {
-                program: &program,
-                sources: &sources,
-                place: place.path(),
-                filesystem,
-                works: &options.works,
-                crash,
-                seed,
-                moments_ms: if options.quick { QUICK_MOMENTS_MS } else { MOMENTS_MS },
-            };
-            let rows = round.run();
-            // What Ctrl-C has left behind is no evidence.
-            interrupt::check()?;
-            let rows = rows.map_err(|error| {
-                place.keep();
-                format!(
-                    "{name}, {crash}, seed {seed}: {error}\n{kept} is kept; again: cargo xtask \
-                     filesystems --fs {name} --crash {crash} --seed {seed}{quick}",
-                    quick = if options.quick { " --quick" } else { "" },
-                    name = filesystem.name(),
-                    crash = crash.name(),
-                    kept = place.path().display(),
-                )
-            })?;
-            let seconds = started.elapsed().as_secs();
-            finished.push(Finished { filesystem, crash, seed, rows, seconds });
-        }
+    for round in rounds(&options)? {
+        finished.push(session.run(round)?);
     }
     match options.json {
         true => print_json(&finished),
         false => print_table(&finished),
     }
     Ok(())
+}
+
+/// The rounds that this machine can run: file system, crash and seed.
+fn rounds(options: &Options) -> Outcome<Vec<(Filesystem, Crash, u64)>> {
+    let mut rounds = Vec::new();
+    for &filesystem in &options.filesystems {
+        if !knows(options, filesystem, filesystem.name())? {
+            continue;
+        }
+        for (crash, seed) in options.rounds(filesystem) {
+            let is_possible =
+                crash == Crash::Kill || knows(options, Filesystem::Xfs, "crashes of the host")?;
+            rounds.push((filesystem, if is_possible { crash } else { Crash::Kill }, seed));
+        }
+    }
+    Ok(rounds)
+}
+
+/// Whether the kernel has a file system; else `what` is skipped, if it may be.
+fn knows(options: &Options, filesystem: Filesystem, what: &str) -> Outcome<bool> {
+    let is_known = machine::knows(filesystem)?;
+    if !is_known {
+        let lack = Lack::Kernel(format!("the kernel has no {}", filesystem.name()));
+        skip(options, what, &lack)?;
+    }
+    Ok(is_known)
+}
+
+/// What all rounds share.
+struct Session<'a> {
+    options: &'a Options,
+    program: &'a Path,
+    sources: &'a SourceTree,
+}
+
+impl Session<'_> {
+    fn run(&self, (filesystem, crash, seed): (Filesystem, Crash, u64)) -> Outcome<Finished> {
+        let started = Instant::now();
+        let (name, quick) = (filesystem.name(), self.options.quick);
+        let mut place = Scratch::new(&format!("{name}-{}-{seed}", crash.name()))?;
+        let round = Round {
+            program: self.program,
+            sources: self.sources,
+            place: place.path(),
+            filesystem,
+            works: &self.options.works,
+            crash,
+            seed,
+            moments_ms: if quick { QUICK_MOMENTS_MS } else { MOMENTS_MS },
+        };
+        let rows = round.run();
+        // What Ctrl-C has left behind is no evidence.
+        interrupt::check()?;
+        let rows = rows.map_err(|error| {
+            place.keep();
+            let (kept, crash) = (place.path().display(), crash.name());
+            let quick = if quick { " --quick" } else { "" };
+            format!(
+                "{name}, {crash}, seed {seed}: {error}\n{kept} is kept; again: cargo xtask \
+                 filesystems --fs {name} --crash {crash} --seed {seed}{quick}"
+            )
+        })?;
+        Ok(Finished { filesystem, crash, seed, rows, seconds: started.elapsed().as_secs() })
+    }
 }
 
 /// The short form may leave out what this machine cannot do; but in CI only for want of a feature

@@ -17,12 +17,17 @@ const START: Duration = Duration::from_secs(60);
 /// Time limit for a reply.
 const REPLY: Duration = Duration::from_secs(60);
 
-/// The program: `SOFTFLASH_BIN`, or that of this source.
-pub fn program() -> Outcome<PathBuf> {
+/// The program: `SOFTFLASH_BIN`, or that of this source. In the gate it is the build of the tests,
+/// which come next.
+pub fn program(in_gate: bool) -> Outcome<PathBuf> {
     if let Some(chosen) = std::env::var_os("SOFTFLASH_BIN") {
         return Ok(chosen.into());
     }
-    run(cargo().args(["build", "--locked", "--package", "softflash"]))?;
+    let build: &[&str] = match in_gate {
+        true => &["test", "--workspace", "--no-run", "--test", "program"],
+        false => &["build", "--package", "softflash"],
+    };
+    run(cargo().args(build).arg("--locked"))?;
     Ok(target_directory()?.join("debug/softflash"))
 }
 

@@ -1,4 +1,4 @@
-//! FLASH.RECORD: streams of what clients do: of the [`keys`] that they read and change, or of the
+//! FLASH.RECORD: streams of what clients do: of the keys that they read and change, or of the
 //! requests to a [`volume`].
 //!
 //! A recorder fetches the buffered events at its own pace. Events that do not fit into its buffer
