@@ -41,8 +41,8 @@ fn random_reads_hit_the_cached_share_and_a_miss_costs_a_read() {
     let error = 4.0 * (expected * (1.0 - expected) / 20_000_f64).sqrt();
     assert!((ratio - expected).abs() < error, "{ratio} instead of {expected}");
     assert!(!page.figures.contains_key("map_hit_ratio"));
-    // One request at a time: a miss reads two pages, one after the other.
+    // One request at a time: a miss reads two pages, one after the other. One crosses the link.
     let latency = |outcome: &Outcome| outcome.read_latency.mean_ns;
     let slower = latency(cached) / latency(page);
-    assert!((slower - (2.0 - ratio)).abs() < 0.01, "{slower} times as long");
+    assert!((slower - (2.0 - ratio)).abs() < 0.03, "{slower} times as long");
 }
