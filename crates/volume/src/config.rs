@@ -12,8 +12,8 @@ pub struct DomainConfig {
     /// Frames of clients under way for each unit, from which on further writes are gathered in the
     /// next frame.
     pub frames_per_unit: u32,
-    /// Collection of a unit, which begins when writers open the last superblock that they may have,
-    /// goes on until so many are free.
+    /// Collection of a unit, which begins when writers have opened its last superblock or find no
+    /// room, goes on until it has so many free superblocks.
     pub low_superblocks: u32,
     /// Entries of frames after which a checkpoint is made; 0: an eighth of the domain, at least
     /// 2^16.

@@ -123,11 +123,10 @@ impl Core {
         u32::try_from(usable as u64).unwrap_or(u32::MAX)
     }
 
-    /// Wakes the collection of a unit whose last superblock for clients has been opened: it works
-    /// while that is filled. Units in which others collect would have to take its writes otherwise,
-    /// and collect more.
+    /// Wakes the collection of a unit whose last superblock for clients has been opened, if there
+    /// are others: those that collect would have to take its writes otherwise, and collect more.
     pub fn collect_if_short(&self, unit: u32) {
-        if self.free_superblocks(unit) <= Stream::Host.reserve() {
+        if self.geometry.units > 1 && self.free_superblocks(unit) <= Stream::Host.reserve() {
             self.collection_rests[cast::index(unit)].set(false);
             self.collect[cast::index(unit)].notify_one();
         }
