@@ -25,7 +25,11 @@ class Volume:
         common.format_device(data, 8 * size, "--units", "16", "--shards", "2", "--volume-units", "8")
         port = free_port()
         self.server = SoftFlash(data, "--nbd", f"127.0.0.1:{port}")
-        self.server.client().call("FLASH.VOLUME", "CREATE", "bench", size)
+        try:
+            self.server.client().call("FLASH.VOLUME", "CREATE", "bench", size)
+        except BaseException:
+            self.end()
+            raise
         self.uri = f"nbd://127.0.0.1:{port}/bench"
 
     def cpu_seconds(self):
@@ -43,7 +47,7 @@ class RawFile:
         with open(path, "wb") as file:
             file.truncate(size)
         port = free_port()
-        # io_uring where the build has it would be the same for both; Debian's has it.
+        # As the file device of SoftFlash; Debian builds qemu-nbd with io_uring.
         command = ["qemu-nbd", "-f", "raw", f"--cache={cache}", "--aio=io_uring", "-e", "8", "-t"]
         self.server = common.Server([*command, "-b", "127.0.0.1", "-p", str(port), str(path)], port)
         self.uri = f"nbd://127.0.0.1:{port}"
@@ -88,7 +92,7 @@ def turn(kind, options):
 def main():
     options = common.arguments(
         __doc__,
-        quick={"rounds": 1, "seconds": 2, "size_mib": 256},
+        quick={"rounds": 1, "seconds": 2, "size_mib": 512},
         size_mib=(1024, "size of the volume in MiB"),
         seconds=(6, "of each workload"),
         cache=("none", "cache mode of qemu-nbd"),

@@ -36,7 +36,7 @@ def arguments(description, examples="", quick=None, **extra):
         parser.add_argument(option, type=type(default), default=default, help=f"{text} ({default})")
     if quick is None:
         return parser.parse_args()
-    short = ", ".join(f"--{name} {value}" for name, value in quick.items())
+    short = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in quick.items())
     parser.add_argument("--quick", action="store_true", help=f"a short form, by other defaults: {short}")
     if parser.parse_args().quick:
         parser.set_defaults(**quick)

@@ -20,6 +20,7 @@ mod tls;
 
 use clap::{Parser, Subcommand};
 use error::CliError;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
@@ -119,6 +120,9 @@ fn start_logging(filter: Option<&str>) -> Result<(), CliError> {
             .map_err(|error| CliError::Usage(format!("--log {filter}: {error}")))?,
         None => EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn")),
     };
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let has_colours = std::io::stderr().is_terminal() && !is_plain;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(has_colours);
+    log.with_writer(std::io::stderr).init();
     Ok(())
 }

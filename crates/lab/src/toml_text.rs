@@ -98,6 +98,8 @@ struct Unknown {
     kind: String,
     word: String,
     known: Vec<String>,
+    /// What the message says of the forms with a placeholder, as ``, with 2 to 8 classes``.
+    remark: String,
 }
 
 impl Unknown {
@@ -107,7 +109,8 @@ impl Unknown {
         let (kind, rest) = rest.split_once(" `")?;
         let (word, rest) = rest.split_once('`')?;
         let known = rest.split('`').skip(1).step_by(2).map(str::to_owned).collect();
-        Some(Unknown { kind: kind.to_owned(), word: word.to_owned(), known })
+        let remark = rest.rsplit('`').next().unwrap_or_default().to_owned();
+        Some(Unknown { kind: kind.to_owned(), word: word.to_owned(), known, remark })
     }
 }
 
@@ -117,7 +120,10 @@ impl std::fmt::Display for Unknown {
         write!(f, "unknown {kind} `{}`", self.word)?;
         if !self.known.is_empty() {
             let known = self.known.iter().map(String::as_str);
-            write!(f, "; {}", suggestion(&self.word, known))?;
+            let suggestion = suggestion(&self.word, known);
+            // Only forms with a placeholder have a colon.
+            let remark = if suggestion.contains(':') { &self.remark } else { "" };
+            write!(f, "; {suggestion}{remark}")?;
         }
         Ok(())
     }
@@ -200,6 +206,15 @@ mod tests {
         let text = "kind = \"page-mapped\"\nwear = \"static:no\"\n";
         let expected = "a.toml: line 2: unknown value `static:no`; the nearest known one is ";
         assert_eq!(problem::<crate::layout::Layout>(text), format!("{expected}`static:NUMBER`"));
+        let text = "kind = \"page-mapped\"\nplacement = \"by-hint:9\"\n";
+        let expected =
+            "a.toml: line 2: unknown value `by-hint:9`; the nearest known one is `by-hint:CLASSES`";
+        assert_eq!(
+            problem::<crate::layout::Layout>(text),
+            format!("{expected}, with 2 to 8 classes")
+        );
+        let text = "kind = \"page-mapped\"\nplacement = \"least-que\"\n";
+        assert!(problem::<crate::layout::Layout>(text).ends_with("is `least-queue`"));
         let text = "kind = \"page-mapped\"\nvictim = \"gredy\"\n";
         let expected = "a.toml: line 2: unknown value `gredy`; the nearest known one is `greedy`";
         assert_eq!(problem::<crate::layout::Layout>(text), expected);

@@ -43,9 +43,9 @@ fn outcome(precondition: Precondition) -> Result<Outcome, LabError> {
 }
 
 #[test]
-fn a_state_that_takes_virtual_time_is_refused_with_a_remedy() {
+fn a_state_of_a_block_workload_is_refused_with_a_remedy() {
     let error = outcome(Precondition::Random4k { seconds: 9 }).unwrap_err().to_string();
-    assert!(error.starts_with("precondition random-4k:9s takes virtual time"), "{error}");
+    assert!(error.starts_with("precondition random-4k:9s needs a block workload"), "{error}");
 }
 
 #[test]

@@ -29,8 +29,11 @@ pub(crate) async fn checkpoint(core: &Shared) -> Result<(), VolumeError> {
 
 /// Makes checkpoints until the domain is stopped.
 pub(crate) async fn run(core: Shared) {
-    while !core.stopped.get() {
+    loop {
         core.checkpoint.notified().await;
+        if core.stopped.get() {
+            return;
+        }
         let waiting = std::mem::take(&mut *core.checkpoint_waiters.borrow_mut());
         let entries = core.entries_since_root.get();
         let result = make(&core).await;

@@ -1,6 +1,5 @@
-//! Collection: moves the data of a superblock to others of its unit, by class, so that it can be
-//! erased.
-//! One task for each unit.
+//! Collection: moves the data of a superblock to others of its unit, by class, so that the first
+//! can be erased. One task for each unit.
 
 use crate::building::Building;
 use crate::checkpoint::checkpoint;

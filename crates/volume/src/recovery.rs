@@ -84,7 +84,7 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         restore(core, &newest.root, &map_frames, &mut report).await?;
     }
     // The first root has none before: without it, recovery begins with the first frame.
-    let is_first = root.as_ref().is_some_and(|newest| newest.root.previous.unwrap_or(0) == 0);
+    let is_first = root.as_ref().is_some_and(|newest| newest.root.previous == Some(0));
     let oldest = match (&before, &root) {
         (None, Some(_)) if is_first => None,
         (before, root) => before.as_ref().or(root.as_ref()).map(|oldest| &oldest.root),

@@ -36,6 +36,8 @@ pub(crate) async fn release_collected(core: &Shared) -> Result<(), VolumeError> 
     core.to_release.borrow_mut().extend(durable.into_iter().map(|one| one.block));
     release_unneeded(core);
     core.ask_for_releases();
+    // Also if none was free: a checkpoint does not wait for those that only a root releases.
+    core.space.notify_all();
     Ok(())
 }
 

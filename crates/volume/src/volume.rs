@@ -94,11 +94,6 @@ impl Volume {
         Ok(units.map(|lba| map.find(self.image, lba) != domain_map::Found::Zeros).collect())
     }
 
-    /// Whether requests may have to wait for a limit of the volume.
-    pub fn is_limited(&self) -> bool {
-        self.tenant.is_limited()
-    }
-
     /// Waits until a request may begin: for the limits of the volume, then for its turn.
     async fn begin(&self, access: Access, bytes: u64) -> Result<Permit<'_>, VolumeError> {
         self.tenant.count(|counters| match access {

@@ -62,8 +62,8 @@ impl Options {
                 "--work" => options.works = list(value()?, &Kind::ALL, |it| it.name())?,
                 "--crash" => options.crashes = list(value()?, &Crash::ALL, |it| it.name())?,
                 "--seed" => options.seed = number(value()?)?,
-                "--rounds" => options.rounds = number(value()?)?,
-                "-o" if value()? == "json" => options.json = true,
+                "--rounds" => options.rounds = rounds(value()?)?,
+                "-o" => options.json = is_json(value()?)?,
                 _ => return Err(format!("`{argument}` is no option\n\n{HELP}")),
             }
         }
@@ -89,6 +89,21 @@ fn drawn() -> u64 {
 
 fn number(text: &str) -> Outcome<u64> {
     text.parse().map_err(|_| format!("`{text}` is not a number"))
+}
+
+/// No round at all would be a test that passes without a check.
+fn rounds(text: &str) -> Outcome<u64> {
+    match number(text)? {
+        0 => Err("--rounds: 0 rounds test nothing; give at least 1".to_owned()),
+        rounds => Ok(rounds),
+    }
+}
+
+fn is_json(form: &str) -> Outcome<bool> {
+    match form {
+        "json" => Ok(true),
+        _ => Err(format!("-o: there is no form `{form}`, but json")),
+    }
 }
 
 /// Members of `all` by their names.
@@ -124,6 +139,8 @@ mod tests {
             (&["--fs", "fat"][..], "there is no `fat`, but ext4, xfs"),
             (&["--seed", "x"], "`x` is not a number"),
             (&["--work"], "--work needs a value"),
+            (&["--rounds", "0"], "give at least 1"),
+            (&["-o", "table"], "there is no form `table`"),
             (&["fast"], "`fast` is no option"),
         ] {
             let error = options(words).err().unwrap();

@@ -53,6 +53,7 @@ fn impossible_sizes_are_usage_errors_that_name_the_option() {
         ("--size", "100MiB", "4 units need at least 512.0 MiB"),
         ("--size", "17TiB", "a domain has at most 16 TiB"),
         ("--spare", "0.5", "0.5 is not between 1 and 90"),
+        ("--spare", "-1", "-1 is not between 1 and 90"),
         ("--batch", "0", "0 is not in 1..=256"),
     ] {
         fails(2, &["bench", "ftl", option, value], &[option, reason]);

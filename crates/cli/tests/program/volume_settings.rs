@@ -69,6 +69,7 @@ fn wrong_settings_are_refused_with_the_range() {
     for (flag, wrong, range) in [
         ("--quota", "100", "4KiB to 16TiB, or none"),
         ("--iops", "many", "1 to 10000000 requests a second, or none"),
+        ("--iops", "-1", "1 to 10000000 requests a second, or none"),
         ("--bandwidth", "2TiB", "4KiB to 1TiB a second, or none"),
         ("--weight", "1001", "1 to 1000"),
         ("--temperature", "tepid", "hot, warm or cold"),

@@ -20,9 +20,10 @@ pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
             "drives = {drives}: only block workloads on page-mapped drives can be shared; remove it"
         )));
     };
+    let workload = workload.share(drives)?;
     let mut share = cell.clone();
     share.parameters.requests = share.parameters.requests.map(|all| all.div_ceil(drives.into()));
-    let outcome = drive::run(&share, layout, &workload.share(drives)?, control)?;
+    let outcome = drive::run(&share, layout, &workload, control)?;
     Ok(of_all(outcome, drives.into()))
 }
 

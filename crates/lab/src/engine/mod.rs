@@ -17,9 +17,11 @@ use crate::error::LabError;
 use crate::layout::LayoutKind;
 use crate::outcome::Outcome;
 use crate::workload::Workload;
+use softflash_workload::Precondition;
 
 /// Runs a cell. Equal cells give equal outcomes.
 pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
+    check_precondition(cell)?;
     let outcome = match (&cell.workload, &cell.layout.kind) {
         _ if cell.parameters.drives != 1 => cluster::run(cell, control),
         (Workload::Kv(workload), _) => kv::run(cell, workload, control),
@@ -35,4 +37,19 @@ pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
         return Err(LabError::LostRequests { requests, completed });
     }
     Ok(outcome)
+}
+
+/// Units take no writes of 4 KiB, and a store begins at time 0.
+fn check_precondition(cell: &Cell) -> Result<(), LabError> {
+    let kinds = (&cell.workload, &cell.layout.kind);
+    match cell.parameters.precondition {
+        state @ Precondition::Random4k { .. }
+            if !matches!(kinds, (Workload::Block(_), LayoutKind::PageMapped(_))) =>
+        {
+            Err(LabError::Parameter(format!(
+                "precondition {state} needs a block workload on a page-mapped layout; use fill, overwrite:TIMES or steady"
+            )))
+        }
+        _ => Ok(()),
+    }
 }

@@ -158,7 +158,10 @@ impl<'a> Run<'a> {
             )));
         }
         let all = (blocks * bed.units()).max(1);
-        let told = || progress.filled(all);
+        let told = || {
+            progress.filled(all);
+            if self.control.stopped() { Err(LabError::Stopped) } else { Ok(()) }
+        };
         try_join_all((0..bed.units()).map(|unit| bed.fill(unit, blocks, &told))).await?;
         Ok(blocks)
     }

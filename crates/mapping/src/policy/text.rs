@@ -17,7 +17,7 @@ pub enum PolicyError {
     /// No order of the operations of a die.
     #[error(
         "unknown schedule `{0}`; there are `fifo`, `reads-first`, `weighted-fair:READS:WRITES` and \
-         `deadline:MILLISECONDS`"
+         `deadline:MILLISECONDS`, with whole numbers from 1"
     )]
     Schedule(String),
     /// No placement policy.
@@ -28,8 +28,8 @@ pub enum PolicyError {
     Placement(String),
     /// No kind of map.
     #[error(
-        "unknown map `{0}`; there are `page` and `cached:SHARE`, where the share is a fraction as \
-         `1/8` or a percentage as `12.5%`, above 0 and at most 1"
+        "unknown map `{0}`; there are `page` and `cached:SHARE`, with a share above 0 and at most 1, \
+         as 1/8 or 12.5%"
     )]
     Map(String),
 }

@@ -16,9 +16,6 @@ use tokio::time::timeout;
 /// Maximum number of requests of a connection under way.
 pub(super) const MOST_REQUESTS: u64 = 64;
 
-/// Maximum bytes of the data of these requests.
-pub(super) const MOST_BYTES: u64 = 64 << 20;
-
 /// Time limit without progress for a client that has begun a write.
 const PAYLOAD_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -34,11 +31,8 @@ pub(super) struct Receiver {
     pub replies: UnboundedSender<Outgoing>,
     /// Requests of this connection.
     pub requests: ByteSemaphore,
-    /// Bytes of their data: of this connection, and of all of the thread, or of the volume while it
-    /// has limits.
+    /// Bytes of their data, and of those of the other connections of the export.
     pub bytes: ByteSemaphore,
-    pub thread_bytes: ByteSemaphore,
-    pub limited_bytes: ByteSemaphore,
     /// Set if the client or the server is going.
     pub ends: [Event; 2],
 }
@@ -144,14 +138,7 @@ impl Receiver {
         use softflash_nbd::Command;
         let mut held = vec![self.requests.acquire(1).await];
         if let Command::Read { range, .. } | Command::Write { range } = request.command {
-            // What waits for the limits of a volume must not hold up others.
-            let shared = match self.target.is_limited() {
-                true => &self.limited_bytes,
-                false => &self.thread_bytes,
-            };
-            for budget in [&self.bytes, shared] {
-                held.push(budget.acquire(u64::from(range.bytes)).await);
-            }
+            held.push(self.bytes.acquire(u64::from(range.bytes)).await);
         }
         held
     }

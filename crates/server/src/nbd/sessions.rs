@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::range_locks::RangeLocks;
-use super::receive::{MOST_BYTES, MOST_REQUESTS, Receiver};
+use super::receive::{MOST_REQUESTS, Receiver};
 use super::send::send;
 use super::tap::Tap;
 use super::target::Target;
@@ -19,9 +19,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
 
-/// Maximum bytes of the data of all requests of a thread under way. They are not part of
-/// `--memory`, as the maps of the domains are not.
-const THREAD_BYTES: u64 = 2 * MOST_BYTES;
+/// Maximum bytes of the data of all requests of an export under way. Each export has its own, so
+/// that requests that wait for the limits or the weight of a volume hold up no other volume. They
+/// are not part of `--memory`, as the maps of the domains are not.
+const EXPORT_BYTES: u64 = 64 << 20;
 
 /// All NBD connections of a thread.
 pub(crate) struct Sessions {
@@ -30,7 +31,6 @@ pub(crate) struct Sessions {
     count: Cell<usize>,
     empty: Event,
     stopping: Event,
-    bytes: ByteSemaphore,
     /// What the clients of each export in use share, by its name.
     common: RefCell<HashMap<String, Weak<Common>>>,
 }
@@ -38,8 +38,8 @@ pub(crate) struct Sessions {
 /// What all clients of an export share.
 struct Common {
     locks: Rc<RangeLocks>,
-    /// Bytes of the data of requests to a volume with limits, in place of the thread's: they wait.
-    limited_bytes: ByteSemaphore,
+    /// Bytes of the data of requests.
+    bytes: ByteSemaphore,
 }
 
 impl Sessions {
@@ -52,7 +52,6 @@ impl Sessions {
             count: Cell::new(0),
             empty,
             stopping: Event::new(),
-            bytes: ByteSemaphore::new(THREAD_BYTES),
             common: RefCell::default(),
         }
     }
@@ -92,9 +91,7 @@ impl Sessions {
             runtime: self.runtime.clone(),
             replies,
             requests: ByteSemaphore::new(MOST_REQUESTS),
-            bytes: ByteSemaphore::new(MOST_BYTES),
-            thread_bytes: self.bytes.clone(),
-            limited_bytes: common.limited_bytes.clone(),
+            bytes: common.bytes.clone(),
             ends: [lost.clone(), self.stopping.clone()],
         };
         let sending = send(writer, outgoing, lost);
@@ -109,8 +106,8 @@ impl Sessions {
             return common;
         }
         all.retain(|_, common| common.strong_count() > 0);
-        let limited_bytes = ByteSemaphore::new(MOST_BYTES);
-        let common = Rc::new(Common { locks: Rc::default(), limited_bytes });
+        let bytes = ByteSemaphore::new(EXPORT_BYTES);
+        let common = Rc::new(Common { locks: Rc::default(), bytes });
         all.insert(name.to_owned(), Rc::downgrade(&common));
         common
     }

@@ -49,11 +49,6 @@ impl Target {
         Target { volume, locks }
     }
 
-    /// Whether requests may have to wait for a limit of the volume.
-    pub fn is_limited(&self) -> bool {
-        self.volume.is_limited()
-    }
-
     pub async fn read(&self, bytes: Range<u64>) -> Result<ReadBytes, VolumeError> {
         let around = units_around(&bytes);
         let mut units = vec![0; length(&around)];

@@ -7,22 +7,22 @@ use softflash_volume::Setting;
 #[derive(Debug, Args)]
 pub struct SettingArgs {
     /// The most that the volume and its snapshots may hold: 4KiB to 16TiB, or `none`
-    #[arg(long, value_name = "SIZE", value_parser = |text: &str| Setting::parse("quota", text))]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = |text: &str| Setting::parse("quota", text))]
     quota: Option<Setting>,
     /// The most requests a second: 1 to 10000000, or `none`
-    #[arg(long, value_name = "N", value_parser = |text: &str| Setting::parse("iops", text))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| Setting::parse("iops", text))]
     iops: Option<Setting>,
     /// The most that is read and written a second: 4KiB to 1TiB, or `none`
-    #[arg(long, value_name = "SIZE", value_parser = |text: &str| Setting::parse("bandwidth", text))]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = |text: &str| Setting::parse("bandwidth", text))]
     bandwidth: Option<Setting>,
     /// Its share where volumes compete, 1 to 1000; a new volume has 100
-    #[arg(long, value_name = "N", value_parser = |text: &str| Setting::parse("weight", text))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| Setting::parse("weight", text))]
     weight: Option<Setting>,
     /// How soon its data are overwritten: `hot`, `warm` (a new volume) or `cold`
     #[arg(long, value_name = "T", value_parser = |text: &str| Setting::parse("temperature", text))]
     temperature: Option<Setting>,
     /// Keeps its data apart from those of other streams: 0 (a new volume) to 7
-    #[arg(long, value_name = "N", value_parser = |text: &str| Setting::parse("stream", text))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| Setting::parse("stream", text))]
     stream: Option<Setting>,
 }
 

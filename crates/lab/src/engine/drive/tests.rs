@@ -246,6 +246,9 @@ fn a_drive_of_a_cluster_has_its_share_and_the_outcome_is_that_of_all() {
     cell.workload = Workload::Block(BlockWorkload { writers: 41, ..five });
     let error = crate::engine::run(&cell, &unattended(&stop)).unwrap_err().to_string();
     assert!(error.contains("writers = 41 cannot be shared evenly by 5 drives"), "{error}");
+    cell.parameters.drives = 0;
+    let error = crate::engine::run(&cell, &unattended(&stop)).unwrap_err().to_string();
+    assert!(error.contains("drives is 0; it must be at least 1"), "{error}");
     cell.layout = presets::layout("sdf").unwrap().1;
     let error = crate::engine::run(&cell, &unattended(&stop)).unwrap_err().to_string();
     assert!(error.contains("only block workloads on page-mapped drives"), "{error}");

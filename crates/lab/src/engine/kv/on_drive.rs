@@ -12,7 +12,6 @@ use softflash_base::random::Rng;
 use softflash_device::Device;
 use softflash_drive::spec::PageMapped;
 use softflash_drive::{Drive, DriveDevice, Extents};
-use softflash_workload::Precondition;
 use std::sync::Arc;
 
 /// Units of a drive: as many as SDF has, so that stores have the same layout on both.
@@ -37,11 +36,6 @@ impl OnDrive {
         layout: &PageMapped,
         control: &Control<'_>,
     ) -> Result<OnDrive, LabError> {
-        if let state @ Precondition::Random4k { .. } = cell.parameters.precondition {
-            return Err(LabError::Parameter(format!(
-                "precondition {state} takes virtual time, and a store begins at time 0; use overwrite:TIMES or steady"
-            )));
-        }
         let mut drive = Drive::new(&cell.device, layout, cell.op_percent())?;
         let rng = Rng::seeded(cell.seed);
         state::prepare(&mut drive, cell.parameters.precondition, None, &rng, control)?;

@@ -55,8 +55,14 @@ impl Bed {
         blocks as u64 * self.flash.payload_bytes() as u64
     }
 
-    /// Writes new blocks to a unit until it has `blocks`, all with the same buffer.
-    pub async fn fill(&self, unit: usize, blocks: usize, told: &dyn Fn()) -> Result<(), LabError> {
+    /// Writes new blocks to a unit until it has `blocks`, all with the same buffer. `told` is
+    /// called after each, and its error ends the fill.
+    pub async fn fill(
+        &self,
+        unit: usize,
+        blocks: usize,
+        told: &dyn Fn() -> Result<(), LabError>,
+    ) -> Result<(), LabError> {
         let mut data = self.buffer();
         let stored = self.units[unit].places.borrow().len();
         for place in stored..blocks {
@@ -64,7 +70,7 @@ impl Bed {
             data = self.append(&superblock, data).await?;
             self.units[unit].places.borrow_mut().push(Some(superblock));
             self.units[unit].written.borrow_mut().push_back(place);
-            told();
+            told()?;
         }
         Ok(())
     }

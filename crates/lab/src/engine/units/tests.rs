@@ -5,7 +5,7 @@ use crate::workload::Workload;
 use crate::{LabError, Outcome, presets};
 use softflash_device::model::UnitKind;
 use softflash_workload::{BlockWorkload, Load, Pattern, Precondition, RequestSize, Span};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const SUPERBLOCK: u32 = 8 << 20;
 
@@ -169,9 +169,22 @@ fn what_units_cannot_do_is_refused_with_a_remedy() {
     let mut empty = cell(1.0, 8192, Load::closed(1, 1), 1);
     empty.parameters.precondition = Precondition::None;
     assert!(refusal(empty).contains("nothing to read"));
+    let mut aged = cell(1.0, 8192, Load::closed(1, 1), 1);
+    aged.parameters.precondition = Precondition::Random4k { seconds: 9 };
+    assert!(refusal(aged).contains("precondition random-4k:9s needs a block workload"));
     let mut beside = cell(1.0, 8192, Load::closed(1, 1), 1);
     if let Workload::Block(workload) = &mut beside.workload {
         workload.writers = 3;
     }
     assert!(refusal(beside).contains("writers = 3: units have no threads beside"));
+}
+
+#[test]
+fn a_fill_can_be_stopped() {
+    let (stop, measures) = (AtomicBool::new(true), AtomicBool::new(false));
+    let told = || measures.store(true, Ordering::Relaxed);
+    let control = Control { on_measuring: &told, ..unattended(&stop) };
+    let stopped = crate::engine::run(&cell(1.0, 8192, Load::closed(1, 1), 1), &control);
+    assert!(matches!(stopped, Err(LabError::Stopped)), "{stopped:?}");
+    assert!(!measures.load(Ordering::Relaxed));
 }

@@ -77,9 +77,9 @@ impl Bed {
         self.executor.block_on(async {
             let mut done = 0;
             while done < writes {
-                let batch = (0..self.batch).map(|_| volume.write(self.place(rng), &data));
-                together(batch).await?;
-                done += cast::wide(self.batch);
+                let batch = cast::wide(self.batch).min(writes - done);
+                together((0..batch).map(|_| volume.write(self.place(rng), &data))).await?;
+                done += batch;
                 if !after(done) {
                     break;
                 }
@@ -95,9 +95,10 @@ impl Bed {
         self.executor.block_on(async {
             let mut done = 0;
             while done < reads {
-                let batch = buffers.iter_mut().map(|buffer| volume.read(self.place(rng), buffer));
-                together(batch).await?;
-                done += cast::wide(self.batch);
+                let batch = cast::wide(self.batch).min(reads - done);
+                let buffers = buffers.iter_mut().take(cast::index(cast::low_u32(batch)));
+                together(buffers.map(|buffer| volume.read(self.place(rng), buffer))).await?;
+                done += batch;
             }
             Ok(())
         })

@@ -96,7 +96,7 @@ impl Medium {
             page_bytes: cast::saturating_u32(PAGE_BYTES),
             die_queue_depth: QUEUE_DEPTH,
         };
-        let pages = usize::from(units) * cast::index(superblocks * superblock_pages);
+        let pages = usize::from(units) * cast::index(superblocks) * cast::index(superblock_pages);
         Medium {
             geometry,
             units,
