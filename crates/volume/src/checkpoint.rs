@@ -93,10 +93,39 @@ async fn make(core: &Shared) -> Result<(), VolumeError> {
     let previous = Some(core.durable_root.get());
     let root = Root { sequence, images, leaves, open, previous };
     let root_places = write_root(core, &root).await?;
+    let end = core.frames.next();
     flush(core).await?;
+    core.frames.forgive_below(root.sequence);
+    core.frames.settle();
+    core.frames.set_durable_below(end);
+    if core.frames.durable_below() < end {
+        let reason = "a frame behind the root could not be written".to_owned();
+        return Err(VolumeError::Damaged { reason });
+    }
+    let proof = prove(core).await?;
     core.counters.update(|counters| counters.checkpoints += 1);
-    adopt(core, &root, &root_places);
+    adopt(core, &root, &root_places, proof);
     Ok(())
+}
+
+/// Writes an empty frame, whose head says that the root is durable, and makes the frame durable:
+/// only then may be released what the root before needs. Returns its block.
+pub(crate) async fn prove(core: &Shared) -> Result<u32, VolumeError> {
+    for _ in 0..MOST_ATTEMPTS {
+        let (unit, stream) = unit_for(core, Stream::Map, 2, None).await?;
+        let mut buffer = core.flash.buffer(core.flash.page_bytes());
+        buffer.fill(0);
+        let completion = Completion::default();
+        let Ok(appended) = frontier::append(core, unit, stream, &[], buffer, &completion) else {
+            continue;
+        };
+        let block = appended.block;
+        if frontier::end_alone(core, appended, &completion).await.is_ok() {
+            flush(core).await?;
+            return Ok(block);
+        }
+    }
+    Err(VolumeError::Damaged { reason: "no superblock takes the map".to_owned() })
 }
 
 /// The leaves of these images that an earlier checkpoint wrote.
@@ -199,7 +228,7 @@ async fn write_root(core: &Shared, root: &Root) -> Result<Vec<u32>, VolumeError>
 }
 
 /// The root is durable: releases the superblocks that only an older one needed.
-fn adopt(core: &Core, root: &Root, root_places: &[u32]) {
+fn adopt(core: &Core, root: &Root, root_places: &[u32], proof: u32) {
     let mut map = core.map.borrow_mut();
     let mut live = BTreeMap::new();
     let mut count = |place: u32| *live.entry(core.geometry.block_of(place)).or_insert(0_u32) += 1;
@@ -211,13 +240,13 @@ fn adopt(core: &Core, root: &Root, root_places: &[u32]) {
     drop(map);
     core.durable_root.set(core.root.get());
     core.root_sequence.set(root.sequence);
-    core.frames.forgive_below(root.sequence);
     let open = |block: u32| {
         core.superblocks.handle(block).is_some_and(|open| core.frontiers.is_open(&open))
     };
     let blocks = std::mem::take(&mut *core.map_blocks.borrow_mut());
-    let (kept, unneeded): (Vec<u32>, Vec<u32>) =
-        blocks.into_iter().partition(|&block| live.contains_key(&block) || open(block));
+    let (kept, unneeded): (Vec<u32>, Vec<u32>) = blocks
+        .into_iter()
+        .partition(|&block| live.contains_key(&block) || block == proof || open(block));
     *core.map_blocks.borrow_mut() = kept;
     unneeded.into_iter().for_each(|block| release(core, block));
     release_unneeded(core);

@@ -164,10 +164,19 @@ impl Domain {
     /// read must not be lost in the next one.
     async fn settle(&self, recovered: Recovered) -> Result<(), VolumeError> {
         let core = &self.core;
-        for block in &recovered.useless {
-            core.map_blocks.borrow_mut().retain(|other| other != block);
-            releases::release(core, *block);
+        let release_all = |blocks: &[u32]| {
+            core.map_blocks.borrow_mut().retain(|block| !blocks.contains(block));
+            blocks.iter().for_each(|&block| releases::release(core, block));
+        };
+        release_all(&recovered.useless_map);
+        if recovered.needs_proof {
+            match checkpoint::prove(core).await {
+                // The useless ones are the space: the frame that was read has to do.
+                Ok(_) | Err(VolumeError::OutOfSpace { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
+        release_all(&recovered.useless);
         let is_uncertain = recovered.is_uncertain && !planted::bug(Bug::UncertainTrusted);
         if is_uncertain {
             collector::write_again(core, recovered.unstable).await?;

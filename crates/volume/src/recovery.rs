@@ -9,7 +9,6 @@ use crate::error::VolumeError;
 use crate::format::entry::Entry;
 use crate::format::root::Root;
 use crate::format::tag::{self, Class};
-use crate::image::Images;
 use crate::walk::{self, FoundFrame};
 use futures_util::future::join_all;
 use replay::{Replayed, replay};
@@ -60,8 +59,13 @@ pub(crate) struct Recovered {
     pub is_uncertain: bool,
     /// Superblocks without valid data. The newer data may not be durable yet.
     pub empty: Vec<u32>,
-    /// Superblocks that no recovery can need, which are released at once.
+    /// Superblocks of the map that no recovery can need, which are released at once.
+    pub useless_map: Vec<u32>,
+    /// Superblocks that no recovery can need from this root on.
     pub useless: Vec<u32>,
+    /// Whether the frame that says that the root is durable may be readable now and not the next
+    /// time: another one is written before the useless ones are released.
+    pub needs_proof: bool,
 }
 
 /// Rebuilds the state of a domain from the superblocks of a mount. The domain is empty before.
@@ -78,16 +82,12 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     let mut map_frames = frames_of(core, of_map).await;
     // Of a frame that was appended twice, because its program failed, the second copy counts.
     map_frames.sort_by_key(|frame| frame.head.sequence);
-    let (root, before) = newest_roots(core, &map_frames, &mut report).await;
-    let root_sequence = root.as_ref().map_or(0, |newest| newest.root.sequence);
-    if let Some(newest) = &root {
-        restore(core, &newest.root, &map_frames, &mut report).await?;
-    }
+    let (newest, before) = newest_roots(core, &map_frames, &mut report).await;
     // The first root has none before: without it, recovery begins with the first frame.
-    let is_first = root.as_ref().is_some_and(|newest| newest.root.previous == Some(0));
-    let oldest = match (&before, &root) {
+    let is_first = newest.as_ref().is_some_and(|newest| newest.root.previous == Some(0));
+    let oldest = match (&before, &newest) {
         (None, Some(_)) if is_first => None,
-        (before, root) => before.as_ref().or(root.as_ref()).map(|oldest| &oldest.root),
+        (before, newest) => before.as_ref().or(newest.as_ref()).map(|oldest| &oldest.root),
     };
     // Without the newest root, nothing else names the data that a recovery has written again.
     let is_root_lost = report.lost_roots > 0;
@@ -100,15 +100,18 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     let last = all.map(|frame| frame.head.sequence).max();
     let heads = frames.iter().chain(&map_frames).map(|frame| &frame.head);
     let durable_below = heads.map(|head| head.durable_below).max().unwrap_or(0);
-    let is_durable = |newest: &WholeRoot| newest.last_frame < durable_below;
-    let needs_fallback = !root.as_ref().is_some_and(is_durable) && (before.is_some() || is_first);
-    let fallback = before.filter(|_| needs_fallback);
-    let safe = if needs_fallback { fallback.as_ref() } else { root.as_ref() };
-    core.root_sequence.set(safe.map_or(0, |safe| safe.root.sequence));
-    core.durable_root.set(safe.map_or(0, |safe| safe.number));
-    if needs_fallback {
-        keep_for(core, fallback.as_ref().map(|whole| &whole.root), &frames, root_sequence);
+    // Nothing was released for a root of which no frame says that it is durable: the one before has
+    // all that it needs. Version 1 had no such frames.
+    let is_proven = newest
+        .as_ref()
+        .is_none_or(|newest| newest.last_frame < durable_below || newest.root.previous.is_none());
+    let root = if !is_proven && (before.is_some() || is_first) { before } else { newest };
+    let root_sequence = root.as_ref().map_or(0, |root| root.root.sequence);
+    if let Some(root) = &root {
+        restore(core, &root.root, &map_frames, &mut report).await?;
     }
+    core.root_sequence.set(root_sequence);
+    core.durable_root.set(root.as_ref().map_or(0, |root| root.number));
     frames.retain(|frame| frame.head.sequence >= root_sequence);
     report.lost_frames = lost_frames(core, &frames, durable_below);
     let uncertain = uncertain_frames(core, &frames, durable_below);
@@ -117,8 +120,12 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     let empty = finish(core, &found, &map_frames)?;
     core.root.set(report.root);
     read.retain(|(place, _)| core.map.borrow().holder(*place).is_some());
-    let kept: BTreeSet<u32> =
-        [&root, &fallback].into_iter().flatten().flat_map(|whole| blocks_of(core, whole)).collect();
+    let kept = root.as_ref().map(|root| blocks_of(core, root)).unwrap_or_default();
+    let proof = Proof::of(root.as_ref(), &frames, &map_frames, durable_below);
+    let is_of_map = |block: &u32| core.map_blocks.borrow().contains(block);
+    let (useless_map, useless) = useless(core, &found, &kept, &protected, &empty)
+        .into_iter()
+        .partition(|block| is_of_map(block) && !proof.blocks.contains(block));
     let is_uncertain = report.torn > 0 || !uncertain.is_empty();
     Ok(Recovered {
         report,
@@ -126,29 +133,34 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         durable_below: durable_below.max(root_sequence),
         is_uncertain,
         unstable: read,
-        useless: useless(core, &found, &kept, &protected, &empty),
+        useless_map,
+        useless,
+        needs_proof: !proof.is_durable && root.is_some(),
         empty,
     })
 }
 
-/// The newest root may not be durable: pins the frames before it that a recovery from the one
-/// before would need, as they were pinned when they were written.
-fn keep_for(core: &Core, root: Option<&Root>, frames: &[FoundFrame], newest_sequence: u64) {
-    let behind = |frame: &&FoundFrame| {
-        (core.root_sequence.get()..newest_sequence).contains(&frame.head.sequence)
-    };
-    // Where there are snapshots, any write may have been the one that left them older data.
-    let snapshots = |images: &Images| images.iter().any(|(_, image)| !image.is_volume());
-    let has_snapshots =
-        root.is_some_and(|root| snapshots(&root.images)) || snapshots(&core.map.borrow().images);
-    for frame in frames.iter().filter(behind) {
-        let is_needed = |entry: &Entry| match entry {
-            Entry::Discard { .. } | Entry::Operation { .. } => true,
-            Entry::Data { .. } => has_snapshots,
-            _ => false,
-        };
-        if frame.head.entries.iter().any(is_needed) {
-            core.superblocks.pin(frame.block, frame.head.sequence);
+/// The frames that say that the root is durable.
+struct Proof {
+    /// Superblocks of the map that have some.
+    blocks: BTreeSet<u32>,
+    /// Whether one of them is known to be durable.
+    is_durable: bool,
+}
+
+impl Proof {
+    fn of(
+        root: Option<&WholeRoot>,
+        frames: &[FoundFrame],
+        map_frames: &[FoundFrame],
+        durable_below: u64,
+    ) -> Proof {
+        let last_frame = root.map_or(0, |root| root.last_frame);
+        let is_proof = |frame: &&FoundFrame| frame.head.durable_below > last_frame;
+        let mut all = frames.iter().chain(map_frames).filter(is_proof);
+        Proof {
+            blocks: map_frames.iter().filter(is_proof).map(|frame| frame.block).collect(),
+            is_durable: all.any(|frame| frame.head.sequence < durable_below),
         }
     }
 }
