@@ -15,7 +15,7 @@ use replay::{Replayed, replay};
 use roots::{WholeRoot, newest_roots, restore};
 use softflash_base::cast;
 use softflash_ftl::{Inventory, Superblock};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use uncertain::{Protected, lost_frames, uncertain_frames};
 
 /// The result of a recovery, for logs and tests.
@@ -59,7 +59,8 @@ pub(crate) struct Recovered {
     pub is_uncertain: bool,
     /// Superblocks without valid data. The newer data may not be durable yet.
     pub empty: Vec<u32>,
-    /// Superblocks of the map that no recovery can need, which are released at once.
+    /// Superblocks of the map that no recovery can need, also from the root before: they are
+    /// released at once.
     pub useless_map: Vec<u32>,
     /// Superblocks that no recovery can need from this root on.
     pub useless: Vec<u32>,
@@ -83,6 +84,9 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     // Of a frame that was appended twice, because its program failed, the second copy counts.
     map_frames.sort_by_key(|frame| frame.head.sequence);
     let (newest, before) = newest_roots(core, &map_frames, &mut report).await;
+    // Its leaves are released only when the newest root is durable.
+    let before = before.filter(|before| has_leaves(before, &map_frames));
+    let kept_before = before.as_ref().map(|before| blocks_of(core, before)).unwrap_or_default();
     // The first root has none before: without it, recovery begins with the first frame.
     let is_first = newest.as_ref().is_some_and(|newest| newest.root.previous == Some(0));
     let oldest = match (&before, &newest) {
@@ -123,9 +127,10 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     let kept = root.as_ref().map(|root| blocks_of(core, root)).unwrap_or_default();
     let proof = Proof::of(root.as_ref(), &frames, &map_frames, durable_below);
     let is_of_map = |block: &u32| core.map_blocks.borrow().contains(block);
-    let (useless_map, useless) = useless(core, &found, &kept, &protected, &empty)
-        .into_iter()
-        .partition(|block| is_of_map(block) && !proof.blocks.contains(block));
+    let (useless_map, useless) =
+        useless(core, &found, &kept, &protected, &empty).into_iter().partition(|block| {
+            is_of_map(block) && !proof.blocks.contains(block) && !kept_before.contains(block)
+        });
     let is_uncertain = report.torn > 0 || !uncertain.is_empty();
     Ok(Recovered {
         report,
@@ -137,6 +142,21 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         useless,
         needs_proof: !proof.is_durable && root.is_some(),
         empty,
+    })
+}
+
+/// Whether all leaves that a root names are there.
+fn has_leaves(whole: &WholeRoot, map_frames: &[FoundFrame]) -> bool {
+    let leaves = map_frames.iter().flat_map(FoundFrame::places);
+    let found: HashSet<(u32, u32, u32)> = leaves
+        .filter_map(|(entry, place)| match entry {
+            Entry::Leaf { leaf, half, .. } => Some((leaf, half, place)),
+            _ => None,
+        })
+        .collect();
+    let is_there = |leaf: u32, half: u32, place: u32| found.contains(&(leaf, half, place));
+    whole.root.leaves.iter().all(|stored| {
+        (0..).zip(stored.halves).all(|(half, place)| is_there(stored.leaf, half, place))
     })
 }
 
