@@ -139,7 +139,7 @@ bugs! {
     DiscardKeepsWatches: "DISCARD does not drop the watches", "protocol/src/handlers/transaction.rs";
     // Volumes.
     MovesNotFlushed: "collected superblocks are released before the copies of their data are durable", "volume/src/releases.rs";
-    MovesAsWrites: "collection records moved data as written: a snapshot keeps the old place", "volume/src/collector.rs";
+    MovesAsWrites: "collection records moved data as written: a snapshot keeps the old place", "volume/src/moving.rs";
     PinsIgnored: "superblocks with discards and operations are released before a root replaces them", "volume/src/superblocks.rs";
     TornUnitsTaken: "recovery does not verify data that were never durable", "volume/src/recovery/replay.rs";
     UncertainTrusted: "recovery neither writes uncertain data again nor makes a root of what they changed", "volume/src/domain.rs";

@@ -51,7 +51,8 @@ pub(crate) async fn run(core: Shared) {
     }
 }
 
-async fn make(core: &Shared) -> Result<(), VolumeError> {
+/// Makes a checkpoint.
+pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
     // The map lacks an operation that is being written, and the root would hide its frame.
     if !planted::bug(Bug::GatePassed) {
         core.gate.wait().await;

@@ -1,29 +1,22 @@
 //! Collection: moves the data of a superblock to others of its unit, by class, so that the first
 //! can be erased. One task for each unit.
 
-use crate::building::Building;
 use crate::checkpoint::checkpoint;
 use crate::core::{Collected, Core, Shared};
-use crate::domain_map::low;
 use crate::error::VolumeError;
-use crate::format::MAPPING_UNIT_BYTES;
-use crate::format::entry::Entry;
-use crate::frontier;
+use crate::moving::{self, Moving, read_places, run_length};
 use crate::placement::by_hint::NO_HINT;
 use crate::releases::release_collected;
 use crate::stream::Stream;
-use crate::writer::{Sent, finish, send, unit_for};
-use softflash_base::planted::{self, Bug};
+use crate::writer::unit_for;
+use softflash_base::cast;
 use softflash_base::random::Rng;
-use softflash_base::{IoBuf, cast, checksum};
-use softflash_ftl::Hint;
 use softflash_mapping::{Policies, VictimPolicy, WearPolicy};
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 
 /// Collects a unit until the domain is stopped.
 pub(crate) async fn run(core: Shared, unit: u32) {
-    let rng = Rng::seeded(core.config.seed ^ u64::from(unit) << 32);
-    let mut policies = Policies::new(VictimPolicy::Greedy, WearPolicy::Fifo, rng);
+    let mut policies = policies(&core, unit);
     while !core.stopped.get() {
         if !collect_one(&core, unit, &mut policies).await {
             core.collection_rests[cast::index(unit)].set(true);
@@ -32,6 +25,12 @@ pub(crate) async fn run(core: Shared, unit: u32) {
             core.collect[cast::index(unit)].notified().await;
         }
     }
+}
+
+/// The policies of a unit's collection.
+pub(crate) fn policies(core: &Core, unit: u32) -> Policies {
+    let rng = Rng::seeded(core.config.seed ^ u64::from(unit) << 32);
+    Policies::new(VictimPolicy::Greedy, WearPolicy::Fifo, rng)
 }
 
 /// Free superblocks of a unit that are not used to collect more while others wait for a root.
@@ -56,7 +55,7 @@ async fn collect_one(core: &Shared, unit: u32, policies: &mut Policies) -> bool 
         core.release.notify_one();
         return false;
     };
-    match collect(core, unit, victim).await {
+    match collect(core, victim, Stream::Collector(NO_HINT)).await {
         Ok(()) => {
             let end = core.frames.next();
             core.collected.borrow_mut().push(Collected { block: victim, end });
@@ -65,15 +64,14 @@ async fn collect_one(core: &Shared, unit: u32, policies: &mut Policies) -> bool 
         }
         Err(error) => {
             tracing::warn!(%error, unit, "collection has stopped at a superblock");
-            let number = core.frontiers.closed(unit);
-            core.map.borrow_mut().blocks.close(victim, number);
+            core.map.borrow_mut().blocks.close(victim, core.frontiers.closed(unit));
             false
         }
     }
 }
 
 /// The superblock to collect; `None` if no collection would make space.
-fn choose(core: &Core, unit: u32, policies: &mut Policies) -> Option<u32> {
+pub(crate) fn choose(core: &Core, unit: u32, policies: &mut Policies) -> Option<u32> {
     let now = core.frontiers.closed(unit);
     let victim = core.map.borrow_mut().blocks.choose_victim(unit, now, policies)?;
     let valid = core.map.borrow().blocks.valid_in(victim);
@@ -89,14 +87,14 @@ fn choose(core: &Core, unit: u32, policies: &mut Policies) -> Option<u32> {
     Some(victim)
 }
 
-/// Moves all valid data of a superblock.
-async fn collect(core: &Shared, unit: u32, victim: u32) -> Result<(), VolumeError> {
+/// Moves all valid data of a superblock to frames of a stream in its unit, by class.
+pub(crate) async fn collect(core: &Shared, victim: u32, stream: Stream) -> Result<(), VolumeError> {
     while core.superblocks.is_busy(victim) {
         let end = core.frames.next();
         core.frames.ended_below(end).await;
     }
     let places = core.geometry.places_of(victim);
-    let mut by_class = BTreeMap::new();
+    let mut frames = BTreeMap::new();
     let mut at = places.start;
     loop {
         let next = core.map.borrow().next_valid(at, places.end);
@@ -104,7 +102,7 @@ async fn collect(core: &Shared, unit: u32, victim: u32) -> Result<(), VolumeErro
         at = first + run_length(core, first, places.end);
         if let Some(read) = read_places(core, first, at - first).await? {
             for place in first..at {
-                add_to_class(core, unit, &mut by_class, place, Some(read.unit(place))).await?;
+                add(core, stream, &mut frames, place, Some(read.unit(place))).await?;
             }
             continue;
         }
@@ -112,39 +110,39 @@ async fn collect(core: &Shared, unit: u32, victim: u32) -> Result<(), VolumeErro
         for place in first..at {
             let read = read_places(core, place, 1).await?;
             let data = read.as_ref().map(|read| read.unit(place));
-            add_to_class(core, unit, &mut by_class, place, data).await?;
+            add(core, stream, &mut frames, place, data).await?;
         }
     }
-    for moving in by_class.into_values() {
-        append_moved(core, moving).await?;
+    for frame in frames.into_values() {
+        moving::append(core, frame).await?;
     }
     Ok(())
 }
 
 /// Adds the data of a place, if it is valid, to the frame of their class, which is appended when it
 /// is full.
-async fn add_to_class(
+async fn add(
     core: &Shared,
-    unit: u32,
-    by_class: &mut BTreeMap<u8, Moving>,
+    stream: Stream,
+    frames: &mut BTreeMap<Stream, Moving>,
     place: u32,
     data: Option<&[u8]>,
 ) -> Result<(), VolumeError> {
     if core.map.borrow().holder(place).is_none() {
         return Ok(());
     }
-    let class = class_at(core, place);
-    let moving = match by_class.entry(class) {
+    let stream = stream.with_class(class_at(core, place));
+    let frame = match frames.entry(stream) {
         btree_map::Entry::Occupied(found) => found.into_mut(),
         btree_map::Entry::Vacant(none) => {
-            let own = Some(unit);
-            let (unit, stream) = unit_for(core, Stream::Collector(class), 2, own).await?;
+            let unit = core.geometry.unit_of(core.geometry.block_of(place));
+            let (unit, stream) = unit_for(core, stream, 2, Some(unit)).await?;
             none.insert(Moving::to(core, unit, stream))
         }
     };
-    moving.add_one(core, place, data);
-    match moving.building.is_full().then(|| by_class.remove(&class)).flatten() {
-        Some(full) => append_moved(core, full).await,
+    frame.add_one(core, place, data);
+    match frame.is_full().then(|| frames.remove(&stream)).flatten() {
+        Some(full) => moving::append(core, full).await,
         None => Ok(()),
     }
 }
@@ -167,170 +165,4 @@ fn class_at(core: &Core, place: u32) -> u8 {
     let volume = map.holder(place).map(|(image, _)| map.volume_of(image));
     let settings = volume.and_then(|volume| Some(map.images.get(volume)?.settings));
     settings.map_or(NO_HINT, |settings| core.classes.of(settings.lifetime))
-}
-
-/// Writes data that were read from these places again, as clients do: for frames that the next
-/// recovery may not find, with their effects on snapshots.
-pub(crate) async fn write_again(
-    core: &Shared,
-    data: Vec<(u32, Vec<u8>)>,
-) -> Result<(), VolumeError> {
-    let mut left = data.into_iter().peekable();
-    while left.peek().is_some() {
-        let (unit, stream) = unit_for(core, Stream::Recovery, 2, None).await?;
-        let mut moving = Moving::to(core, unit, stream);
-        moving.as_written = true;
-        while !moving.building.is_full()
-            && let Some((place, data)) = left.next()
-        {
-            moving.add_one(core, place, Some(&data));
-        }
-        append_moved(core, moving).await?;
-    }
-    let units = 0..u32::from(core.geometry.units);
-    units.for_each(|unit| frontier::close(core, unit, Stream::Recovery));
-    Ok(())
-}
-
-/// A frame of data that move, with the places where they come from.
-struct Moving {
-    building: Building,
-    from: Vec<u32>,
-    /// Data of volumes are recorded as written instead of moved.
-    as_written: bool,
-}
-
-impl Moving {
-    fn to(core: &Core, unit: u32, stream: Stream) -> Moving {
-        let building = frontier::begin(core, unit, stream, core.config.frame_units);
-        Moving { building, from: Vec::new(), as_written: false }
-    }
-
-    /// Adds the data of a place, if it is valid; `None` if it cannot be read.
-    fn add_one(&mut self, core: &Core, place: u32, data: Option<&[u8]>) {
-        let map = core.map.borrow();
-        let Some((image, lba)) = map.holder(place) else { return };
-        let data = data.unwrap_or(&[0; MAPPING_UNIT_BYTES]);
-        let mut sum = checksum::checksum64(map.seed_of(image, lba), data);
-        if low(sum) != map.checksum_at(place) {
-            // The map keeps the checksum of the lost data: no read takes these bytes for them.
-            sum = !sum;
-            core.counters.update(|counters| counters.lost += 1);
-            tracing::error!(%image, lba, "data are lost: collection cannot read them");
-        }
-        self.building.add(Entry::Moved { image, lba, checksum: sum }, data);
-        self.from.push(place);
-    }
-}
-
-/// Places without valid data that are read with those around them: fewer, longer reads cost less.
-const MOST_BETWEEN: u32 = 4;
-
-/// Places from a valid one on that are read together, of which a frame takes the valid ones.
-fn run_length(core: &Core, place: u32, end: u32) -> u32 {
-    let map = core.map.borrow();
-    let mut last = place;
-    map.expect_move(place);
-    for _ in 1..core.config.frame_units {
-        match map.next_valid(last + 1, end) {
-            Some(next) if next - last <= MOST_BETWEEN + 1 => {
-                map.expect_move(next);
-                last = next;
-            }
-            _ => break,
-        }
-    }
-    last + 1 - place
-}
-
-/// Pages that were read.
-struct Read {
-    bytes: IoBuf,
-    /// The first place in them.
-    first: u32,
-}
-
-impl Read {
-    fn unit(&self, place: u32) -> &[u8] {
-        let at = cast::index(place - self.first) * MAPPING_UNIT_BYTES;
-        &self.bytes[at..at + MAPPING_UNIT_BYTES]
-    }
-}
-
-/// Reads places of a superblock; `None` if one of them cannot be read.
-async fn read_places(core: &Core, first: u32, count: u32) -> Result<Option<Read>, VolumeError> {
-    let block = core.geometry.block_of(first);
-    let Some(superblock) = core.superblocks.handle(block) else {
-        let reason = format!("block {block} is collected and has no superblock");
-        return Err(VolumeError::Damaged { reason });
-    };
-    let start = core.geometry.places_of(block).start;
-    let (first_page, _) = core.geometry.page_of(first);
-    let pages = core.geometry.page_of(first + count - 1).0 - first_page + 1;
-    let first = start + first_page * core.geometry.page_units;
-    match core.flash.read(&superblock, first_page, pages, Hint::COMPACTION).await {
-        Ok(read) => Ok(Some(Read { bytes: read.bytes, first })),
-        Err(error) => {
-            tracing::warn!(%error, count, "places cannot be read for collection");
-            Ok(None)
-        }
-    }
-}
-
-/// Appends moved data and names their new places, of those that are still valid.
-async fn append_moved(core: &Core, moving: Moving) -> Result<(), VolumeError> {
-    let Moving { building, from, as_written } = moving;
-    if from.is_empty() {
-        return Ok(());
-    }
-    let sent =
-        send(core, building, |entries| name_holders(core, &from, as_written, entries)).await?;
-    name_places(core, &from, &sent);
-    core.count_entries(from.len());
-    let (completion, first) = (sent.completion.clone(), sent.appended.first);
-    let result = finish(core, sent).await;
-    if result.is_err() {
-        // The data are where they came from: that superblock is not released.
-        take_back(core, first, &from);
-    }
-    completion.end(result.clone());
-    result
-}
-
-/// Names the new places of moved data in the map.
-fn name_places(core: &Core, from: &[u32], sent: &Sent) {
-    let mut map = core.map.borrow_mut();
-    for ((to, &from), entry) in (sent.appended.first + 1..).zip(from).zip(&sent.entries) {
-        if *entry != Entry::Void {
-            map.relocate(from, to);
-        }
-    }
-}
-
-/// Names the places again from which data were moved to a frame that could not be written.
-fn take_back(core: &Core, first: u32, from: &[u32]) {
-    let mut map = core.map.borrow_mut();
-    for (to, &from) in (first + 1..).zip(from) {
-        if map.holder(to).is_some() {
-            map.relocate(to, from);
-        }
-    }
-}
-
-/// Lets the entries name the images that hold the data now: a snapshot may have taken them, or
-/// nothing holds them any more.
-fn name_holders(core: &Core, from: &[u32], as_written: bool, entries: &mut [Entry]) {
-    let map = core.map.borrow();
-    for (&place, entry) in from.iter().zip(entries) {
-        *entry = match (map.holder(place), *entry) {
-            (Some((image, lba)), Entry::Moved { checksum, .. } | Entry::Data { checksum, .. }) => {
-                let is_volume = || map.images.get(image).is_some_and(|image| image.is_volume());
-                match (as_written || planted::bug(Bug::MovesAsWrites)) && is_volume() {
-                    true => Entry::Data { image, lba, checksum },
-                    false => Entry::Moved { image, lba, checksum },
-                }
-            }
-            _ => Entry::Void,
-        };
-    }
 }

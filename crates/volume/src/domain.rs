@@ -20,6 +20,7 @@ use crate::operations::{Change, change, check_name, check_size};
 use crate::placement::by_hint::most_classes;
 use crate::recovery::{Recovered, RecoveryReport, recover};
 use crate::releases;
+use crate::rewriting;
 use crate::settings::{Setting, VolumeSettings};
 use crate::superblocks::Superblocks;
 use crate::tenant::{Tenants, VolumeCounters};
@@ -150,7 +151,9 @@ impl Domain {
         core.frames = Frames::from(recovered.next_sequence, recovered.durable_below);
         let report = recovered.report.clone();
         let domain = Domain { core: Rc::new(core) };
-        domain.start();
+        // The other tasks start when nothing is uncertain any more.
+        let flusher = flusher::run(Rc::clone(&domain.core));
+        domain.core.runtime.spawn(Box::pin(flusher));
         match domain.settle(recovered).await {
             Ok(()) => Ok((domain, report)),
             Err(error) => {
@@ -179,29 +182,27 @@ impl Domain {
         release_all(&recovered.useless);
         let is_uncertain = recovered.is_uncertain && !planted::bug(Bug::UncertainTrusted);
         if is_uncertain {
-            collector::write_again(core, recovered.unstable).await?;
+            rewriting::write_again(core, recovered.unstable).await?;
         }
+        let emptied = rewriting::make_room(core).await;
+        rewriting::close(core);
         flusher::flush(core).await?;
-        // Only now are older data not needed any more.
-        let empty = recovered.empty.into_iter().filter(|block| !recovered.useless.contains(block));
-        core.to_release.borrow_mut().extend(empty);
         // Data that this recovery could not read must not appear in the next one, and data that
         // were written again must not depend on frames that the next one may not find.
-        if is_uncertain {
-            checkpoint::checkpoint(core).await?;
+        if is_uncertain || !emptied.is_empty() {
+            checkpoint::make(core).await?;
         }
+        // Only now are older data not needed any more.
+        let empty = recovered.empty.into_iter().filter(|block| !recovered.useless.contains(block));
+        core.to_release.borrow_mut().extend(empty.chain(emptied));
+        releases::release_unneeded(core);
+        core.runtime.spawn(Box::pin(checkpoint::run(Rc::clone(core))));
+        core.runtime.spawn(Box::pin(releases::run(Rc::clone(core))));
         for unit in 0..u32::from(core.geometry.units) {
             core.runtime.spawn(Box::pin(collector::run(Rc::clone(core), unit)));
         }
         core.frames.settle();
         Ok(())
-    }
-
-    fn start(&self) {
-        let core = &self.core;
-        core.runtime.spawn(Box::pin(flusher::run(Rc::clone(core))));
-        core.runtime.spawn(Box::pin(checkpoint::run(Rc::clone(core))));
-        core.runtime.spawn(Box::pin(releases::run(Rc::clone(core))));
     }
 
     /// Creates a thin volume with the default settings.

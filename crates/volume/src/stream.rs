@@ -5,7 +5,7 @@ use softflash_ftl::Hint;
 
 /// Frames with a frontier of their own: they have different urgencies and lifetimes. Data have the
 /// number of their class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stream {
     /// Writes of clients, and operations.
     Host(u8),

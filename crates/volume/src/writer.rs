@@ -64,7 +64,7 @@ pub(crate) async fn unit_for(
     needed: u32,
     own: Option<u32>,
 ) -> Result<(u32, Stream), VolumeError> {
-    let own = own.filter(|_| matches!(stream, Stream::Collector(_)));
+    let own = own.filter(|_| matches!(stream, Stream::Collector(_) | Stream::Recovery));
     // The releases that there had been when collection was woken.
     let mut woken_after = None;
     loop {

@@ -1,0 +1,168 @@
+//! Moves: data that go from their places to frames in other superblocks.
+
+use crate::building::Building;
+use crate::core::Core;
+use crate::domain_map::low;
+use crate::error::VolumeError;
+use crate::format::MAPPING_UNIT_BYTES;
+use crate::format::entry::Entry;
+use crate::frontier;
+use crate::stream::Stream;
+use crate::writer::{Sent, finish, send};
+use softflash_base::planted::{self, Bug};
+use softflash_base::{IoBuf, cast, checksum};
+use softflash_ftl::Hint;
+
+/// A frame of data that move, with the places where they come from.
+pub(crate) struct Moving {
+    building: Building,
+    from: Vec<u32>,
+    /// Data of volumes are recorded as written instead of moved.
+    as_written: bool,
+}
+
+impl Moving {
+    /// An empty frame. The next recovery may not find the frames of data that recovery writes
+    /// again, so those are recorded with the effects of writes on snapshots.
+    pub fn to(core: &Core, unit: u32, stream: Stream) -> Moving {
+        let building = frontier::begin(core, unit, stream, core.config.frame_units);
+        Moving { building, from: Vec::new(), as_written: stream == Stream::Recovery }
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.building.is_full()
+    }
+
+    /// Adds the data of a place, if it is valid; `None` if it cannot be read.
+    pub fn add_one(&mut self, core: &Core, place: u32, data: Option<&[u8]>) {
+        let map = core.map.borrow();
+        let Some((image, lba)) = map.holder(place) else { return };
+        let data = data.unwrap_or(&[0; MAPPING_UNIT_BYTES]);
+        let mut sum = checksum::checksum64(map.seed_of(image, lba), data);
+        if low(sum) != map.checksum_at(place) {
+            // The map keeps the checksum of the lost data: no read takes these bytes for them.
+            sum = !sum;
+            core.counters.update(|counters| counters.lost += 1);
+            tracing::error!(%image, lba, "data are lost: collection cannot read them");
+        }
+        self.building.add(Entry::Moved { image, lba, checksum: sum }, data);
+        self.from.push(place);
+    }
+}
+
+/// Places without valid data that are read with those around them: fewer, longer reads cost less.
+const MOST_BETWEEN: u32 = 4;
+
+/// Places from a valid one on that are read together, of which a frame takes the valid ones.
+pub(crate) fn run_length(core: &Core, place: u32, end: u32) -> u32 {
+    let map = core.map.borrow();
+    let mut last = place;
+    map.expect_move(place);
+    for _ in 1..core.config.frame_units {
+        match map.next_valid(last + 1, end) {
+            Some(next) if next - last <= MOST_BETWEEN + 1 => {
+                map.expect_move(next);
+                last = next;
+            }
+            _ => break,
+        }
+    }
+    last + 1 - place
+}
+
+/// Pages that were read.
+pub(crate) struct Read {
+    bytes: IoBuf,
+    /// The first place in them.
+    first: u32,
+}
+
+impl Read {
+    /// The data of a place.
+    pub fn unit(&self, place: u32) -> &[u8] {
+        let at = cast::index(place - self.first) * MAPPING_UNIT_BYTES;
+        &self.bytes[at..at + MAPPING_UNIT_BYTES]
+    }
+}
+
+/// Reads places of a superblock; `None` if one of them cannot be read.
+pub(crate) async fn read_places(
+    core: &Core,
+    first: u32,
+    count: u32,
+) -> Result<Option<Read>, VolumeError> {
+    let block = core.geometry.block_of(first);
+    let Some(superblock) = core.superblocks.handle(block) else {
+        let reason = format!("block {block} is collected and has no superblock");
+        return Err(VolumeError::Damaged { reason });
+    };
+    let start = core.geometry.places_of(block).start;
+    let (first_page, _) = core.geometry.page_of(first);
+    let pages = core.geometry.page_of(first + count - 1).0 - first_page + 1;
+    let first = start + first_page * core.geometry.page_units;
+    match core.flash.read(&superblock, first_page, pages, Hint::COMPACTION).await {
+        Ok(read) => Ok(Some(Read { bytes: read.bytes, first })),
+        Err(error) => {
+            tracing::warn!(%error, count, "places cannot be read for collection");
+            Ok(None)
+        }
+    }
+}
+
+/// Appends moved data and names their new places, of those that are still valid.
+pub(crate) async fn append(core: &Core, moving: Moving) -> Result<(), VolumeError> {
+    let Moving { building, from, as_written } = moving;
+    if from.is_empty() {
+        return Ok(());
+    }
+    let sent =
+        send(core, building, |entries| name_holders(core, &from, as_written, entries)).await?;
+    name_places(core, &from, &sent);
+    core.count_entries(from.len());
+    let (completion, first) = (sent.completion.clone(), sent.appended.first);
+    let result = finish(core, sent).await;
+    if result.is_err() {
+        // The data are where they came from: that superblock is not released.
+        take_back(core, first, &from);
+    }
+    completion.end(result.clone());
+    result
+}
+
+/// Names the new places of moved data in the map.
+fn name_places(core: &Core, from: &[u32], sent: &Sent) {
+    let mut map = core.map.borrow_mut();
+    for ((to, &from), entry) in (sent.appended.first + 1..).zip(from).zip(&sent.entries) {
+        if *entry != Entry::Void {
+            map.relocate(from, to);
+        }
+    }
+}
+
+/// Names the places again from which data were moved to a frame that could not be written.
+fn take_back(core: &Core, first: u32, from: &[u32]) {
+    let mut map = core.map.borrow_mut();
+    for (to, &from) in (first + 1..).zip(from) {
+        if map.holder(to).is_some() {
+            map.relocate(to, from);
+        }
+    }
+}
+
+/// Lets the entries name the images that hold the data now: a snapshot may have taken them, or
+/// nothing holds them any more.
+fn name_holders(core: &Core, from: &[u32], as_written: bool, entries: &mut [Entry]) {
+    let map = core.map.borrow();
+    for (&place, entry) in from.iter().zip(entries) {
+        *entry = match (map.holder(place), *entry) {
+            (Some((image, lba)), Entry::Moved { checksum, .. } | Entry::Data { checksum, .. }) => {
+                let is_volume = || map.images.get(image).is_some_and(|image| image.is_volume());
+                match (as_written || planted::bug(Bug::MovesAsWrites)) && is_volume() {
+                    true => Entry::Data { image, lba, checksum },
+                    false => Entry::Moved { image, lba, checksum },
+                }
+            }
+            _ => Entry::Void,
+        };
+    }
+}

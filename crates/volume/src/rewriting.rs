@@ -1,0 +1,61 @@
+//! Data that a mount writes again before anything is served: those whose program the power cut may
+//! have interrupted, and those of sparse superblocks where few are free. Their frames count from
+//! the next root on only, so a mount that is interrupted leaves nothing but superblocks that the
+//! next one releases: power cuts in a row use up no space.
+
+use crate::collector::{self, choose, collect};
+use crate::core::Shared;
+use crate::error::VolumeError;
+use crate::frontier;
+use crate::moving::{self, Moving};
+use crate::placement::by_hint::NO_HINT;
+use crate::stream::Stream;
+use crate::writer::unit_for;
+
+/// Writes data that were read from these places again, as clients do: for frames that the next
+/// recovery may not find, with their effects on snapshots.
+pub(crate) async fn write_again(
+    core: &Shared,
+    data: Vec<(u32, Vec<u8>)>,
+) -> Result<(), VolumeError> {
+    let mut left = data.into_iter().peekable();
+    while left.peek().is_some() {
+        let (unit, stream) = unit_for(core, Stream::Recovery, 2, None).await?;
+        let mut frame = Moving::to(core, unit, stream);
+        while !frame.is_full()
+            && let Some((place, data)) = left.next()
+        {
+            frame.add_one(core, place, Some(&data));
+        }
+        moving::append(core, frame).await?;
+    }
+    Ok(())
+}
+
+/// Moves the data of the sparsest superblocks of each unit together, until as many are free, with
+/// those, as writers need to go on. Returns the superblocks that have no data any more: the next
+/// root releases them.
+pub(crate) async fn make_room(core: &Shared) -> Vec<u32> {
+    let mut emptied = Vec::new();
+    for unit in 0..u32::from(core.geometry.units) {
+        let mut policies = collector::policies(core, unit);
+        let mut coming = 0;
+        while core.free_superblocks(unit) + coming <= Stream::Host(NO_HINT).reserve() {
+            let Some(victim) = choose(core, unit, &mut policies) else { break };
+            if let Err(error) = collect(core, victim, Stream::Recovery).await {
+                tracing::warn!(%error, unit, "a mount leaves a sparse superblock to collection");
+                core.map.borrow_mut().blocks.close(victim, core.frontiers.closed(unit));
+                break;
+            }
+            emptied.push(victim);
+            coming += 1;
+        }
+    }
+    emptied
+}
+
+/// Closes the superblocks of data that were written again: later frames in them would not count.
+pub(crate) fn close(core: &Shared) {
+    let units = 0..u32::from(core.geometry.units);
+    units.for_each(|unit| frontier::close(core, unit, Stream::Recovery));
+}
