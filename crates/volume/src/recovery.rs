@@ -109,7 +109,8 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     let is_proven = newest
         .as_ref()
         .is_none_or(|newest| newest.last_frame < durable_below || newest.root.previous.is_none());
-    let root = if !is_proven && (before.is_some() || is_first) { before } else { newest };
+    let passes_over = !is_proven && (before.is_some() || is_first);
+    let root = if passes_over { before } else { newest };
     let root_sequence = root.as_ref().map_or(0, |root| root.root.sequence);
     if let Some(root) = &root {
         restore(core, &root.root, &map_frames, &mut report).await?;
@@ -118,7 +119,11 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     core.durable_root.set(root.as_ref().map_or(0, |root| root.number));
     frames.retain(|frame| frame.head.sequence >= root_sequence);
     report.lost_frames = lost_frames(core, &frames, durable_below);
-    let uncertain = uncertain_frames(core, &frames, durable_below);
+    let mut uncertain = uncertain_frames(core, &frames, durable_below);
+    if is_root_lost {
+        // They count in this recovery only: the next one may find another root.
+        uncertain.extend(rewritten.iter().map(|frame| frame.head.sequence));
+    }
     let Replayed { protected, mut read } =
         replay(core, &frames, &uncertain, durable_below, &mut report).await;
     let empty = finish(core, &found, &map_frames)?;
@@ -131,7 +136,9 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         useless(core, &found, &kept, &protected, &empty).into_iter().partition(|block| {
             is_of_map(block) && !proof.blocks.contains(block) && !kept_before.contains(block)
         });
-    let is_uncertain = report.torn > 0 || !uncertain.is_empty();
+    // A later frame would say that the root which was passed over is durable: another root comes
+    // before.
+    let is_uncertain = report.torn > 0 || !uncertain.is_empty() || passes_over;
     Ok(Recovered {
         report,
         next_sequence: last.map_or(1, |last| last + 1).max(root_sequence),

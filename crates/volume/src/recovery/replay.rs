@@ -26,29 +26,37 @@ pub(super) async fn replay(
         let was_durable = frame.head.sequence < durable_below;
         let is_uncertain = uncertain.contains(&frame.head.sequence);
         for (entry, place) in frame.places() {
-            let check = !was_durable && !planted::bug(Bug::TornUnitsTaken)
-                || matches!(entry, Entry::Operation { .. });
-            let data = match entry.checksum() {
-                Some(sum) if check => match read_checked(core, place, seed(core, entry), sum).await
-                {
-                    Some(data) => data,
-                    None if was_durable => {
-                        tracing::error!(block = frame.block, "an operation cannot be read");
-                        report.lost_frames += 1;
-                        continue;
-                    }
-                    None => {
-                        report.torn += 1;
-                        continue;
-                    }
-                },
-                _ => Vec::new(),
+            let is_operation = matches!(entry, Entry::Operation { .. });
+            let may_be_torn = !was_durable && !planted::bug(Bug::TornUnitsTaken);
+            let read = match entry.checksum() {
+                Some(sum) if may_be_torn || is_operation || is_uncertain => {
+                    Some(read_checked(core, place, seed(core, entry), sum).await)
+                }
+                _ => None,
             };
-            if is_uncertain {
-                replayed.protected.add(core, entry, operation(&data, entry));
+            match read {
+                Some(None) if !was_durable => {
+                    report.torn += 1;
+                    continue;
+                }
+                Some(None) if is_operation => {
+                    tracing::error!(block = frame.block, "an operation cannot be read");
+                    report.lost_frames += 1;
+                    continue;
+                }
+                // Data that were durable are named by the map: a read says that they are lost.
+                _ => {}
             }
-            apply(core, frame, entry, place, &data);
-            if is_uncertain && matches!(entry, Entry::Data { .. } | Entry::Moved { .. }) {
+            let data = read.flatten();
+            let bytes = data.as_deref().unwrap_or_default();
+            if is_uncertain {
+                replayed.protected.add(core, entry, operation(bytes, entry));
+            }
+            apply(core, frame, entry, place, bytes);
+            if is_uncertain
+                && matches!(entry, Entry::Data { .. } | Entry::Moved { .. })
+                && let Some(data) = data
+            {
                 replayed.read.push((place, data));
             }
         }
