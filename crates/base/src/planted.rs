@@ -80,7 +80,7 @@ bugs! {
     ExpiredNotBuried: "an expired version is dropped above older ones", "store/src/kv/merge.rs";
     FinishedPatchesLeak: "finished patches are not released when their writer fails", "store/src/kv/writer.rs";
     // Space management.
-    ReserveFourfold: "compactions reserve four times as many blocks as they need", "store/src/shard/budget.rs";
+    ReserveFourfold: "compactions reserve four times as many blocks as they need", "store/src/shard/limits.rs";
     FreeCountStale: "the count of free blocks is not updated when a block is released", "blocks/src/lifecycle.rs";
     LargeValueNotExempt: "a value larger than the memtables waits for ever", "store/src/shard/admission.rs";
     SweepDropsLive: "the sweep of watches drops watches that are in use", "store/src/shard/watch.rs";

@@ -1,5 +1,6 @@
 //! Creates a data directory, for `format` and for the first `serve`.
 
+use crate::capacity;
 use crate::cleanup::Cleanup;
 use crate::domains::Domains;
 use crate::embedded::block_on;
@@ -9,7 +10,8 @@ use bytesize::ByteSize;
 use softflash_device::file::Discard;
 use softflash_device::model::UnitKind;
 use softflash_device::{
-    FileFormat, ModelConfig, ModelFormat, OpenOptions, format_file, format_model, open_with,
+    FileFormat, FormatError, ModelConfig, ModelFormat, OpenOptions, format_file, format_model,
+    open_with,
 };
 use softflash_server::data_dir::{Manifest, NewDataDir, StoreSection, VolumeSection, leftovers};
 use softflash_server::{DataDir, DataDirError};
@@ -19,8 +21,15 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Payload of a superblock.
+/// The payload of a superblock on a large file or block device.
 pub const SUPERBLOCK_BYTES: u64 = 8 << 20;
+
+/// The least payload of a superblock.
+const LEAST_SUPERBLOCK_BYTES: u64 = 1 << 20;
+
+/// The superblocks of a smaller device: what the store keeps free, and the last block of each run,
+/// are whole superblocks, so with fewer and larger ones less of the device would hold data.
+const FEWEST_SUPERBLOCKS: u64 = 2048;
 
 /// Default limits of the slices per shard. A merge frees the space of one slice at its end, so more
 /// slices need less free space; each fills memtables of its own, so on a small device more of them
@@ -29,6 +38,9 @@ const FEWEST_SLICES: u64 = 2;
 const MOST_SLICES: u64 = 8;
 /// Superblocks per slice.
 const SUPERBLOCKS_PER_SLICE: u64 = 32;
+
+/// Superblocks of a unit up to which the smallest device that holds data is searched.
+const MOST_SEARCHED: u32 = 4096;
 
 /// The device to create.
 #[derive(Debug, Clone)]
@@ -51,16 +63,31 @@ impl NewDevice {
     /// of the device reports why.
     fn superblocks(&self) -> u64 {
         match self {
-            NewDevice::File { size_bytes: 0, block_device: Some(path), .. } => {
-                let end = File::open(path).and_then(|mut file| file.seek(SeekFrom::End(0)));
-                end.unwrap_or_default() / SUPERBLOCK_BYTES
-            }
-            NewDevice::File { size_bytes, .. } => size_bytes / SUPERBLOCK_BYTES,
+            NewDevice::File { .. } => self.file_bytes() / self.superblock_bytes(),
             NewDevice::Model(config) => {
                 let geometry = config.unit_geometry();
                 let each = geometry.map_or(SUPERBLOCK_BYTES, |unit| unit.superblock_bytes());
                 config.array.geometry.bytes() / each.max(1)
             }
+        }
+    }
+
+    /// The payload of a superblock of a file or block device.
+    fn superblock_bytes(&self) -> u64 {
+        let wanted = self.file_bytes() / FEWEST_SUPERBLOCKS;
+        let power = 1 << wanted.max(1).ilog2();
+        u64::clamp(power, LEAST_SUPERBLOCK_BYTES, SUPERBLOCK_BYTES)
+    }
+
+    /// The size of a file or block device; 0 where that cannot be found out.
+    fn file_bytes(&self) -> u64 {
+        match self {
+            NewDevice::File { size_bytes: 0, block_device: Some(path), .. } => {
+                let end = File::open(path).and_then(|mut file| file.seek(SeekFrom::End(0)));
+                end.unwrap_or_default()
+            }
+            NewDevice::File { size_bytes, .. } => *size_bytes,
+            NewDevice::Model(_) => 0,
         }
     }
 }
@@ -198,13 +225,12 @@ impl Plan {
                 let path = block_device.clone().unwrap_or_else(|| new.device_path());
                 let format = FileFormat {
                     size_bytes: *size_bytes,
-                    units: self.units,
-                    superblock_bytes: SUPERBLOCK_BYTES,
                     discard: *discard,
                     force: self.force,
-                    uuid,
+                    ..self.file_format(uuid)
                 };
-                format_file(&path, &format).map_err(DataDirError::from)?;
+                let formatted = format_file(&path, &format);
+                formatted.map_err(|error| self.with_least_size(error, &store))?;
                 path
             }
             NewDevice::Model(config) => {
@@ -216,8 +242,48 @@ impl Plan {
         };
         let name = self.name_in_manifest(&device)?;
         let manifest = Manifest::new(name, store, self.volumes);
+        self.check_capacity(&device, &manifest)?;
         self.check_domains(&device, &manifest)?;
         Ok(cleanup.finish(|| new.finish(manifest))?)
+    }
+
+    /// A file device of this plan, without its size.
+    fn file_format(&self, uuid: u128) -> FileFormat {
+        let superblock_bytes = self.device.superblock_bytes();
+        FileFormat { units: self.units, superblock_bytes, ..FileFormat::new(0, uuid) }
+    }
+
+    /// Refuses a device that no data fit, with the size of the smallest that holds some.
+    fn check_capacity(&self, device: &Path, manifest: &Manifest) -> Result<(), CliError> {
+        let info = softflash_device::inspect(device)?;
+        if capacity::of(manifest, &info).usable_bytes > 0 {
+            return Ok(());
+        }
+        let least = match &self.device {
+            NewDevice::File { .. } => self.least_size(manifest),
+            NewDevice::Model(_) => None,
+        };
+        Err(CliError::Usage(capacity::too_small(manifest, &info, least)))
+    }
+
+    /// The error, with the size of the smallest file device that holds data.
+    fn with_least_size(&self, error: FormatError, store: &StoreSection) -> DataDirError {
+        let manifest = Manifest::new("", store.clone(), self.volumes);
+        DataDirError::from(match (error, self.least_size(&manifest)) {
+            (FormatError::TooSmall { bytes, minimum }, Some(least)) => {
+                FormatError::TooSmall { bytes, minimum: minimum.max(least) }
+            }
+            (error, _) => error,
+        })
+    }
+
+    /// The size of the smallest file device that holds data.
+    fn least_size(&self, manifest: &Manifest) -> Option<u64> {
+        let format = self.file_format(0);
+        let holds_data = |count: &u32| {
+            capacity::of_units(manifest, self.units, &format.geometry(*count)).usable_bytes > 0
+        };
+        (1..=MOST_SEARCHED).find(holds_data).map(|least| format.bytes_for(least))
     }
 
     /// Mounts the domains of the new device, so that one that is too small is refused now.
@@ -294,8 +360,18 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("device");
         assert_eq!(block_device(&path).superblocks(), 0, "it does not exist");
-        File::create(&path).unwrap().set_len(40 * SUPERBLOCK_BYTES + 1).unwrap();
-        assert_eq!(block_device(&path).superblocks(), 40);
+        File::create(&path).unwrap().set_len((40 << 20) + 1).unwrap();
+        assert_eq!(block_device(&path).superblocks(), 40, "of 1 MiB");
+    }
+
+    #[test]
+    fn superblocks_of_a_small_device_are_smaller() {
+        let of = |size_bytes| {
+            let discard = Discard::None;
+            NewDevice::File { size_bytes, discard, block_device: None }.superblock_bytes() >> 20
+        };
+        let sizes = [0, 256 << 20, 2 << 30, 4 << 30, (8 << 30) - 1, 8 << 30, 16 << 30, 1 << 40];
+        assert_eq!(sizes.map(of), [1, 1, 1, 2, 2, 4, 8, 8]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Software-defined flash: format, serve, inspect and measure.
 
 mod allocator;
+mod capacity;
 mod cleanup;
 mod cmd;
 mod descriptors;

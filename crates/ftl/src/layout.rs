@@ -56,6 +56,12 @@ pub(crate) struct Layout {
     max_rows: u32,
 }
 
+/// Bytes of a superblock of a unit without its headers.
+pub fn payload_bytes(geometry: &UnitGeometry) -> u64 {
+    let pages = geometry.superblock_pages().saturating_sub(HEADER_PAGES);
+    u64::from(pages) * u64::from(geometry.page_bytes)
+}
+
 impl Layout {
     pub fn new(geometry: &UnitGeometry, config: &FtlConfig) -> Result<Layout, FtlError> {
         let unsupported = |reason: String| Err(FtlError::Unsupported { reason });

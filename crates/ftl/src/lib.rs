@@ -44,6 +44,7 @@ pub use config::FtlConfig;
 pub use ftl::Ftl;
 pub use hint::{Hint, Priority, Stream};
 pub use inventory::{DamagedSuperblock, FoundSuperblock, Inventory, KeptSuperblock};
+pub use layout::payload_bytes;
 pub use mount::Mounting;
 pub use requests::{Done, RequestId};
 pub use superblock::{FtlError, Owner, OwnerTag, Superblock};

@@ -4,6 +4,7 @@
 //! core owns its units, its log and its slices, and shares nothing. [`Store`] is one thread's
 //! handle to all shards.
 
+pub mod capacity;
 pub mod check;
 mod error;
 mod format;

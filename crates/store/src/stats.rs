@@ -55,6 +55,9 @@ pub struct StoreStats {
     pub superblocks_free: u64,
     /// All superblocks.
     pub superblocks_total: u64,
+    /// Bytes of keys and values that fit an empty store: an estimate for 1 KiB each, without
+    /// compression.
+    pub usable_bytes: u64,
     /// Memtable flushes completed.
     pub flushes: u64,
     /// Compactions completed.
@@ -136,6 +139,7 @@ impl StoreStats {
             log_live_bytes,
             superblocks_free,
             superblocks_total,
+            usable_bytes,
             flushes,
             compactions,
             stall_us,

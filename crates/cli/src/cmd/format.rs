@@ -1,9 +1,11 @@
 //! `softflash format`
 
+use crate::capacity;
 use crate::error::CliError;
 use crate::formatting::{Compressions, NewDevice, Plan, human_bytes, parse_size};
-use crate::output;
+use crate::output::{self, Form};
 use clap::{Args, ValueEnum};
+use serde_json::json;
 use softflash_device::ModelConfig;
 use softflash_device::file::Discard;
 use softflash_device::model::{PRESETS, UnitKind};
@@ -16,6 +18,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   softflash format ./data --size 8GiB
+  softflash format ./data --size 8GiB -o json
   softflash format ./data --size 100GiB --units 32 --shards 4 --compression lz4
   softflash format ./data --size 8GiB --slices 8 --slice-compression 3=zstd
   softflash format ./data --size 8GiB --copies 2
@@ -84,6 +87,9 @@ pub struct Format {
     /// Delete an existing data directory
     #[arg(long)]
     force: bool,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Form,
 }
 
 /// Kinds of devices.
@@ -160,21 +166,31 @@ impl Format {
         };
         let data = plan.carry_out()?;
         let info = softflash_device::inspect(&data.device_path())?;
+        let capacity = capacity::of(data.manifest(), &info);
         let store = &data.manifest().store;
-        let bytes = info.geometry.unit_bytes() * u64::from(info.units);
+        if self.output == Form::Json {
+            let mut report = capacity::fields(&capacity, &info);
+            report["directory"] = json!(data.path());
+            report["units"] = json!(info.units);
+            report["volume_units"] = json!(data.manifest().volume_units());
+            report["shards"] = json!(store.shards);
+            report["slices"] = json!(store.slices);
+            return output::json(&report);
+        }
         let of_volumes = match data.manifest().volume_units() {
             0 => String::new(),
             units => format!(", {units} of them for volumes"),
         };
         output::say(&format!(
-            "created {}: {} units{of_volumes}, {}, {} shards, {} slices; serve it with `softflash serve --data {}`",
+            "created {}: {} units{of_volumes}, {}, {} shards, {} slices",
             data.path().display(),
             info.units,
-            human_bytes(bytes),
+            human_bytes(capacity::device_bytes(&info)),
             store.shards,
             store.slices,
-            data.path().display(),
         ));
+        output::say(&capacity::sentence(&capacity));
+        output::say(&format!("serve it with `softflash serve --data {}`", data.path().display()));
         Ok(())
     }
 

@@ -1,13 +1,15 @@
 //! `softflash info`
 
+use crate::capacity;
 use crate::error::CliError;
 use crate::formatting::human_bytes;
 use crate::output::{self, Form};
 use clap::Args;
-use serde::Serialize;
+use serde_json::Value;
 use softflash_device::DeviceInfo;
 use softflash_server::DataDir;
 use softflash_server::data_dir::{StoreSection, VolumeSection};
+use softflash_store::capacity::Capacity;
 use softflash_store::layout::Compression;
 use std::path::PathBuf;
 
@@ -27,7 +29,6 @@ pub struct Info {
     output: Form,
 }
 
-#[derive(Serialize)]
 struct Report {
     directory: PathBuf,
     format_version: u32,
@@ -37,6 +38,7 @@ struct Report {
     device: DeviceInfo,
     store: StoreSection,
     volumes: Option<VolumeSection>,
+    capacity: Capacity,
 }
 
 impl Info {
@@ -45,12 +47,14 @@ impl Info {
         let manifest = DataDir::inspect(&self.directory)?;
         let device_path = self.directory.join(&manifest.device);
         let device = softflash_device::inspect(&device_path)?;
+        let capacity = capacity::of(&manifest, &device);
         let report = Report {
             directory: self.directory,
             format_version: manifest.format_version,
             device_path,
             uuid: format!("{:032x}", device.uuid),
-            device_bytes: device.geometry.unit_bytes() * u64::from(device.units),
+            device_bytes: capacity::device_bytes(&device),
+            capacity,
             device,
             store: manifest.store,
             volumes: manifest.volumes,
@@ -67,7 +71,7 @@ impl Info {
 
 impl Report {
     /// The uuid as text only: JSON readers do not support numbers of 128 bits.
-    fn as_json(&self) -> Result<serde_json::Value, CliError> {
+    fn as_json(&self) -> Result<Value, CliError> {
         let failed = |error: serde_json::Error| CliError::Failed(error.to_string());
         let DeviceInfo { backend, uuid: _, units, geometry, detail } = &self.device;
         let mut report = serde_json::json!({
@@ -85,6 +89,9 @@ impl Report {
             },
             "store": serde_json::to_value(&self.store).map_err(failed)?,
         });
+        if let Value::Object(fields) = capacity::fields(&self.capacity, &self.device) {
+            report.as_object_mut().into_iter().for_each(|report| report.extend(fields.clone()));
+        }
         if let Some(volumes) = self.volumes {
             report["volumes"] = serde_json::to_value(volumes).map_err(failed)?;
         }
@@ -127,6 +134,7 @@ impl Report {
             ("copies", self.store.copies.to_string()),
             ("parity", parity),
         ];
+        lines.extend(capacity::lines(&self.capacity));
         if let Some(VolumeSection { units, op_percent }) = self.volumes {
             let first = self.device.units.saturating_sub(units);
             let last = self.device.units.saturating_sub(1);

@@ -16,6 +16,7 @@
 mod bench_ftl;
 mod bench_kv;
 mod bench_report;
+mod capacity;
 mod command_line;
 mod dump_and_load;
 mod kills;

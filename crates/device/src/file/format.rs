@@ -74,7 +74,8 @@ impl FileFormat {
         extent::device_bytes(&self.geometry(superblocks_per_unit), self.units)
     }
 
-    fn geometry(&self, blocks_per_plane: u32) -> UnitGeometry {
+    /// The geometry of a unit of so many superblocks.
+    pub fn geometry(&self, blocks_per_plane: u32) -> UnitGeometry {
         let payload = u32::try_from(self.superblock_bytes / u64::from(PAGE_BYTES));
         UnitGeometry {
             dies: 1,

@@ -24,7 +24,7 @@ pub(super) fn render(snapshot: &Snapshot) -> Result<String, fmt::Error> {
 }
 
 /// Fields of the store that are gauges; all others are counters.
-pub(super) const GAUGES: [&str; 18] = [
+pub(super) const GAUGES: [&str; 19] = [
     "keys",
     "memtable_bytes",
     "cache_bytes",
@@ -37,6 +37,7 @@ pub(super) const GAUGES: [&str; 18] = [
     "stall_longest_us",
     "superblocks_free",
     "superblocks_total",
+    "usable_bytes",
     "degraded_blocks",
     "parity_blocks",
     "pinned_blocks",

@@ -110,6 +110,12 @@ impl Tree {
         self.levels.first().map_or(0, |level| level.patches().count())
     }
 
+    /// The number of patches of the oldest run of level 0.
+    pub fn oldest_of_level0(&self) -> usize {
+        let oldest = self.levels.first().and_then(|level| level.runs.last());
+        oldest.map_or(0, |run| run.patches.len())
+    }
+
     /// The tree without `removed` and with `added`.
     pub fn edited(&self, removed: &[BlockId], added: &[(u8, u64, Rc<Patch>)]) -> Tree {
         let depth = added.iter().map(|(level, ..)| usize::from(*level) + 1).max().unwrap_or(0);

@@ -1,7 +1,7 @@
 //! Admission of writes, by memory, free space, and the backlog of compaction.
 
 use super::Shard;
-use super::budget::Budget;
+use super::limits::Limits;
 use crate::error::{Result, StoreError};
 use crate::kv::compaction::leveled::GATHERED_RUNS;
 use futures_util::future::select;
@@ -247,7 +247,7 @@ impl Shard {
 
     /// The backlog of memory, log and level 0: 0 where throttling starts, 1 where writers stop.
     fn backlog(&self) -> f64 {
-        let Budget { freeze_bytes, memtables_total_bytes, log_bytes, .. } = self.budget;
+        let Limits { freeze_bytes, memtables_total_bytes, log_bytes, .. } = self.limits();
         let between = |value: u64, slow: u64, stop: u64| {
             (value as f64 - slow as f64) / stop.saturating_sub(slow).max(1) as f64
         };
@@ -266,18 +266,18 @@ impl Shard {
 
     /// Whether memtables, log and flash have room for `bytes`.
     fn has_room(&self, bytes: usize) -> bool {
-        let total = self.budget.memtables_total_bytes;
+        let Limits { memtables_total_bytes: total, log_bytes, .. } = self.limits();
         // A value larger than the budget is admitted when the memtables are empty.
         let alone = self.slices.memtable_bytes() == 0 && !planted::bug(Bug::LargeValueNotExempt);
         let fits = alone || self.unwritten_bytes() + bytes <= total;
         fits && self.log.backlog_bytes() <= total
-            && self.log.live_bytes() <= self.budget.log_bytes + self.budget.log_bytes / 2
+            && self.log.live_bytes() <= log_bytes + log_bytes / 2
             && self.blocks.free_blocks() >= self.last_blocks()
     }
 
     /// Whether memtables and log have room for a value that the collector moves.
     pub(super) fn has_room_to_move(&self) -> bool {
-        let Budget { memtables_total_bytes, log_bytes, .. } = self.budget;
+        let Limits { memtables_total_bytes, log_bytes, .. } = self.limits();
         self.unwritten_bytes() <= memtables_total_bytes
             && self.log.live_bytes() <= log_bytes + log_bytes / 2
     }

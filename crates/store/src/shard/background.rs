@@ -92,7 +92,7 @@ impl Shard {
 
     /// Shortens a long log: freezes the memtable whose events are the oldest in the log.
     fn freeze_for_log(&self) {
-        if self.log.live_bytes() > self.budget.log_bytes {
+        if self.log.live_bytes() > self.limits().log_bytes {
             let oldest = self.slices.iter().min_by_key(|slice| slice.first_segment_needed());
             if let Some(slice) = oldest
                 && slice.frozen.borrow().is_empty()
@@ -104,7 +104,7 @@ impl Shard {
 
     /// Whether the log is long and its oldest segments have no needed events.
     fn has_idle_log(&self) -> bool {
-        self.log.live_bytes() > self.budget.log_bytes
+        self.log.live_bytes() > self.limits().log_bytes
             && self.log.oldest_segment() < self.first_segment_needed()
     }
 

@@ -1,19 +1,16 @@
 //! The division of a shard's memory and space.
 
+use super::limits::{Limits, Sizing};
 use crate::kv::compaction::leveled::GATHERED_RUNS;
 use crate::kv::cursor::STEP_BYTES;
 use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
-use softflash_base::planted::{self, Bug};
 
 /// Limits, in bytes and blocks, for the parts of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// The total size of the active memtables at which the largest is flushed.
-    pub freeze_bytes: usize,
-    /// The total size of all memtables, including those being flushed, and of the pending log
-    /// events, which are a second copy of the last writes.
-    pub memtables_total_bytes: usize,
+    /// The limits of memtables and log on empty flash.
+    pub most: Limits,
     /// Separated values that are not written.
     pub values_waiting_bytes: usize,
     /// Runs of level 0 that start a merge where space is short, and the most that the first merge
@@ -30,17 +27,9 @@ pub struct Budget {
     pub scan_readahead_bytes: usize,
     /// The read size of a compaction, per run.
     pub compaction_step_bytes: usize,
-    /// The length of the log above which a flush makes its oldest segments unneeded.
-    pub log_bytes: u64,
     /// Patches of the target level in a part of a large merge.
     pub part_blocks: u32,
-    /// Blocks for flushes and the log.
-    pub flush_blocks: u32,
-    /// Free blocks below which new data is refused: flushes, the log and a merge in parts need
-    /// them.
-    pub reserve_blocks: u32,
-    /// Free blocks below which deletions are refused too: compaction needs them to free space.
-    pub last_blocks: u32,
+    sizing: Sizing,
 }
 
 /// The most of these runs.
@@ -50,17 +39,11 @@ const MAX_LEVEL0_RUNS: usize = 4;
 /// fewer would leave more partly filled patches.
 const MOST_PART_BLOCKS: u32 = 8;
 
-/// The least reserve of a merge, as far as the largest merge needs it.
-const LEAST_MERGE_BLOCKS: u32 = 16;
-
 /// The most bytes of separated values that wait for the device: a few tens of milliseconds of work.
 const MAX_WAITING_BYTES: usize = 8 << 20;
 
 /// The most memory of a shard's memtables: larger ones save few writes, and a start takes longer.
 const MAX_MEMTABLES_BYTES: u64 = 256 << 20;
-
-/// The longest log of a shard that is planned, because a start reads it.
-const MAX_LOG_BYTES: u64 = 512 << 20;
 
 /// Limits of scan readahead: a few pieces of the largest values, and no more than is useful.
 const MIN_READAHEAD_BYTES: usize = 8 << 20;
@@ -91,38 +74,21 @@ impl Budget {
         // which replays them from the log.
         let total =
             (memory * 9 / 16).min(MAX_MEMTABLES_BYTES).min(device / 24).max(256 << 10) as usize;
-        // The largest memtable is frozen, and others fill up while it is flushed. With more slices
-        // it is a smaller part of all, and all of them may be larger. It has two parts in (slices +
-        // 1) of all memtables, where slices are written alike; it should fill one block, not two.
         let slices = usize::from(layout.slices.div_ceil(layout.shards));
-        let most = (total * (slices + 1) / (slices + 3)).min(total / 4 * 3);
-        let freeze = most.min((slices + 1) * block_bytes / 2).max(total / 2);
-        let level0_runs = (device as usize / 16 / freeze).clamp(1, MAX_LEVEL0_RUNS);
+        let part_blocks = (blocks / 16).clamp(2, MOST_PART_BLOCKS).max(layout.parity.into());
+        let mut sizing = Sizing { blocks, block_bytes, slices, part_blocks, level0_runs: 1, total };
+        let freeze = sizing.freeze_bytes(total);
+        sizing.level0_runs = (device as usize / 16 / freeze).clamp(1, MAX_LEVEL0_RUNS);
+        let level0_runs = sizing.level0_runs;
         // As large as the runs that gather above it. The limit is of one slice: the slices of a
         // shard together may fill the device, which then has no level 2.
         let level1_bytes = (GATHERED_RUNS * freeze) as u64;
         let level1_bytes = level1_bytes.min(device / 8).max((level0_runs * freeze) as u64);
-        let log_bytes =
-            (4 * total as u64).min(MAX_LOG_BYTES).min(device / 12).max(2 * block_bytes as u64);
-        let blocks_of = |bytes: usize| bytes.div_ceil(block_bytes) as u32;
-        let flushes = blocks_of(total) + 2;
-        let part = (blocks / 16).clamp(2, MOST_PART_BLOCKS).max(layout.parity.into());
-        // Where one slice gets all writes, its runs are as large as a memtable may be.
-        let merged = |runs: usize| blocks_of(runs * freeze) + runs as u32;
-        let compaction = merged(level0_runs.min(2)) + merged(level0_runs.min(2)).min(part + 2);
-        // On a small device a run can be much larger than a memtable should be, by its last batch.
-        let compaction = compaction.max((2 * merged(level0_runs)).min(LEAST_MERGE_BLOCKS));
-        let compaction =
-            if planted::bug(Bug::ReserveFourfold) { 4 * compaction } else { compaction };
         let spare = options.spare.total_bytes() / u64::from(layout.shards);
         let shared = memory - memory / REQUEST_SHARE + spare;
         let work = (WORK_BLOCKS * block_bytes as u64).min(shared * 5 / MAX_WORK_SHARE);
-        // One segment: the announced one is already allocated.
-        let log = 1;
-        let flush_blocks = flushes + log + blocks_of(log_bytes as usize) / 2;
         Budget {
-            freeze_bytes: freeze,
-            memtables_total_bytes: total,
+            most: sizing.limits(total),
             values_waiting_bytes: total.min(MAX_WAITING_BYTES),
             level0_runs,
             level1_bytes,
@@ -137,12 +103,14 @@ impl Budget {
                 true => STEP_BYTES,
                 false => block_bytes,
             },
-            log_bytes,
-            part_blocks: part,
-            flush_blocks,
-            reserve_blocks: flush_blocks + compaction,
-            last_blocks: compaction / 2 + log,
+            part_blocks,
+            sizing,
         }
+    }
+
+    /// The limits of memtables and log with so many free blocks.
+    pub fn limits(&self, free_blocks: u32) -> Limits {
+        self.sizing.at(free_blocks)
     }
 }
 

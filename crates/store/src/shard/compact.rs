@@ -18,7 +18,7 @@ impl Shard {
             base_bytes: self.budget.level1_bytes,
             fanout: 8,
             room_blocks: self.blocks.room_of_compaction(),
-            merge_blocks: self.blocks.free_blocks().saturating_sub(self.budget.flush_blocks)
+            merge_blocks: self.blocks.free_blocks().saturating_sub(self.limits().flush_blocks)
                 as usize,
             spare_blocks: self.spare_blocks(),
             part_blocks: self.budget.part_blocks as usize,

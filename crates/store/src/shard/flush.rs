@@ -45,7 +45,7 @@ impl Shard {
             return Ok(());
         }
         drop(pending);
-        if bytes >= self.budget.freeze_bytes as u64 / 4 {
+        if bytes >= self.limits().freeze_bytes as u64 / 4 {
             self.throttle.note_flush(bytes, self.runtime.now().since_ns(began));
         }
         self.install_flush(slice, &frozen, patches, live_keys);

@@ -18,6 +18,7 @@ pub mod flush;
 pub mod gate;
 mod history;
 mod key_count;
+mod limits;
 pub mod log;
 mod log_refresh;
 mod manifest;
@@ -63,6 +64,7 @@ pub(crate) use scan::Scanner;
 pub use watch::WatchToken;
 pub(crate) use writes::Writes;
 
+use crate::capacity::{Capacity, FlashSize};
 use crate::error::Result;
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
@@ -79,12 +81,13 @@ use clock::ExpiryClock;
 use counters::Counters;
 use gate::Gate;
 use history::History;
+use limits::Limits;
 use log::Log;
 use merge_pace::MergePace;
 use pending_outputs::PendingOutputs;
 use recovery::Recovered;
 use slices::Slices;
-use softflash_base::{ShardId, SliceId};
+use softflash_base::{ShardId, SliceId, cast};
 use softflash_blocks::BlockLayer;
 use softflash_ftl::UnitTelemetry;
 use softflash_runtime::RuntimeHandle;
@@ -233,6 +236,11 @@ impl Shard {
         &self.slices
     }
 
+    /// The limits of memtables and log at this free space.
+    fn limits(&self) -> Limits {
+        self.space().limits()
+    }
+
     /// Free blocks and their reserves.
     fn space(&self) -> Space<'_> {
         let Shard { blocks, budget, slices, log, values, .. } = self;
@@ -303,6 +311,7 @@ impl Shard {
             log_live_bytes: self.log.live_bytes(),
             superblocks_free: units.iter().map(|unit| u64::from(unit.space.free())).sum(),
             superblocks_total: units.iter().map(|unit| u64::from(unit.space.total())).sum(),
+            usable_bytes: self.capacity().usable_bytes,
             degraded_blocks: self.blocks.degraded_blocks(),
             parity_blocks: self.blocks.parity_blocks(),
             pinned_blocks: self.blocks.pinned_blocks(),
@@ -311,6 +320,16 @@ impl Shard {
             full: u64::from(self.is_full()),
             ..self.counters.stats()
         }
+    }
+
+    /// The space of the shard if it were empty.
+    fn capacity(&self) -> Capacity {
+        let units = self.units();
+        let good = units.iter().map(|unit| unit.space.total() - unit.space.bad).sum::<u32>();
+        let superblocks_of_unit = good / cast::saturating_u32(units.len()).max(1);
+        let payload_bytes = cast::wide(self.blocks.capacity_bytes());
+        let flash = FlashSize { superblocks_of_unit, payload_bytes };
+        Capacity::of_shard(&self.layout, &self.options, flash, self.id)
     }
 
     /// The unit of each patch of a slice, by run from the newest, in key order.

@@ -401,7 +401,7 @@ impl<'a> Replay<'a> {
                     continue;
                 }
                 slice.insert(&key, version, start, None);
-                let full = slice.active_bytes() >= budget.freeze_bytes;
+                let full = slice.active_bytes() >= budget.most.freeze_bytes;
                 if planted::bug(Bug::BatchFrozenInMiddle) && full {
                     slice.freeze(batch.seq);
                 }
@@ -412,7 +412,7 @@ impl<'a> Replay<'a> {
             // Not in the middle of a batch: a flush of its first part would record the whole batch
             // as flushed.
             for slice in changed.drain(..).filter_map(|place| slices.get(place)) {
-                if slice.active_bytes() >= budget.freeze_bytes {
+                if slice.active_bytes() >= budget.most.freeze_bytes {
                     slice.freeze(batch.seq);
                 }
             }

@@ -1,9 +1,13 @@
 //! Free blocks, and the parts of them that flush, compaction, log and collector need.
 
 use super::budget::Budget;
+use super::limits::Limits;
 use super::log::Log;
 use super::slices::Slices;
 use super::values::ValueLog;
+use crate::kv::compaction::leveled::SHORT_PATCHES;
+use crate::kv::slice::Slice;
+use softflash_base::cast;
 use softflash_blocks::BlockLayer;
 
 /// The smallest reserve of blocks: two each for the log, a flush and the collector, and two more
@@ -24,25 +28,54 @@ pub(super) struct Space<'a> {
 }
 
 impl Space<'_> {
+    /// The limits of memtables and log.
+    pub(super) fn limits(&self) -> Limits {
+        self.budget.limits(self.blocks.free_blocks())
+    }
+
     /// Free blocks below which new data is refused.
     pub(super) fn reserve(&self) -> u32 {
+        let of_tree = self.reserve_of_tree();
         if !self.values.is_used() {
-            return self.budget.reserve_blocks;
+            return of_tree;
         }
         // A small tree, as that of large values, needs little room for its compaction.
         let tree: usize =
             self.slices.iter().map(|slice| slice.tree.borrow().patches().count()).sum();
-        let unwritten = self.slices.memtable_bytes() + self.log.backlog_bytes();
-        let flush = unwritten.div_ceil(self.blocks.capacity_bytes());
+        let flush = self.unwritten_bytes().div_ceil(self.blocks.capacity_bytes());
         let waiting = self.values.waiting_bytes().div_ceil(self.blocks.capacity_bytes());
         let needed = LEAST_RESERVE + tree + 2 * flush;
-        let of_tree = self.budget.reserve_blocks as usize;
-        u32::try_from(needed.min(of_tree) + waiting).unwrap_or(u32::MAX)
+        cast::saturating_u32(needed.min(cast::index(of_tree)) + waiting)
+    }
+
+    /// The blocks for flushes, the log and the next merge of any slice. Memtables and runs may be
+    /// larger than the limits allow now.
+    fn reserve_of_tree(&self) -> u32 {
+        let limits = self.limits();
+        let more = self.unwritten_bytes().saturating_sub(limits.memtables_total_bytes);
+        let flush =
+            limits.flush_blocks + cast::saturating_u32(more.div_ceil(self.blocks.capacity_bytes()));
+        flush + limits.merge_blocks.max(self.next_merge())
+    }
+
+    /// The most blocks that the smallest merge of a slice takes: its oldest run and a part of the
+    /// level below.
+    fn next_merge(&self) -> u32 {
+        let of = |slice: &Slice| slice.tree.borrow().oldest_of_level0();
+        let run = self.slices.iter().map(of).max().unwrap_or(0);
+        match run {
+            0 => 0,
+            run => cast::saturating_u32(run + SHORT_PATCHES) + self.budget.part_blocks,
+        }
+    }
+
+    fn unwritten_bytes(&self) -> usize {
+        self.slices.memtable_bytes() + self.log.backlog_bytes()
     }
 
     /// Free blocks below which deletions are refused too.
     pub(super) fn last_reserve(&self) -> u32 {
-        self.budget.last_blocks.min(self.reserve() / 2)
+        self.limits().last_blocks().min(self.reserve() / 2)
     }
 
     /// Whether there is space to rewrite lost copies. Also in a shard that refuses new data, as

@@ -3,7 +3,6 @@
 
 use super::Shard;
 use super::admission::Demand;
-use super::budget::Budget;
 use super::log::Log;
 use super::slices::Slices;
 use super::tasks::Tasks;
@@ -12,7 +11,6 @@ use crate::error::Result;
 /// The room of a shard's memtables and log.
 pub(super) struct WriteRoom<'a> {
     shard: &'a Shard,
-    budget: &'a Budget,
     slices: &'a Slices,
     log: &'a Log,
     tasks: &'a Tasks,
@@ -21,8 +19,8 @@ pub(super) struct WriteRoom<'a> {
 impl<'a> WriteRoom<'a> {
     /// The room of a shard.
     pub(super) fn of(shard: &'a Shard) -> WriteRoom<'a> {
-        let Shard { budget, slices, log, tasks, .. } = shard;
-        WriteRoom { shard, budget, slices, log, tasks }
+        let Shard { slices, log, tasks, .. } = shard;
+        WriteRoom { shard, slices, log, tasks }
     }
 
     /// Waits until new data may be written.
@@ -56,10 +54,11 @@ impl<'a> WriteRoom<'a> {
 
     /// Starts the flushes that are due after a write.
     pub(super) fn start_due_flushes(&self) {
-        if self.slices.active_bytes() >= self.budget.freeze_bytes {
+        let limits = self.shard.limits();
+        if self.slices.active_bytes() >= limits.freeze_bytes {
             self.shard.freeze_largest();
         }
-        if self.log.live_bytes() > self.budget.log_bytes {
+        if self.log.live_bytes() > limits.log_bytes {
             self.tasks.request_flush();
         }
     }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::format::version::Version;
 use crate::kv::memtable::OVERHEAD_BYTES;
+use crate::shard::limits::Limits;
 use crate::shard::log::{Event, event};
 use crate::shard::tests::{Bench, SECOND_NS, bytes, entry, found, put, rest, within};
 use crate::shard::{Committer, Writes};
@@ -54,7 +55,7 @@ fn fill(shard: &Shard, wanted: usize) {
 
 /// Bytes of memtables at this backlog.
 fn memory_at(shard: &Shard, share: f64) -> usize {
-    let Budget { freeze_bytes, memtables_total_bytes, .. } = shard.budget;
+    let Limits { freeze_bytes, memtables_total_bytes, .. } = shard.budget.most;
     freeze_bytes + ((memtables_total_bytes - freeze_bytes) as f64 * share) as usize
 }
 
@@ -79,7 +80,7 @@ fn append(shard: &Shard, encoded_bytes: usize) {
 #[test]
 fn a_value_larger_than_the_budget_is_admitted_to_empty_memtables() {
     with_shard(async |store, shard, runtime| {
-        let total = shard.budget.memtables_total_bytes;
+        let total = shard.budget.most.memtables_total_bytes;
         assert!(total < MIB, "{total}");
         let large = within(runtime, SECOND_NS, put(store, "large", entry(2 * MIB))).await;
         assert!(large.is_some(), "admitted to an empty memtable");
@@ -114,7 +115,7 @@ fn a_value_larger_than_the_budget_is_admitted_to_empty_memtables() {
 fn a_transaction_counts_the_overhead_of_its_keys() {
     with_shard(async |_, shard, runtime| {
         fill(shard, 1000);
-        let keys = shard.budget.memtables_total_bytes / OVERHEAD_BYTES;
+        let keys = shard.budget.most.memtables_total_bytes / OVERHEAD_BYTES;
         let admit = async |keys: usize, len: usize| {
             let puts = (0..keys).map(|n| (bytes(&n.to_string()), Some(entry(len))));
             let writes: Writes = puts.collect();
@@ -129,7 +130,7 @@ fn a_transaction_counts_the_overhead_of_its_keys() {
 #[test]
 fn the_memory_limit_is_exact_to_the_byte() {
     with_shard(async |_, shard, runtime| {
-        let total = shard.budget.memtables_total_bytes;
+        let total = shard.budget.most.memtables_total_bytes;
         fill(shard, 1000);
         assert!(shard.has_room(total - 1000) && !shard.has_room(total - 999));
         // Pending log events are a second copy in memory.
@@ -144,7 +145,7 @@ fn the_memory_limit_is_exact_to_the_byte() {
 #[test]
 fn a_log_with_too_long_a_backlog_admits_no_writes() {
     with_shard(async |_, shard, runtime| {
-        let total = shard.budget.memtables_total_bytes;
+        let total = shard.budget.most.memtables_total_bytes;
         append(shard, total);
         assert_eq!((shard.slices.memtable_bytes(), shard.log.backlog_bytes()), (0, total));
         assert!(shard.has_room(1));
@@ -153,7 +154,7 @@ fn a_log_with_too_long_a_backlog_admits_no_writes() {
         rest(runtime, SECOND_NS).await;
         assert!(shard.log.backlog_bytes() == 0 && shard.has_room(1));
         // Nor does a log of one and a half times its budget.
-        let log_bytes = shard.budget.log_bytes;
+        let log_bytes = shard.budget.most.log_bytes;
         let (mut last, mut passed) = (0, 0);
         while last <= log_bytes * 3 / 2 {
             assert_eq!(shard.has_room(1), last <= log_bytes * 3 / 2, "{last} bytes");
@@ -190,8 +191,8 @@ fn the_backlog_is_the_maximum_of_memory_log_and_runs() {
         }
     });
     with_shard(async |_, shard, runtime| {
-        let log_bytes = shard.budget.log_bytes as f64;
-        while shard.log.live_bytes() < shard.budget.log_bytes * 5 / 4 {
+        let log_bytes = shard.budget.most.log_bytes as f64;
+        while shard.log.live_bytes() < shard.budget.most.log_bytes * 5 / 4 {
             append(shard, 500_000);
             rest(runtime, SECOND_NS).await;
         }
@@ -293,7 +294,7 @@ fn a_waiting_writer_starts_flush_and_compaction() {
         shard.tasks.set_compaction_idle(true);
         assert_eq!(shard.admit(Demand::of(1, true)).await, Ok(()));
         assert_eq!((frozen(), shard.tasks.is_compaction_idle()), (0, true), "there is room");
-        let total = shard.budget.memtables_total_bytes;
+        let total = shard.budget.most.memtables_total_bytes;
         assert_eq!(within(runtime, MS_NS, shard.admit(Demand::of(total, true))).await, None);
         assert_eq!((frozen(), shard.tasks.is_compaction_idle()), (1, false));
     });
@@ -354,7 +355,7 @@ fn a_write_to_a_long_log_wakes_the_flush_task() {
             async || within(runtime, MS_NS, shard.tasks.flush_requested()).await.is_some();
         put(store, "key", entry(1)).await;
         assert!(!is_woken().await);
-        while shard.log.live_bytes() <= shard.budget.log_bytes {
+        while shard.log.live_bytes() <= shard.budget.most.log_bytes {
             append(shard, 500_000);
             rest(runtime, SECOND_NS).await;
         }

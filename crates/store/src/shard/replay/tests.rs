@@ -293,10 +293,8 @@ fn version(seq: u64, bytes: usize) -> Version {
 fn replay_freezes_a_memtable_after_a_batch_and_not_within_it() {
     on_flash(async |blocks, _, _| {
         let layout = layout();
-        let budget = Budget {
-            freeze_bytes: 1000,
-            ..Budget::new(&StoreOptions::default(), &layout, 48, 1 << 18)
-        };
+        let mut budget = Budget::new(&StoreOptions::default(), &layout, 48, 1 << 18);
+        budget.most.freeze_bytes = 1000;
         let mut replay = Replay::new(&layout, SHARD);
         // Keys of one slice.
         let slice = layout.slice_of(b"key");

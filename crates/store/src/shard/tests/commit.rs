@@ -186,7 +186,7 @@ fn the_largest_memtable_is_frozen_when_the_total_reaches_the_limit() {
     Bench::new(1, 16, 2048).run(async |stores, _| {
         let (store, shard) = (&stores[0], stores[0].local());
         let frozen = || shard.slices[0].frozen.borrow().len();
-        let full = shard.budget.freeze_bytes;
+        let full = shard.budget.most.freeze_bytes;
         put(store, "a", entry(full / 2)).await;
         assert_eq!(frozen(), 0, "half full");
         put(store, "b", entry(full / 2)).await;

@@ -26,7 +26,7 @@ async fn leave_free(shard: &Shard, free: u32) {
 #[test]
 fn limits_of_free_space_are_reached_in_order() {
     with_shard(async |_, shard, _| {
-        let Budget { reserve_blocks, last_blocks, .. } = shard.budget;
+        let (reserve_blocks, last_blocks) = (shard.reserve_blocks(), shard.last_blocks());
         let states = [
             (reserve_blocks * 9 / 8 + 1, false, false, true),
             (reserve_blocks * 9 / 8, true, false, true),
@@ -46,7 +46,7 @@ fn limits_of_free_space_are_reached_in_order() {
 #[test]
 fn new_data_is_refused_when_no_task_can_free_space() {
     with_shard(async |_, shard, runtime| {
-        leave_free(shard, shard.budget.reserve_blocks - 1).await;
+        leave_free(shard, shard.reserve_blocks() - 1).await;
         // Compaction checks once more, and has no work.
         let compaction = async {
             rest(runtime, SECOND_NS).await;
@@ -59,7 +59,7 @@ fn new_data_is_refused_when_no_task_can_free_space() {
         assert_eq!(shard.stats().refused_writes, 1);
         let (admitted, took_ns) = timed(runtime, shard.admit(Demand::of(1, false))).await;
         assert_eq!((admitted, took_ns), (Ok(()), 0), "deletions are admitted");
-        leave_free(shard, shard.budget.reserve_blocks).await;
+        leave_free(shard, shard.reserve_blocks()).await;
         assert_eq!(shard.admit(Demand::of(1, true)).await, Ok(()));
         assert_eq!(shard.stats().refused_writes, 1);
     });
@@ -69,7 +69,7 @@ fn new_data_is_refused_when_no_task_can_free_space() {
 fn new_data_waits_while_a_compaction_or_a_flush_may_free_space() {
     for flushing in [false, true] {
         with_shard(async |_, shard, runtime| {
-            leave_free(shard, shard.budget.reserve_blocks - 1).await;
+            leave_free(shard, shard.reserve_blocks() - 1).await;
             if flushing {
                 fill(shard, 1000);
                 shard.freeze_largest();
@@ -86,7 +86,7 @@ fn new_data_waits_while_a_compaction_or_a_flush_may_free_space() {
             let room = async {
                 shard.tasks.set_compaction_idle(flushing);
                 rest(runtime, 5 * SECOND_NS).await;
-                leave_free(shard, shard.budget.reserve_blocks).await;
+                leave_free(shard, shard.reserve_blocks()).await;
             };
             let ((admitted, ()), took_ns) =
                 timed(runtime, join(shard.admit(Demand::of(1, true)), room)).await;
@@ -99,16 +99,16 @@ fn new_data_waits_while_a_compaction_or_a_flush_may_free_space() {
 #[test]
 fn deletions_wait_for_the_last_blocks_and_new_data_does_not() {
     with_shard(async |_, shard, runtime| {
-        leave_free(shard, shard.budget.last_blocks - 1).await;
+        leave_free(shard, shard.last_blocks() - 1).await;
         let (admitted, took_ns) = timed(runtime, shard.wait_for_room(1, true)).await;
         assert_eq!((admitted, took_ns), (FULL, 0));
         let (admitted, took_ns) = timed(runtime, shard.wait_for_room(1, false)).await;
         assert_eq!(admitted, FULL);
         assert!((10 * SECOND_NS..11 * SECOND_NS).contains(&took_ns), "{took_ns}");
         // For lack of memory no write is refused.
-        leave_free(shard, shard.budget.last_blocks).await;
+        leave_free(shard, shard.last_blocks()).await;
         fill(shard, 1000);
-        let total = shard.budget.memtables_total_bytes;
+        let total = shard.limits().memtables_total_bytes;
         for grows in [true, false] {
             let waiting = within(runtime, 60 * SECOND_NS, shard.wait_for_room(total, grows)).await;
             assert_eq!(waiting, None);
