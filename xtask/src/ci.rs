@@ -1,14 +1,14 @@
 //! The gate: the checks that a change has to pass. `.ci/run` runs the same steps.
 
 use crate::run::{cargo, run as run_command};
-use crate::{Outcome, deny, edges, filesystems, hunt, loom, report, test, tidy};
+use crate::{Outcome, deny, edges, filesystems, first_day, hunt, loom, report, test, tidy};
 use std::time::Instant;
 
 /// A step: name and function.
 type Step = (&'static str, fn() -> Outcome);
 
 /// Fast steps that fail often come first.
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     ("format", || run_command(cargo().args(["fmt", "--all", "--check"]))),
     ("edges", || report(edges::check())),
     ("tidy", || report(tidy::check())),
@@ -18,6 +18,7 @@ const STEPS: [Step; 10] = [
     ("loom", loom::run),
     ("hunt", hunt::gate),
     ("filesystems", filesystems::gate),
+    ("first-day", first_day::gate),
     ("test", || test::run(&[])),
 ];
 

@@ -14,12 +14,15 @@ mod edges;
 mod files;
 mod filesystems;
 mod findings;
+mod first_day;
 mod fuzz;
 mod hunt;
 mod kill9;
 mod loom;
 mod mutants;
+mod program;
 mod run;
+mod scratch;
 mod test;
 mod tidy;
 
@@ -34,13 +37,16 @@ usage: cargo xtask COMMAND
 
   test [ARGS]        every test: installs the real clients if it can, runs `cargo test --workspace`
                      (ARGS are passed on) and adds up the results
-  ci [--except STEP] the gate: format, edges, tidy, clippy, docs, deny, loom, hunt, filesystems, test
+  ci [--except STEP] the gate: format, edges, tidy, clippy, docs, deny, loom, hunt, filesystems,
+                     first-day, test
   hunt [ARGS]        hunts for lost and wrong data by deterministic simulation (`hunt --help` has more)
   fuzz [ARGS]        fuzzers of all decoders, each for 10 s (`--time 3m`, or names of some)
   loom               state shared by threads, under every interleaving
   kill9 [ARGS]       kills the real server at random moments for 60 s (`--time 10m`)
   filesystems [ARGS] ext4 and xfs on a volume, with a compiler and databases, over kill -9 of the
                      server (`--help` has more)
+  first-day [ARGS]   the commands in the code blocks of README and docs, as a reader runs them
+                     (`--page README.md`: of one page)
   mutants [ARGS]     mutation testing of recovery, transactions, mapping and more (takes hours;
                      `-F recovery.rs`: one file; needs cargo-mutants)
   coverage           line coverage of nand, ftl and store, and uncovered lines (needs cargo-llvm-cov)
@@ -59,6 +65,7 @@ fn main() -> ExitCode {
         ["loom"] => loom::run(),
         ["kill9", rest @ ..] => kill9::run(rest),
         ["filesystems", rest @ ..] => filesystems::run(rest),
+        ["first-day", rest @ ..] => first_day::run(rest),
         ["coverage"] => coverage::run(),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["edges"] => report(edges::check()),

@@ -10,18 +10,18 @@ mod machine;
 mod options;
 mod random;
 mod round;
-mod scratch;
 mod server;
 mod source_tree;
 mod tool;
 mod work;
 
 use crate::Outcome;
+use crate::program::program;
+use crate::scratch::Scratch;
 use filesystem::Filesystem;
 use machine::Lack;
 use options::Options;
 use round::{Crash, Round, Row};
-use scratch::Scratch;
 use serde_json::json;
 use source_tree::SourceTree;
 use std::path::Path;
@@ -59,7 +59,7 @@ fn carry_out(arguments: &[&str], in_gate: bool) -> Outcome {
         return skip(&options, "all file systems", &lack);
     }
     interrupt::catch()?;
-    let program = server::program(in_gate)?;
+    let program = program(in_gate)?;
     let place = Scratch::new("sources")?;
     let sources = SourceTree::prepare(place.path(), options.quick)?;
     let session = Session { options: &options, program: &program, sources: &sources };

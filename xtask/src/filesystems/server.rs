@@ -3,11 +3,11 @@
 use super::interrupt;
 use super::tool::{end, limited, log_to, spawn};
 use crate::Outcome;
-use crate::run::{cargo, output, run, target_directory};
+use crate::run::output;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -16,20 +16,6 @@ const START: Duration = Duration::from_secs(60);
 
 /// Time limit for a reply.
 const REPLY: Duration = Duration::from_secs(60);
-
-/// The program: `SOFTFLASH_BIN`, or that of this source. In the gate it is the build of the tests,
-/// which come next.
-pub fn program(in_gate: bool) -> Outcome<PathBuf> {
-    if let Some(chosen) = std::env::var_os("SOFTFLASH_BIN") {
-        return Ok(chosen.into());
-    }
-    let build: &[&str] = match in_gate {
-        true => &["test", "--workspace", "--no-run", "--test", "program"],
-        false => &["build", "--package", "softflash"],
-    };
-    run(cargo().args(build).arg("--locked"))?;
-    Ok(target_directory()?.join("debug/softflash"))
-}
 
 /// Creates a data directory with units for volumes.
 pub fn format(program: &Path, data: &Path) -> Outcome {

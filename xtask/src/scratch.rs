@@ -13,7 +13,7 @@ pub struct Scratch {
 impl Scratch {
     /// A new one, in the directory for temporary files.
     pub fn new(name: &str) -> Outcome<Scratch> {
-        let name = format!("softflash-filesystems-{}-{name}", std::process::id());
+        let name = format!("softflash-{}-{name}", std::process::id());
         let path = std::env::temp_dir().join(name);
         fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Scratch { path, is_kept: false })

@@ -1,0 +1,102 @@
+//! `cargo xtask first-day`: runs the commands in the code blocks of README and docs, as a reader
+//! would on the first day. A command that is not run is printed with its reason.
+
+mod block;
+mod session;
+mod stand_ins;
+
+use crate::Outcome;
+use crate::clients::Clients;
+use crate::program::program;
+use crate::run::root;
+use crate::scratch::Scratch;
+use block::Line;
+use session::Session;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+const USAGE: &str = "usage: cargo xtask first-day [--page PAGE]   (README.md, docs/volumes.md, ...; all by default)";
+
+/// The form of the gate: all pages.
+pub fn gate() -> Outcome {
+    carry_out(&pages()?, true)
+}
+
+/// Runs the commands of some pages.
+pub fn run(arguments: &[&str]) -> Outcome {
+    match arguments {
+        [] => carry_out(&pages()?, false),
+        ["--page", page] => carry_out(&[(*page).to_owned()], false),
+        _ => Err(USAGE.to_owned()),
+    }
+}
+
+/// README and the pages of `docs`.
+fn pages() -> Outcome<Vec<String>> {
+    let mut pages = vec!["README.md".to_owned()];
+    let docs = fs::read_dir(root().join("docs")).map_err(|error| format!("docs: {error}"))?;
+    let names = docs.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let names: BTreeSet<String> = names.filter(|name| name.ends_with(".md")).collect();
+    pages.extend(names.into_iter().map(|name| format!("docs/{name}")));
+    Ok(pages)
+}
+
+fn carry_out(pages: &[String], in_gate: bool) -> Outcome {
+    Clients::find_or_install()?.describe();
+    let program = program(in_gate)?;
+    let programs = program.parent().unwrap_or(&program);
+    let (mut ran, mut failed) = (0, Vec::new());
+    for page in pages {
+        let text =
+            fs::read_to_string(root().join(page)).map_err(|error| format!("{page}: {error}"))?;
+        let commands = block::commands(&text);
+        if !commands.is_empty() {
+            ran += play(page, &commands, programs, &mut failed)?;
+        }
+    }
+    println!("first-day: {ran} commands ran, {} failed", failed.len());
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(format!("first-day: failed: {}", failed.join(", "))),
+    }
+}
+
+/// Runs the commands of a page; returns how many were run.
+fn play(page: &str, commands: &[Line], programs: &Path, failed: &mut Vec<String>) -> Outcome<u32> {
+    let place = Scratch::new("first-day")?;
+    let mut session = Session::new(programs, place.path().to_owned())?;
+    let mut ran = 0;
+    for line in commands {
+        let shown = format!("{page}:{}: {}", line.number, line.command);
+        if let Some(reason) = stand_ins::reason_against(&line.command) {
+            println!("not run {shown}\n        ({reason})");
+            continue;
+        }
+        ran += 1;
+        match session.run(line) {
+            Ok(()) => println!("ok      {shown}"),
+            Err(error) => {
+                println!("FAILED  {shown}\n{error}");
+                failed.push(format!("{page}:{}", line.number));
+            }
+        }
+    }
+    Ok(ran)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_that_is_not_run_is_in_a_page() {
+        let texts =
+            pages().unwrap().into_iter().map(|page| fs::read_to_string(root().join(page)).unwrap());
+        let commands: Vec<Line> = texts.flat_map(|text| block::commands(&text)).collect();
+        for (start, _) in stand_ins::NOT_RUN {
+            let is_there = commands.iter().any(|line| line.command.starts_with(start));
+            assert!(is_there, "no page has a command that starts with `{start}`");
+        }
+    }
+}
