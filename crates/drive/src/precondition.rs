@@ -109,6 +109,12 @@ fn erase_victim(space: &mut Space, frontier: u32) {
     space.erased(victim);
 }
 
+/// Whether theory gives the distribution of valid pages that [`make_steady`] sets.
+pub(crate) fn is_known(space: &Space) -> bool {
+    let victims = [VictimPolicy::Greedy, VictimPolicy::Fifo, VictimPolicy::WindowedGreedy(1)];
+    victims.contains(&space.victim_policy()) && space.shape().translation_pages() == 0
+}
+
 /// Sets the steady state of uniform random writes of single pages over the whole drive, which must
 /// be new.
 pub(crate) fn make_steady(space: &mut Space, seed: u64) {

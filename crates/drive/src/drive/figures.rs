@@ -144,6 +144,13 @@ impl Drive {
         self.counters.host_pages_written += 1;
     }
 
+    /// Whether theory gives the state that [`make_steady`](Drive::make_steady) sets: for a map in
+    /// memory, and for the victim policies `greedy` and `fifo`. For others it is a state to start
+    /// from.
+    pub fn steady_state_is_known(&self) -> bool {
+        precondition::is_known(&self.space)
+    }
+
     /// Sets the steady state of uniform random writes of single pages over the whole drive. The
     /// drive must be new.
     pub fn make_steady(&mut self, seed: u64) {
