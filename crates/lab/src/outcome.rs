@@ -87,12 +87,14 @@ pub struct Drift {
 
 /// The largest relative change of write amplification in a steady state.
 const LEVEL: f64 = 0.02;
+/// A change above this is not noise, or the run is too short to tell.
+const CERTAIN: f64 = 0.1;
 
 impl Drift {
     /// Whether the run has not been in a steady state: it changed by more than 2 %, and by more
-    /// than twice the standard error.
+    /// than twice the standard error or 10 %.
     pub fn is_significant(&self) -> bool {
-        self.change.abs() > LEVEL.max(2.0 * self.noise)
+        self.change.abs() > (2.0 * self.noise).clamp(LEVEL, CERTAIN)
     }
 }
 
@@ -245,6 +247,13 @@ mod tests {
             |waiting, lag_ns| Backlog { arrivals_ns: 10 * second, waiting, lag_ns }.kept_up();
         assert!(kept_up(1000, second / 10) && kept_up(32, second));
         assert!(!kept_up(33, second / 9));
+    }
+
+    #[test]
+    fn a_drift_is_significant_above_its_noise() {
+        let significant = |change, noise| Drift { change, noise }.is_significant();
+        assert!(significant(-0.021, 0.0) && significant(0.05, 0.02) && significant(0.11, 0.5));
+        assert!(!significant(0.019, 0.0) && !significant(-0.05, 0.03) && !significant(0.1, 0.5));
     }
 
     #[test]

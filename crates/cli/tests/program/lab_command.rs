@@ -246,6 +246,7 @@ fn a_report_is_one_file_with_all_that_ran() {
         "A tiny drive",
         "Write amplification",
         "Utilisation",
+        "tiny write 4 KiB: still drifting",
         "Runs: 3",
         "over-provisioning, %",
         "write throughput",
@@ -404,6 +405,8 @@ fn a_log_of_requests_has_a_line_for_each() {
     let path = laboratory.path("kv.csv");
     let kv = ["bench", "sim", "--device", "sdf", "--workload", "kv-scan", "--log-requests", &path];
     fails(&softflash(kv), 2, &["a log of requests needs a block workload"]);
+    let full = ["--workload", "mixed-8k", "--requests", "10", "--log-requests", "/dev/full"];
+    fails(&sim(&laboratory, &full), 1, &["/dev/full: No space left on device"]);
     let (output, log) = logged("none/log.csv", &["10"]);
     fails(&output, 1, &["log.csv.part: No such file"]);
     assert!(log.is_err() && !fs::exists(format!("{path}.part")).unwrap());

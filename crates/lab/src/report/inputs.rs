@@ -2,7 +2,7 @@
 
 use super::parts::Parts;
 use super::shown::Run;
-use super::warnings;
+use crate::results::warnings;
 use softflash_report::{Cell, Table};
 
 /// The most runs that a table shows at once; more are folded.
@@ -40,7 +40,7 @@ fn row(run: &Run, parts: &mut Parts) -> [Cell; 11] {
         }
         None => cell.parameters.precondition.to_string(),
     };
-    let remarks = warnings::of_run(run).join("; ");
+    let remarks = warnings::of(outcome).join("; ");
     [
         Cell::text(&*run.label),
         Cell::text(parts.device(&cell.device)),

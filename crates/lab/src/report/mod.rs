@@ -7,7 +7,6 @@ mod parts;
 mod rows;
 mod runs;
 mod shown;
-mod warnings;
 
 use crate::error::LabError;
 use crate::results::ExperimentResult;
@@ -67,7 +66,8 @@ fn intro(names: &[String], results: &[Results]) -> String {
 fn section(shown: &[Shown], parts: &mut Parts) -> Section {
     let Some(Shown { result, .. }) = shown.first() else { return Section::default() };
     let mut section = Section::new(&*result.experiment, &*result.title).text(about(shown));
-    if let Some(warnings) = warnings::of(shown) {
+    let warnings = warnings(shown);
+    if !warnings.is_empty() {
         section = section.block(warnings);
     }
     section = section.block(rows::table(shown));
@@ -78,6 +78,16 @@ fn section(shown: &[Shown], parts: &mut Parts) -> Section {
     section = section.block(inputs::table(&runs, parts));
     let drawn: Vec<&Run> = runs.into_iter().filter(|run| run.is_first).collect();
     runs::blocks(&drawn).into_iter().fold(section, |section, block: Block| section.block(block))
+}
+
+/// The runs whose figures are no steady state, as a list.
+fn warnings(shown: &[Shown]) -> String {
+    let line = |Shown { directory, result, .. }: &Shown| {
+        let place = if directory.is_empty() { String::new() } else { format!("{directory}, ") };
+        let lines = result.warnings.iter().map(|warning| format!("- {place}{warning}"));
+        lines.collect::<Vec<String>>()
+    };
+    shown.iter().flat_map(line).collect::<Vec<String>>().join("\n")
 }
 
 fn about(shown: &[Shown]) -> String {

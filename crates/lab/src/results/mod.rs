@@ -7,6 +7,7 @@
 mod cell_file;
 mod rows;
 mod spread;
+pub mod warnings;
 mod write;
 
 pub use cell_file::{CellFile, fingerprint};

@@ -1,6 +1,7 @@
 //! The rows of an experiment: our figures and the published ones.
 
 use super::spread::{Spread, mean_and_spread};
+use super::warnings;
 use super::{Directory, write_atomically, write_json};
 use crate::error::LabError;
 use crate::experiment::{Bound, Plan, PlannedRow, Plot, Published};
@@ -31,6 +32,9 @@ pub struct ExperimentResult {
     pub replicates: u32,
     /// The rows.
     pub rows: Vec<ResultRow>,
+    /// The runs that drift, were not settled, or did not keep up.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// How they are drawn.
     pub plots: Vec<Plot>,
     /// Every run, by the key of its file.
@@ -120,6 +124,7 @@ impl ExperimentResult {
             seed: plan.seed,
             replicates: plan.replicates,
             rows,
+            warnings: warnings::of_plan(plan, outcomes),
             plots: plan.plots.clone(),
             cells: plan.cells.iter().map(|cell| cell.key.clone()).collect(),
         })

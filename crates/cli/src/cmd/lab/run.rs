@@ -185,6 +185,7 @@ fn print(result: &ExperimentResult) {
         std::iter::once(row.label.clone()).chain(cells).collect()
     });
     output::rows(&header, rows);
+    result.warnings.iter().for_each(|warning| output::result(&format!(" {warning}")));
     output::result("");
 }
 

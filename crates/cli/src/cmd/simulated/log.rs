@@ -13,11 +13,17 @@ use std::sync::{Mutex, PoisonError};
 /// The header: times are virtual, from the beginning of the measured part.
 const HEADER: &str = "arrival_ns,start_ns,end_ns,kind,offset_bytes,length_bytes\n";
 
-/// A log that is written beside its file, and becomes it when it is complete.
+/// A log that is written beside its file, and becomes it when it is complete. A pipe or device is
+/// written at once.
 pub struct RequestLog {
     path: PathBuf,
-    part: PathBuf,
+    unfinished: Option<Unfinished>,
     written: Mutex<Written>,
+}
+
+/// A file that a signal removes until the log is complete.
+struct Unfinished {
+    path: PathBuf,
     cleanup: Cleanup,
 }
 
@@ -30,14 +36,13 @@ struct Written {
 impl RequestLog {
     /// Begins a log. A signal removes the unfinished file.
     pub fn create(path: &Path) -> Result<RequestLog, CliError> {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".part");
-        let part = path.with_file_name(name);
-        let cleanup = Cleanup::on_signal(vec![part.clone()])?;
-        let mut to = BufWriter::new(File::create(&part).map_err(CliError::file(&part))?);
-        to.write_all(HEADER.as_bytes()).map_err(CliError::file(&part))?;
-        let written = Mutex::new(Written { to, failed: None });
-        Ok(RequestLog { path: path.to_owned(), part, written, cleanup })
+        let is_special = fs::metadata(path).is_ok_and(|existing| !existing.is_file());
+        let unfinished = if is_special { None } else { Some(Unfinished::beside(path)?) };
+        let to = unfinished.as_ref().map_or(path, |unfinished| &unfinished.path);
+        let mut file = BufWriter::new(File::create(to).map_err(CliError::file(to))?);
+        file.write_all(HEADER.as_bytes()).map_err(CliError::file(to))?;
+        let written = Mutex::new(Written { to: file, failed: None });
+        Ok(RequestLog { path: path.to_owned(), unfinished, written })
     }
 
     /// Adds a request; sets `stop` if it cannot be written.
@@ -58,21 +63,40 @@ impl RequestLog {
 
     /// Ends the log: keeps the file if `completed`, the run, was a success and all was written.
     pub fn finish<T>(self, completed: Result<T, CliError>) -> Result<T, CliError> {
-        let RequestLog { path, part, written, cleanup } = self;
+        let RequestLog { path, unfinished, written } = self;
         let Written { mut to, failed } =
             written.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let flushed = match failed {
+            Some(error) => Err(error),
+            None => to.flush(),
+        };
+        // The error of the log is the cause if both have failed.
+        let completed = flushed.map_err(CliError::file(&path)).and(completed);
+        match unfinished {
+            Some(unfinished) => unfinished.finish(&path, completed),
+            None => completed,
+        }
+    }
+}
+
+impl Unfinished {
+    fn beside(path: &Path) -> Result<Unfinished, CliError> {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".part");
+        let path = path.with_file_name(name);
+        Ok(Unfinished { cleanup: Cleanup::on_signal(vec![path.clone()])?, path })
+    }
+
+    fn finish<T>(self, log: &Path, completed: Result<T, CliError>) -> Result<T, CliError> {
+        let Unfinished { path, cleanup } = self;
         cleanup.finish(|| {
-            let kept = match failed {
-                Some(error) => Err(error),
-                None => to.flush(),
-            };
-            let kept = kept.map_err(CliError::file(&part)).and(completed).and_then(|run| {
-                fs::rename(&part, &path).map_err(CliError::file(&path))?;
+            let kept = completed.and_then(|run| {
+                fs::rename(&path, log).map_err(CliError::file(log))?;
                 Ok(run)
             });
             if kept.is_err() {
                 // Without a result there is no log; the error says why.
-                let _ = fs::remove_file(&part);
+                let _ = fs::remove_file(&path);
             }
             kept
         })
