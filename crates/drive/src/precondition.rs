@@ -29,6 +29,15 @@ pub(crate) fn write(space: &mut Space, logical: u32, hint: u32) {
     settle_map(space);
 }
 
+/// Unmaps a logical page of the host. Nothing may be under way.
+pub(crate) fn forget(space: &mut Space, logical: u32) {
+    if !space.look_up(logical) {
+        settle_map(space);
+    }
+    space.forget(logical);
+    settle_map(space);
+}
+
 /// Writes a logical page.
 fn write_page(space: &mut Space, logical: u32, hint: u32) {
     let home = space.shape().frontier_of(logical);

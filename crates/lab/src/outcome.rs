@@ -106,7 +106,7 @@ pub struct Settled {
     pub rewrites: u32,
     /// The relative change of write amplification from the second last to the last window.
     pub change: f64,
-    /// Whether the last two changes were within the bound.
+    /// Whether this change is within the bound, 1 %.
     pub is_level: bool,
 }
 

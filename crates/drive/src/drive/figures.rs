@@ -139,6 +139,16 @@ impl Drive {
         }
     }
 
+    /// Unmaps the pages that this range covers as a whole, in no virtual time. Nothing may be under
+    /// way.
+    pub fn trim_now(&mut self, offset_bytes: u64, bytes: u64) {
+        let page_bytes = u64::from(self.page_bytes());
+        let end_bytes = offset_bytes.saturating_add(bytes).min(self.capacity_bytes());
+        for page in offset_bytes.div_ceil(page_bytes)..end_bytes / page_bytes {
+            precondition::forget(&mut self.space, page as u32);
+        }
+    }
+
     fn write_now(&mut self, logical: u32, hint: u32) {
         precondition::write(&mut self.space, logical, hint);
         self.counters.host_pages_written += 1;

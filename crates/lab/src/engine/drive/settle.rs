@@ -1,4 +1,5 @@
-//! Settles a drive: the writes of a workload, in no time, until write amplification is level.
+//! Settles a drive: the writes and trims of a workload, in no time, until write amplification is
+//! level.
 //!
 //! Windows of rewrites double in length: data that is seldom written takes its share of the blocks
 //! only after many rewrites, and the change from one rewrite to the next is then small long before
@@ -11,11 +12,15 @@ use softflash_base::random::Rng;
 use softflash_drive::Drive;
 use softflash_workload::{AccessKind, BlockSource, BlockWorkload};
 
-/// The largest relative change of write amplification from a window to the next, twice in a row.
+/// The largest relative change of write amplification from a window to the next, twice in a row;
+/// once if the last window is the longest.
 const BOUND: f64 = 0.01;
 
-/// The most rewrites of the drive, after which the state is taken as it is.
+/// The most rewrites of the drive: a state that is not level then never is, or takes too long.
 const MOST_REWRITES: u32 = 64;
+
+/// The most trims among the requests, so that writes go on.
+const MOST_TRIMS: f64 = 0.99;
 
 /// Bytes written between two reports of progress, and checks for a stop.
 const REPORT_EVERY: u64 = 1 << 30;
@@ -23,7 +28,8 @@ const REPORT_EVERY: u64 = 1 << 30;
 /// The share of a run's progress that is assigned to settling.
 pub(super) const PROGRESS_SHARE: f64 = 0.5;
 
-/// Runs the workload's writes until write amplification is level. Nothing may be under way.
+/// Runs the workload's writes and trims until write amplification is level. Nothing may be under
+/// way.
 pub(super) fn settle(
     drive: &mut Drive,
     workload: &BlockWorkload,
@@ -31,7 +37,8 @@ pub(super) fn settle(
     control: &Control,
 ) -> Result<Settled, LabError> {
     let mut writes = workload.clone();
-    (writes.read_fraction, writes.trim_fraction) = (0.0, 0.0);
+    let trims = workload.trim_fraction / (1.0 - workload.read_fraction).max(f64::MIN_POSITIVE);
+    (writes.read_fraction, writes.trim_fraction) = (0.0, trims.min(MOST_TRIMS));
     let source = writes.source(drive.capacity_bytes(), rng)?;
     let mut rewriting = Rewriting { source, rewrites: 0, control };
     let (mut before, mut was_level) = (rewriting.window(drive, 1)?, false);
@@ -39,9 +46,8 @@ pub(super) fn settle(
         let now = rewriting.window(drive, rewriting.rewrites)?;
         let change = now / before - 1.0;
         let (rewrites, level) = (rewriting.rewrites, change.abs() <= BOUND);
-        let is_level = level && was_level;
-        if is_level || rewrites >= MOST_REWRITES {
-            return Ok(Settled { rewrites, change, is_level });
+        if (level && was_level) || rewrites >= MOST_REWRITES {
+            return Ok(Settled { rewrites, change, is_level: level });
         }
         (before, was_level) = (now, level);
     }
@@ -71,7 +77,8 @@ impl Rewriting<'_> {
         let (mut written, mut report_at) = (0, 0);
         while written < capacity_bytes {
             let access = self.source.next();
-            if access.kind != AccessKind::Write {
+            if access.kind == AccessKind::Trim {
+                drive.trim_now(access.offset_bytes, access.bytes.into());
                 continue;
             }
             let first = access.offset_bytes / page_bytes;

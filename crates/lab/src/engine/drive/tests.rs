@@ -131,6 +131,19 @@ fn a_steady_state_is_settled_and_its_run_does_not_drift() {
 }
 
 #[test]
+fn trims_belong_to_the_steady_state() {
+    let (mut workload, mut cell) = hot_and_cold(VictimPolicy::Greedy);
+    (workload.pattern, workload.trim_fraction) = (Pattern::Random, 0.3);
+    cell.parameters.precondition = Precondition::Steady;
+    let trimmed = run((workload.clone(), cell.clone()));
+    assert!(trimmed.settled.unwrap().is_level && !trimmed.drift.unwrap().is_significant());
+    workload.trim_fraction = 0.0;
+    let full = run((workload, cell)).programs.waf();
+    let waf = trimmed.programs.waf();
+    assert!(waf < 0.8 * full, "what is trimmed is spare: {waf} of {full}");
+}
+
+#[test]
 fn a_state_of_theory_needs_no_settling() {
     let settled = |victim| {
         let (mut workload, mut cell) = hot_and_cold(victim);
