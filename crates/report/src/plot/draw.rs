@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 const HEIGHT: f64 = 280.0;
 /// Half of the width of the end of an error bar.
-const BAR_END: f64 = 4.0;
+const BAR_END: f64 = 6.0;
 /// Between the frame and the first and last values of x, so that marks are not cut.
 const INSET: f64 = 10.0;
 /// Points on a line that are marked and can be pointed at. More would lie on top of each other.
