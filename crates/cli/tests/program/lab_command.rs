@@ -269,7 +269,9 @@ fn replicates_give_means_with_their_spread() {
     laboratory.experiment("it.toml", &text);
     let table = laboratory.run("out", &[]);
     succeeds(&table);
-    assert!(String::from_utf8_lossy(&table.stdout).contains("± 95 %"), "{}", said(&table));
+    let text = String::from_utf8_lossy(&table.stdout).into_owned();
+    assert!(text.contains("± 95 %") && text.contains("write amplification in pages"), "{text}");
+    assert!(!text.contains("write throughput"), "the label says that it is of writes: {text}");
     assert_eq!(laboratory.cells("out").len(), 9);
     let result: Value = serde_json::from_slice(&laboratory.result("out").unwrap()).unwrap();
     assert_eq!(result["replicates"], 3);

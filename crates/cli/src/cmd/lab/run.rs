@@ -192,7 +192,8 @@ fn print(result: &ExperimentResult) {
 /// A column: its title, and the text of a row. Columns without any text are left out.
 type Column = (&'static str, fn(&ResultRow) -> Option<String>);
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 8] = [
+    ("figure", |row| Some(row.figure.clone()).filter(|figure| says_more(figure, &row.label))),
     ("unit", |row| Some(row.unit.clone()).filter(|unit| !unit.is_empty())),
     ("paper", |row| {
         row.paper.map(|published| match row.bound {
@@ -206,6 +207,13 @@ const COLUMNS: [Column; 7] = [
     ("ratio", |row| row.ratio.map(|ratio| format!("{ratio:.3}"))),
     ("", |row| row.agrees.map(|agrees| if agrees { "ok" } else { "differs" }.to_owned())),
 ];
+
+/// Whether a figure is of reads or of writes and the label does not say so.
+fn says_more(figure: &str, label: &str) -> bool {
+    let kinds = ["read", "write"];
+    kinds.iter().any(|kind| figure.starts_with(kind))
+        && !kinds.iter().any(|kind| label.contains(kind))
+}
 
 /// Four significant digits.
 fn figure(value: f64) -> String {
