@@ -86,6 +86,7 @@ fn timed(
         on_measuring: &|| {
             let cost = (before.stop(), Stopwatch::start());
             *measuring.lock().unwrap_or_else(PoisonError::into_inner) = Some(cost);
+            bar.iter().for_each(|bar| bar.set_message("measuring"));
         },
         on_measured: &|| {
             let mut measuring = measuring.lock().unwrap_or_else(PoisonError::into_inner);
@@ -112,7 +113,7 @@ fn timed(
 /// A bar for the progress of a simulation.
 pub fn progress() -> ProgressBar {
     let bar = output::steps(STEPS);
-    bar.set_message("simulating");
+    bar.set_message("preparing the drive");
     bar
 }
 

@@ -252,13 +252,16 @@ impl Report {
 
     fn drift_line(&self, drift: f64) -> String {
         let drift = change(drift);
-        match self.is_drifting {
-            false => format!("{drift} of the write amplification, first to last quarter"),
-            true => format!(
-                "still drifting: {drift} of the write amplification from the first to the last quarter of the requests; \
-                 use --precondition steady, or more requests"
-            ),
+        if !self.is_drifting {
+            return format!("{drift} of the write amplification, first to last quarter");
         }
+        let remedy = match self.precondition.as_str() {
+            "steady" => "make more requests, or expect it of requests that change over time",
+            _ => "use --precondition steady, or more requests",
+        };
+        format!(
+            "still drifting: {drift} of the write amplification from the first to the last quarter of the requests; {remedy}"
+        )
     }
 }
 
