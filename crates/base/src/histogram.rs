@@ -79,8 +79,11 @@ impl LatencyHistogram {
             count: self.count(),
             mean_ns: self.mean_ns(),
             p50_ns: self.percentile_ns(50.0),
+            p90_ns: self.percentile_ns(90.0),
+            p95_ns: self.percentile_ns(95.0),
             p99_ns: self.percentile_ns(99.0),
             p999_ns: self.percentile_ns(99.9),
+            p9999_ns: self.percentile_ns(99.99),
             max_ns: self.max_ns,
         }
     }
@@ -88,7 +91,7 @@ impl LatencyHistogram {
 
 /// The figures of a [`LatencyHistogram`] for reports.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct LatencySummary {
     /// Number of records.
     pub count: u64,
@@ -96,10 +99,16 @@ pub struct LatencySummary {
     pub mean_ns: f64,
     /// Median.
     pub p50_ns: u64,
+    /// 90th percentile.
+    pub p90_ns: u64,
+    /// 95th percentile.
+    pub p95_ns: u64,
     /// 99th percentile.
     pub p99_ns: u64,
     /// 99.9th percentile.
     pub p999_ns: u64,
+    /// 99.99th percentile.
+    pub p9999_ns: u64,
     /// Longest.
     pub max_ns: u64,
 }
@@ -121,8 +130,11 @@ mod tests {
         assert_eq!((summary.count, summary.max_ns), (10_000, 10_000_000));
         assert!((summary.mean_ns - 5_000_500.0).abs() < 1e-6);
         assert!(near(summary.p50_ns, 5_000_000), "{summary:?}");
+        assert!(near(summary.p90_ns, 9_000_000), "{summary:?}");
+        assert!(near(summary.p95_ns, 9_500_000), "{summary:?}");
         assert!(near(summary.p99_ns, 9_900_000), "{summary:?}");
         assert!(near(summary.p999_ns, 9_990_000), "{summary:?}");
+        assert!(near(summary.p9999_ns, 9_999_000), "{summary:?}");
     }
 
     #[test]

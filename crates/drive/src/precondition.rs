@@ -29,6 +29,15 @@ pub(crate) fn write(space: &mut Space, logical: u32, hint: u32) {
     settle_map(space);
 }
 
+/// Unmaps a logical page of the host. Nothing may be under way.
+pub(crate) fn forget(space: &mut Space, logical: u32) {
+    if !space.look_up(logical) {
+        settle_map(space);
+    }
+    space.forget(logical);
+    settle_map(space);
+}
+
 /// Writes a logical page.
 fn write_page(space: &mut Space, logical: u32, hint: u32) {
     let home = space.shape().frontier_of(logical);
@@ -107,6 +116,12 @@ fn reopen(space: &mut Space, frontier: u32) {
 fn erase_victim(space: &mut Space, frontier: u32) {
     let victim = space.take_victim(frontier);
     space.erased(victim);
+}
+
+/// Whether theory gives the distribution of valid pages that [`make_steady`] sets.
+pub(crate) fn is_known(space: &Space) -> bool {
+    let victims = [VictimPolicy::Greedy, VictimPolicy::Fifo, VictimPolicy::WindowedGreedy(1)];
+    victims.contains(&space.victim_policy()) && space.shape().translation_pages() == 0
 }
 
 /// Sets the steady state of uniform random writes of single pages over the whole drive, which must

@@ -4,7 +4,7 @@ use crate::layout::Layout;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 use softflash_drive::spec::DeviceSpec;
-use softflash_workload::Precondition;
+use softflash_workload::{AccessKind, Precondition};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The complete description of one run of an experiment. Equal cells give equal outcomes.
@@ -158,6 +158,26 @@ impl Cell {
     }
 }
 
+/// A completed request of the measured part. Times are virtual, from its beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoggedRequest {
+    /// When the client issued it, in nanoseconds.
+    pub arrival_ns: u64,
+    /// When the drive took it into its queue, in nanoseconds.
+    pub start_ns: u64,
+    /// When it completed, in nanoseconds.
+    pub end_ns: u64,
+    /// Its kind.
+    pub kind: AccessKind,
+    /// Its offset, in bytes.
+    pub offset_bytes: u64,
+    /// Its length, in bytes.
+    pub bytes: u64,
+}
+
+/// Takes the requests of a run in the order of their completion.
+pub type OnRequest<'a> = &'a (dyn Fn(&LoggedRequest) + Sync);
+
 /// Callbacks while a cell runs. They do not affect the outcome.
 #[derive(Clone, Copy)]
 pub struct Control<'a> {
@@ -169,6 +189,9 @@ pub struct Control<'a> {
     pub on_measuring: &'a (dyn Fn() + Sync),
     /// Called once, when the measured part is over, before the simulation's state is checked.
     pub on_measured: &'a (dyn Fn() + Sync),
+    /// Called for each completed request of the measured part; only for block requests on
+    /// page-mapped layouts.
+    pub on_request: Option<OnRequest<'a>>,
 }
 
 impl Control<'_> {
@@ -181,5 +204,11 @@ impl Control<'_> {
 
 /// A control whose callbacks do nothing.
 pub fn unattended(stop: &AtomicBool) -> Control<'_> {
-    Control { stop, on_progress: &|_| {}, on_measuring: &|| {}, on_measured: &|| {} }
+    Control {
+        stop,
+        on_progress: &|_| {},
+        on_measuring: &|| {},
+        on_measured: &|| {},
+        on_request: None,
+    }
 }

@@ -27,11 +27,11 @@ pub mod theory;
 pub mod toml_text;
 pub mod workload;
 
-pub use cell::{Cell, Control, Limits, Parameters};
+pub use cell::{Cell, Control, Limits, LoggedRequest, Parameters};
 pub use error::LabError;
 pub use experiment::{Experiment, Form, Plan};
 pub use layout::{Layout, LayoutKind, Units};
-pub use outcome::{Outcome, Programs, Sample, Span};
+pub use outcome::{Backlog, Drift, Outcome, Programs, Sample, Settled, Span};
 pub use softflash_drive::spec::{DeviceSpec, PageMapped};
 pub use softflash_workload::Precondition;
 pub use workload::Workload;

@@ -43,6 +43,10 @@ pub enum Measure {
     },
     /// Pages programmed for each page of the application's.
     Waf,
+    /// Bytes programmed for each byte that the application wrote.
+    WafBytes,
+    /// The relative change of write amplification over the measured part, in percent.
+    Drift,
     /// Blocks erased.
     Erases,
     /// Virtual seconds.
@@ -73,10 +77,16 @@ pub enum LatencyFigure {
     Mean,
     /// Median.
     P50,
+    /// 90th percentile.
+    P90,
+    /// 95th percentile.
+    P95,
     /// 99th percentile.
     P99,
     /// 99.9th percentile.
     P999,
+    /// 99.99th percentile.
+    P9999,
     /// Longest.
     Max,
     /// Standard deviation.
@@ -98,21 +108,26 @@ const fn scale(suffix: &'static str, unit: &'static str, divisor: f64) -> Scale 
 const BANDWIDTHS: [Scale; 2] = [scale("gb_s", "GB/s", 1e9), scale("mb_s", "MB/s", 1e6)];
 const TIMES: [Scale; 4] =
     [scale("ns", "ns", 1.0), scale("us", "us", 1e3), scale("ms", "ms", 1e6), scale("s", "s", 1e9)];
-const LATENCIES: [(&str, LatencyFigure); 6] = [
+const LATENCIES: [(&str, LatencyFigure); 9] = [
     ("mean", LatencyFigure::Mean),
     ("p50", LatencyFigure::P50),
+    ("p90", LatencyFigure::P90),
+    ("p95", LatencyFigure::P95),
     ("p99", LatencyFigure::P99),
     ("p999", LatencyFigure::P999),
+    ("p9999", LatencyFigure::P9999),
     ("max", LatencyFigure::Max),
     ("stddev", LatencyFigure::Stddev),
 ];
-const PLAIN: [(&str, Measure); 9] = [
+const PLAIN: [(&str, Measure); 11] = [
     ("iops", Measure::Rate(Direction::Both)),
     ("read_iops", Measure::Rate(Direction::Read)),
     ("write_iops", Measure::Rate(Direction::Write)),
     ("read_stddev_share", Measure::StddevShare(Direction::Read)),
     ("write_stddev_share", Measure::StddevShare(Direction::Write)),
     ("waf", Measure::Waf),
+    ("waf_bytes", Measure::WafBytes),
+    ("drift_percent", Measure::Drift),
     ("erases", Measure::Erases),
     ("channel_utilisation", Measure::ChannelUtilisation),
     ("die_utilisation", Measure::DieUtilisation),
@@ -170,8 +185,31 @@ impl Measure {
             Measure::Rate(_) => "IOPS",
             Measure::Simulated => "s",
             Measure::Erases => "blocks",
-            Measure::SlowPercent { .. } => "%",
+            Measure::SlowPercent { .. } | Measure::Drift => "%",
             _ => "",
+        }
+    }
+
+    /// What it is, for readers: `read latency, 99th percentile`.
+    pub fn words(&self) -> String {
+        match self {
+            Measure::Bandwidth { of, .. } => format!("{} throughput", of.word()),
+            Measure::Limit { of, .. } => format!("limit of {} throughput", of.word()),
+            Measure::Rate(of) => format!("{} requests a second", of.word()),
+            Measure::Latency { of, what, .. } => format!("{} latency, {}", of.word(), what.words()),
+            Measure::StddevShare(of) => format!("{} latency, standard deviation / mean", of.word()),
+            Measure::SlowPercent { of, index } => {
+                let ms = SLOW_MS.get(*index).copied().unwrap_or_default();
+                format!("{} requests over {ms} ms", of.word())
+            }
+            Measure::Waf => "write amplification in pages".to_owned(),
+            Measure::WafBytes => "write amplification in bytes".to_owned(),
+            Measure::Drift => "drift of write amplification".to_owned(),
+            Measure::Erases => "erases".to_owned(),
+            Measure::Simulated => "virtual time".to_owned(),
+            Measure::ChannelUtilisation => "utilisation of channels".to_owned(),
+            Measure::DieUtilisation => "utilisation of dies".to_owned(),
+            Measure::Figure(name) => name.replace('_', " "),
         }
     }
 
@@ -203,6 +241,8 @@ impl Measure {
             }
             Measure::SlowPercent { of, index } => slow_percent(outcome, *of, *index)?,
             Measure::Waf => outcome.programs.waf(),
+            Measure::WafBytes => outcome.waf_bytes(),
+            Measure::Drift => 100.0 * drift(outcome)?,
             Measure::Erases => outcome.erases as f64,
             Measure::Simulated => seconds,
             Measure::ChannelUtilisation => mean(&outcome.channel_utilisation),
@@ -216,6 +256,32 @@ impl Measure {
             }
             Measure::Figure(name) => figure(outcome, name)?,
         })
+    }
+}
+
+impl Direction {
+    fn word(self) -> &'static str {
+        match self {
+            Direction::Read => "read",
+            Direction::Write => "write",
+            Direction::Both => "read and write",
+        }
+    }
+}
+
+impl LatencyFigure {
+    fn words(self) -> &'static str {
+        match self {
+            LatencyFigure::Mean => "mean",
+            LatencyFigure::P50 => "median",
+            LatencyFigure::P90 => "90th percentile",
+            LatencyFigure::P95 => "95th percentile",
+            LatencyFigure::P99 => "99th percentile",
+            LatencyFigure::P999 => "99.9th percentile",
+            LatencyFigure::P9999 => "99.99th percentile",
+            LatencyFigure::Max => "longest",
+            LatencyFigure::Stddev => "standard deviation",
+        }
     }
 }
 
@@ -238,6 +304,15 @@ fn latencies(outcome: &Outcome, of: Direction) -> Result<&LatencySummary, String
     }
 }
 
+fn drift(outcome: &Outcome) -> Result<f64, String> {
+    let none = || {
+        "the drift of write amplification is unknown: it needs a page-mapped layout, at least 2048 \
+         requests, and writes in their first and last quarter"
+            .to_owned()
+    };
+    outcome.drift.map(|drift| drift.change).ok_or_else(none)
+}
+
 fn slow_percent(outcome: &Outcome, of: Direction, index: usize) -> Result<f64, String> {
     let all = latencies(outcome, of)?.count;
     let [reads, writes] = &outcome.slow;
@@ -252,8 +327,11 @@ fn latency(outcome: &Outcome, of: Direction, what: LatencyFigure) -> Result<f64,
     Ok(match what {
         LatencyFigure::Mean => summary.mean_ns,
         LatencyFigure::P50 => summary.p50_ns as f64,
+        LatencyFigure::P90 => summary.p90_ns as f64,
+        LatencyFigure::P95 => summary.p95_ns as f64,
         LatencyFigure::P99 => summary.p99_ns as f64,
         LatencyFigure::P999 => summary.p999_ns as f64,
+        LatencyFigure::P9999 => summary.p9999_ns as f64,
         LatencyFigure::Max => summary.max_ns as f64,
         LatencyFigure::Stddev => stddev_ns,
     })
@@ -266,6 +344,7 @@ fn mean(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::Drift;
 
     fn outcome() -> Outcome {
         Outcome {
@@ -274,7 +353,15 @@ mod tests {
             bytes_read: 3_000_000_000,
             bytes_written: 1_000_000_000,
             simulated_ns: 2_000_000_000,
-            read_latency: LatencySummary { count: 30, mean_ns: 2e6, ..LatencySummary::default() },
+            read_latency: LatencySummary {
+                count: 30,
+                mean_ns: 2e6,
+                p90_ns: 3_000_000,
+                p9999_ns: 9_000_000,
+                ..LatencySummary::default()
+            },
+            programmed_bytes: 4_000_000_000,
+            drift: Some(Drift { change: -0.015, noise: 0.0 }),
             latency_stddev_ns: [5e5, 0.0],
             slow: [vec![30, 27, 9, 8, 7, 6, 0, 0, 0, 0], vec![0; 10]],
             channel_utilisation: vec![0.5, 1.0],
@@ -293,6 +380,10 @@ mod tests {
             ("read_mean_ms", 2.0, "ms"),
             ("read_mean_us", 2000.0, "us"),
             ("read_stddev_share", 0.25, ""),
+            ("read_p90_ms", 3.0, "ms"),
+            ("read_p9999_ms", 9.0, "ms"),
+            ("waf_bytes", 4.0, ""),
+            ("drift_percent", -1.5, "%"),
             ("read_over_5_ms_percent", 30.0, "%"),
             ("read_over_50_ms_percent", 20.0, "%"),
             ("channel_utilisation", 0.75, ""),
@@ -306,11 +397,26 @@ mod tests {
     }
 
     #[test]
+    fn words_say_whether_it_is_of_reads_or_of_writes() {
+        for (name, words) in [
+            ("read_p99_us", "read latency, 99th percentile"),
+            ("throughput_gb_s", "read and write throughput"),
+            ("write_over_50_ms_percent", "write requests over 50 ms"),
+            ("waf_bytes", "write amplification in bytes"),
+            ("figures.capacity_share", "capacity share"),
+        ] {
+            assert_eq!(Measure::parse(name).unwrap().words(), words);
+        }
+    }
+
+    #[test]
     fn what_is_not_there_is_named() {
         assert!(Measure::parse("read_gbs").unwrap_err().contains("`read_gb_s`"));
         let missing = Measure::parse("figures.capacity_shar").unwrap().of(&outcome());
         assert!(missing.unwrap_err().contains("`capacity_share`"));
         let writes = Measure::parse("write_mean_us").unwrap().of(&outcome());
         assert!(writes.unwrap_err().contains("no writes"));
+        let drift = Measure::parse("drift_percent").unwrap().of(&Outcome::default());
+        assert!(drift.unwrap_err().contains("at least 2048 requests"));
     }
 }

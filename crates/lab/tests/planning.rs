@@ -99,6 +99,41 @@ fn lists_become_every_combination() {
 }
 
 #[test]
+fn replicates_differ_in_their_seeds_alone() {
+    let text = TEXT.replacen("seed = 3", "seed = 3\nreplicates = 3", 1);
+    let (plan, single) = (planned(&text, Form::default()).unwrap(), plan());
+    assert_eq!((plan.cells.len(), plan.rows.len()), (3 * single.cells.len(), single.rows.len()));
+    let (mut seeds, mut keys) = (BTreeSet::new(), BTreeSet::new());
+    for (replicates, cell) in plan.cells.chunks(3).zip(&single.cells) {
+        assert_eq!(&replicates[0], cell, "the first is the cell without replicates");
+        for replicate in replicates {
+            seeds.insert(replicate.seed);
+            keys.insert(replicate.key.clone());
+            let (seed, key) = (cell.seed, cell.key.clone());
+            assert_eq!(&softflash_lab::Cell { seed, key, ..replicate.clone() }, cell);
+        }
+    }
+    assert_eq!((seeds.len(), keys.len()), (plan.cells.len(), plan.cells.len()));
+    let cells = plan.rows.iter().map(|row| row.cell);
+    assert!(cells.eq(single.rows.iter().map(|row| 3 * row.cell)));
+    for count in [0, 1001] {
+        let problem = problem("seed = 3", &format!("seed = 3\nreplicates = {count}"));
+        assert!(
+            problem.contains("it.toml: line 5: ") && problem.contains("1 to 1000"),
+            "{problem}"
+        );
+    }
+}
+
+#[test]
+fn a_plot_needs_a_field_along_x_or_a_distribution() {
+    let problem = problem("x = \"workload.size\"\n", "");
+    assert!(problem.contains("plot `reads` needs `x`"), "{problem}");
+    let text = TEXT.replacen("x = \"workload.size\"", "distribution = \"read\"", 1);
+    assert!(planned(&text, Form::default()).unwrap().rows[0].point.is_some());
+}
+
+#[test]
 fn fields_are_set_in_device_layout_workload_and_parameters() {
     let plan = plan();
     let first = &plan.cells[0];

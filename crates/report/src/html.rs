@@ -4,6 +4,7 @@ use crate::figure::Figure;
 use crate::markup::Markup;
 use crate::palette;
 use crate::report::{Block, Report, Section};
+use crate::table::Table;
 use std::collections::BTreeSet;
 
 /// Rows of a figure's data that are written. More would make pages that browsers are slow with.
@@ -60,19 +61,27 @@ fn section(markup: &mut Markup, section: &Section, id: &str) {
     for block in &section.blocks {
         match block {
             Block::Text(words) => text(markup, words),
-            Block::Table(table) => {
-                markup.open("figure");
-                markup.element("figcaption", &table.title);
-                table.write(markup, usize::MAX);
-                note(markup, &table.note);
-                markup.close();
-            }
+            Block::Table(table) => write_table(markup, table),
             other => {
                 if let Some(picture) = other.figure() {
                     figure(markup, picture);
                 }
             }
         }
+    }
+    markup.close();
+}
+
+fn write_table(markup: &mut Markup, table: &Table) {
+    markup.open("figure");
+    match table.folded {
+        true => markup.open("details").element("summary", &table.title),
+        false => markup.element("figcaption", &table.title),
+    };
+    table.write(markup, usize::MAX);
+    note(markup, &table.note);
+    if table.folded {
+        markup.close();
     }
     markup.close();
 }

@@ -24,6 +24,7 @@ pub struct Series {
     name: String,
     points: Vec<(f64, f64)>,
     reference: Vec<(f64, f64)>,
+    error_bars: Vec<(f64, f64, f64)>,
     style: Style,
 }
 
@@ -106,6 +107,13 @@ impl Series {
         self
     }
 
+    /// Error bars at points of the series: x, and y from a low to a high value.
+    #[must_use]
+    pub fn error_bars(mut self, bars: impl IntoIterator<Item = (f64, f64, f64)>) -> Series {
+        self.error_bars = bars.into_iter().collect();
+        self
+    }
+
     /// The reference points of the series, drawn as hollow marks in its colour.
     #[must_use]
     pub fn reference(mut self, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
@@ -183,6 +191,12 @@ impl Figure for Plot {
             let name = format!("{} ({})", series.name, self.reference_name);
             for (x, y) in &series.reference {
                 table = table.row(row(&name, number(&self.x, *x), *y));
+            }
+            for (x, low, high) in &series.error_bars {
+                for (end, y) in [("low", low), ("high", high)] {
+                    let name = format!("{} ({end})", series.name);
+                    table = table.row(row(&name, number(&self.x, *x), *y));
+                }
             }
         }
         for band in &self.bands {

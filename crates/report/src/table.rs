@@ -9,6 +9,7 @@ use crate::unit::Unit;
 pub struct Table {
     pub(crate) title: String,
     pub(crate) note: String,
+    pub(crate) folded: bool,
     columns: Vec<String>,
     rows: Vec<Vec<Cell>>,
 }
@@ -172,6 +173,28 @@ impl Table {
         self
     }
 
+    /// Shows only the title until the reader opens it.
+    #[must_use]
+    pub fn folded(mut self) -> Table {
+        self.folded = true;
+        self
+    }
+
+    /// Leaves out the columns, but the first, that are empty in every row.
+    #[must_use]
+    pub fn without_empty_columns(mut self) -> Table {
+        let is_empty =
+            |row: &Vec<Cell>, column| matches!(row.get(column), None | Some(Cell::Empty));
+        for column in (1..self.columns.len()).rev() {
+            if self.rows.iter().all(|row| is_empty(row, column)) {
+                self.columns.remove(column);
+                let long = self.rows.iter_mut().filter(|row| row.len() > column);
+                long.for_each(|row| _ = row.remove(column));
+            }
+        }
+        self
+    }
+
     /// Writes the rows up to the `most`th.
     pub(crate) fn write(&self, markup: &mut Markup, most: usize) {
         let shown = self.rows.get(..most).unwrap_or(&self.rows);
@@ -251,6 +274,17 @@ mod tests {
         let html = written(&table, 10);
         assert_eq!(html.matches("<td>").count(), 6);
         assert_eq!(html.matches("<th ").count(), 3);
+    }
+
+    #[test]
+    fn empty_columns_are_left_out() {
+        let rows = [["a", "", "1"], ["b", "", ""]].map(|row| {
+            row.map(|text| if text.is_empty() { Cell::Empty } else { Cell::text(text) })
+        });
+        let table = rows.into_iter().fold(Table::new("t", ["", "none", "some"]), Table::row);
+        let html = written(&table.without_empty_columns(), 10);
+        assert!(!html.contains("none") && html.contains("some"), "{html}");
+        assert_eq!((html.matches("<td>").count(), html.matches("<th ").count()), (4, 2));
     }
 
     #[test]

@@ -57,6 +57,27 @@ fn reference_points_are_hollow_and_named_in_the_legend() {
 }
 
 #[test]
+fn error_bars_reach_from_their_low_to_their_high_value() {
+    let y = Axis::new("y").including(0.0).including(10.0);
+    let bars = [(1.0, 2.0, 6.0), (2.0, f64::NAN, 3.0)];
+    let series = Series::new("a", [(1.0, 4.0), (2.0, 3.0)]).style(Style::Marks).error_bars(bars);
+    let svg = svg(Plot::new("Bars", Axis::new("x"), y).series(series));
+    let paths = named(&svg, "path");
+    let bars: Vec<&str> = paths
+        .iter()
+        .filter(|path| path.attribute("stroke-width") == "1.5")
+        .map(|path| path.attribute("d"))
+        .collect();
+    let [bar] = bars.as_slice() else { panic!("{bars:?}") };
+    // The upright and its two ends, of one point: the other has no low value.
+    assert_eq!(bar.matches('M').count(), 3);
+    let ys: Vec<f64> =
+        bar.split(['M', 'L']).filter_map(|point| point.split_once(' ')?.1.parse().ok()).collect();
+    // 2 and 6 of 10 are four tenths of the height apart.
+    assert!((ys[0] - ys[1] - 280.0 * 0.4).abs() < 0.5, "{ys:?}");
+}
+
+#[test]
 fn a_line_has_a_gap_where_there_is_no_number() {
     let points = [(1.0, 1.0), (2.0, 2.0), (3.0, f64::NAN), (4.0, 4.0), (5.0, 3.0)];
     let plot = Plot::new("t", Axis::new("x"), Axis::new("y"));

@@ -1,10 +1,10 @@
 //! Workloads: the kind, place, size and time of requests.
 //!
 //! A [`BlockWorkload`] or a [`KvWorkload`] is a preset in TOML; its source generates an endless
-//! sequence of accesses, a [`Load`] determines their times, a [`Precondition`] the state of the
-//! device before them, and [`SteadyState`] detects when figures have settled. Time is virtual and
-//! an argument, randomness comes from a seeded generator: equal seeds give equal accesses.
-//! `docs/workloads.md` has fields, units and definitions.
+//! sequence of accesses, a [`Load`] determines their times, and a [`Precondition`] the state of
+//! the device before them. Time is virtual and an argument, randomness comes from a seeded
+//! generator: equal seeds give equal accesses. `docs/workloads.md` has fields, units and
+//! definitions.
 //!
 //! ```
 //! use softflash_base::random::Rng;
@@ -26,7 +26,6 @@ mod load;
 mod one_of;
 mod permutation;
 mod precondition;
-mod steady;
 
 pub use access::Access;
 pub use block::{BlockSource, BlockWorkload, Pattern, RequestSize, SizeShare, Span};
@@ -38,4 +37,3 @@ pub use kv::{
 pub use load::{ArrivalPattern, Arrivals, Load, RateCap, RateCaps};
 pub use precondition::{NoSuchPrecondition, Precondition};
 pub use softflash_base::AccessKind;
-pub use steady::{SteadyCriterion, SteadyState, Window};

@@ -23,7 +23,7 @@ Examples:
   softflash replay disk.csv.gz --device intel-320 --op 12.5 --precondition steady --speed 4 -o json
   softflash replay disk.csv --device tlc-modern --copies 8 --copy-offset 32GiB
 
-Requests are issued at their times, even if the drive falls behind. Changes apply in this order:
+Requests are issued at their times, even if the drive falls behind; the result says so. Changes apply in this order:
 speed, copies, wrap. Formats: msr, fio-v2, fio-v3, blkparse, vscsi, mqsim, alibaba, tencent; see
 docs/traces.md.")]
 pub struct Replay {
@@ -136,7 +136,7 @@ impl Replay {
             })
             .inspect(|item| item.iter().for_each(|request| played.borrow_mut().note(request)));
         let mut trace = self.changed(chosen, capacity_bytes).map_err(TraceError::from)?;
-        let report = measured(&device.name, &layout_name, None, |control| {
+        let report = measured(&self.target, &device.name, &layout_name, None, |control| {
             simulate(&setting, Asked::Trace(&mut trace), control)
         })?;
         drop(trace);

@@ -162,7 +162,8 @@ fn equal_seeds_give_equal_bytes_on_one_and_on_two_threads() {
     assert_eq!((&rows[0]["paper"], &rows[1]["paper"]), (&1.0.into(), &Value::Null));
     assert!(rows[0]["ours"].as_f64().unwrap() > 1.0 && rows[1]["ours"].as_f64().unwrap() >= 1.0);
     let csv = fs::read_to_string(laboratory.path("one/it/result.csv")).unwrap();
-    assert!(csv.starts_with("label,unit,paper,ours,ratio\ntiny write 4 KiB,MB/s,1,"), "{csv}");
+    let begin = "label,unit,paper,ours,ratio,theory,stddev,ci95\ntiny write 4 KiB,MB/s,1,";
+    assert!(csv.starts_with(begin), "{csv}");
 }
 
 #[test]
@@ -245,6 +246,13 @@ fn a_report_is_one_file_with_all_that_ran() {
         "A tiny drive",
         "Write amplification",
         "Utilisation",
+        "tiny write 4 KiB: still drifting",
+        "Runs: 3",
+        "over-provisioning, %",
+        "write throughput",
+        "Distribution of latency",
+        "tiny: all parameters",
+        "geometry.pages_per_block",
     ] {
         assert!(html.contains(part), "`{part}` is missing");
     }
@@ -252,6 +260,44 @@ fn a_report_is_one_file_with_all_that_ran() {
         !html.contains("http://") || !html.contains("src=\"http"),
         "nothing comes from outside"
     );
+}
+
+#[test]
+fn replicates_give_means_with_their_spread() {
+    let laboratory = Laboratory::new();
+    let text = EXPERIMENT.replacen("source =", "replicates = 3\nsource =", 1);
+    laboratory.experiment("it.toml", &text);
+    let table = laboratory.run("out", &[]);
+    succeeds(&table);
+    let text = String::from_utf8_lossy(&table.stdout).into_owned();
+    assert!(text.contains("± 95 %") && text.contains("write amplification in pages"), "{text}");
+    assert!(!text.contains("write throughput"), "the label says that it is of writes: {text}");
+    assert_eq!(laboratory.cells("out").len(), 9);
+    let result: Value = serde_json::from_slice(&laboratory.result("out").unwrap()).unwrap();
+    assert_eq!(result["replicates"], 3);
+    let waf = &result["rows"][1];
+    assert!(waf["spread"]["stddev"].as_f64().unwrap() > 0.0, "{waf}");
+    assert!(waf["spread"]["ci95"].as_f64() > waf["spread"]["stddev"].as_f64(), "{waf}");
+    let [derived, of, over] = [5, 2, 0].map(|row| &result["rows"][row]["ours"]);
+    let ratio = of.as_f64().unwrap() / over.as_f64().unwrap();
+    assert!((derived.as_f64().unwrap() / ratio - 1.0).abs() < 0.01, "{derived} and {ratio}");
+    succeeds(&softflash(["lab", "report", &laboratory.path("out")]));
+    let html = fs::read_to_string(laboratory.path("out/report.html")).unwrap();
+    assert!(html.contains("3 replicates with different seeds") && html.contains("replicate 2"));
+}
+
+#[test]
+fn directories_of_results_stand_side_by_side() {
+    let laboratory = Laboratory::new();
+    succeeds(&laboratory.run("before", &[]));
+    succeeds(&laboratory.run("after", &["--seed", "8"]));
+    let [before, after, to] = ["before", "after", "both.html"].map(|name| laboratory.path(name));
+    fails(&softflash(["lab", "report", &before, &after]), 2, &["--to compared.html"]);
+    succeeds(&softflash(["lab", "report", &before, &after, "--to", &to]));
+    let html = fs::read_to_string(&to).unwrap();
+    for part in ["ratios to before", "tiny write 4 KiB, after", "seed 8", "Runs: 6"] {
+        assert!(html.contains(part), "`{part}` is missing");
+    }
 }
 
 #[test]
@@ -294,6 +340,14 @@ fn one_simulation_reports_results_and_cost() {
         assert!(report[figure].as_f64().unwrap() > 0.0, "{figure}: {report}");
     }
     assert!(report["waf"].as_f64().unwrap() >= 1.0);
+    // 8 KiB are two pages.
+    let ratio = report["waf_bytes"].as_f64().unwrap() / report["waf"].as_f64().unwrap();
+    assert!((ratio - 1.0).abs() < 0.05, "{report}");
+    let iops = 20_000.0 / report["simulated_seconds"].as_f64().unwrap();
+    assert!((report["iops"].as_f64().unwrap() / iops - 1.0).abs() < 1e-9, "{report}");
+    assert!((report["op_percent"].as_f64().unwrap() - 25.0).abs() < 0.1, "{report}");
+    assert!(report["capacity_bytes"].as_u64().unwrap() < 64 << 20, "{report}");
+    assert!(report["drift"].is_number() && report["kept_up"].is_null(), "{report}");
     for latency in ["read_latency_ns", "write_latency_ns"] {
         let of = |name: &str| report[latency][name].as_f64().unwrap();
         assert!(of("mean") > 0.0 && of("p50") > 0.0 && of("p99") <= of("p99.9"));
@@ -307,6 +361,57 @@ fn one_simulation_reports_results_and_cost() {
     ));
     let wrong = ["--workload", "mixed-8k", "--precondition", "full"];
     fails(&sim(&laboratory, &wrong), 2, &["'full' is no state"]);
+}
+
+#[test]
+fn partial_pages_and_drift_are_told() {
+    let laboratory = Laboratory::new();
+    laboratory.write("big.toml", &DEVICE.replace("page_bytes = 4096", "page_bytes = 16384"));
+    let device = laboratory.path("big.toml");
+    let command = ["bench", "sim", "--device", &device, "--workload", "random-write-4k"];
+    let written = [&command[..], &["--requests", "4000", "-o", "json"]].concat();
+    let report = json(&softflash(written));
+    let ratio = report["waf_bytes"].as_f64().unwrap() / report["waf"].as_f64().unwrap();
+    assert!((ratio - 4.0).abs() < 0.3, "4 KiB are a quarter of a page: {report}");
+    // From a filled drive, collection has yet to begin.
+    let arguments = ["--workload", "random-write-4k", "--requests", "20000"];
+    let table = sim(&laboratory, &arguments);
+    let text = String::from_utf8_lossy(&table.stdout).into_owned();
+    for part in ["still drifting", "over-provisioning 7", "in pages", "p99.99", "IOPS"] {
+        assert!(text.contains(part), "`{part}`: {text}");
+    }
+    let steady = sim(&laboratory, &[&arguments[..], &["--precondition", "steady"]].concat());
+    assert!(!String::from_utf8_lossy(&steady.stdout).contains("still drifting"));
+}
+
+#[test]
+fn a_log_of_requests_has_a_line_for_each() {
+    let laboratory = Laboratory::new();
+    let logged = |name: &str, more: &[&str]| {
+        let path = laboratory.path(name);
+        let arguments = ["--workload", "mixed-8k", "--log-requests", &path, "--requests"];
+        let output = sim(&laboratory, &[&arguments[..], more].concat());
+        (output, fs::read_to_string(path))
+    };
+    let (output, log) = logged("one.csv", &["3000"]);
+    succeeds(&output);
+    let log = log.unwrap();
+    let mut lines = log.lines();
+    assert_eq!(lines.next(), Some("arrival_ns,start_ns,end_ns,kind,offset_bytes,length_bytes"));
+    let fields: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    assert_eq!(fields.len(), 3000);
+    assert!(fields.iter().all(|line| line.len() == 6 && line[5] == "8192"));
+    assert!(["read", "write"].iter().all(|kind| fields.iter().any(|line| line[3] == *kind)));
+    assert_eq!(logged("two.csv", &["3000"]).1.unwrap(), log, "equal seeds give equal bytes");
+    // A store names no places, and a log that cannot be written is an error.
+    let path = laboratory.path("kv.csv");
+    let kv = ["bench", "sim", "--device", "sdf", "--workload", "kv-scan", "--log-requests", &path];
+    fails(&softflash(kv), 2, &["a log of requests needs a block workload"]);
+    let full = ["--workload", "mixed-8k", "--requests", "10", "--log-requests", "/dev/full"];
+    fails(&sim(&laboratory, &full), 1, &["/dev/full: No space left on device"]);
+    let (output, log) = logged("none/log.csv", &["10"]);
+    fails(&output, 1, &["log.csv.part: No such file"]);
+    assert!(log.is_err() && !fs::exists(format!("{path}.part")).unwrap());
 }
 
 fn replay(laboratory: &Laboratory, trace: &str, more: &[&str]) -> Output {
@@ -328,6 +433,10 @@ fn a_trace_is_replayed_wrapped_copied_and_judged() {
     assert_eq!((&report["format"], &report["tally"]["malformed"]), (&"alibaba".into(), &0.into()));
     let copies = ["--copies", "3", "--copy-offset", "1MiB", "--speed", "2"];
     assert_eq!(json(&replay(&laboratory, "good.csv", &copies))["completed"], 1200);
+    assert_eq!(report["kept_up"], true, "{report}");
+    let hurried = json(&replay(&laboratory, "good.csv", &["--speed", "100000"]));
+    assert_eq!(hurried["kept_up"], false, "{hurried}");
+    assert!(hurried["backlog"]["waiting"].as_u64().unwrap() > 100, "{hurried}");
     // Beyond the drive, unless folded onto it.
     laboratory.write("far.csv", &trace.replace(",4096,", "0000,4096,"));
     fails(&replay(&laboratory, "far.csv", &[]), 1, &["beyond the device", "--wrap"]);

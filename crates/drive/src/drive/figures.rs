@@ -139,9 +139,26 @@ impl Drive {
         }
     }
 
+    /// Unmaps the pages that this range covers as a whole, in no virtual time. Nothing may be under
+    /// way.
+    pub fn trim_now(&mut self, offset_bytes: u64, bytes: u64) {
+        let page_bytes = u64::from(self.page_bytes());
+        let end_bytes = offset_bytes.saturating_add(bytes).min(self.capacity_bytes());
+        for page in offset_bytes.div_ceil(page_bytes)..end_bytes / page_bytes {
+            precondition::forget(&mut self.space, page as u32);
+        }
+    }
+
     fn write_now(&mut self, logical: u32, hint: u32) {
         precondition::write(&mut self.space, logical, hint);
         self.counters.host_pages_written += 1;
+    }
+
+    /// Whether theory gives the state that [`make_steady`](Drive::make_steady) sets: for a map in
+    /// memory, and for the victim policies `greedy` and `fifo`. For others it is a state to start
+    /// from.
+    pub fn steady_state_is_known(&self) -> bool {
+        precondition::is_known(&self.space)
     }
 
     /// Sets the steady state of uniform random writes of single pages over the whole drive. The

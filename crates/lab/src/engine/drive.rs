@@ -3,19 +3,22 @@
 mod ahead;
 mod closed;
 mod host;
+mod log;
 mod random_writes;
+mod settle;
 mod standstill;
 pub(super) mod state;
 #[cfg(test)]
 mod tests;
 
 use crate::cell::{Cell, Control, Limits};
-use crate::engine::limits::{add_limits, add_programmed_share};
+use crate::engine::limits::{add_limits, add_programmed_bytes, add_programmed_share};
 use crate::engine::meter::{Completion, CountsPages, Cut, Meter, PageCounts};
 use crate::error::LabError;
-use crate::outcome::{Outcome, Programs, Span};
+use crate::outcome::{Backlog, Outcome, Programs, Settled, Span};
 use ahead::Ahead;
 use host::Host;
+use log::{Log, client_of};
 use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_drive::spec::{DeviceSpec, PageMapped};
@@ -97,6 +100,7 @@ pub fn simulate(
 ) -> Result<Outcome, LabError> {
     let mut outcome = Play::prepare(setting, asked, control)?.play()?;
     add_limits(setting.device, outcome.bytes_per_second(), &mut outcome.figures);
+    add_programmed_bytes(setting.device, &mut outcome);
     add_programmed_share(setting.device, &mut outcome);
     Ok(outcome)
 }
@@ -109,8 +113,13 @@ struct Play<'a, 'c> {
     /// Whether it runs a trace, which is played completely and without a warm-up.
     trace: bool,
     warm_up_pages: u64,
+    /// How the initial state was settled, if it was.
+    settled: Option<Settled>,
     /// The share of the run's progress that the initial state has had.
     prepared: f64,
+    queue_depth: u32,
+    /// The log of requests, if there is one.
+    log: Option<Log<'c>>,
     control: &'c Control<'c>,
 }
 
@@ -127,7 +136,7 @@ impl<'a, 'c> Play<'a, 'c> {
             Asked::Workload(workload) => Some(*workload),
             Asked::Trace(_) => None,
         };
-        state::prepare(&mut drive, setting.precondition, workload, &rng, control)?;
+        let settled = state::prepare(&mut drive, setting.precondition, workload, &rng, control)?;
         let begin = drive.now();
         let host = match asked {
             Asked::Workload(workload) => {
@@ -143,10 +152,21 @@ impl<'a, 'c> Play<'a, 'c> {
         };
         let prepared = match setting.precondition {
             Precondition::Random4k { .. } => random_writes::PROGRESS_SHARE,
+            _ if settled.is_some() => settle::PROGRESS_SHARE,
             _ => 0.0,
         };
-        let (limits, trace) = (setting.limits, workload.is_none());
-        Ok(Play { drive, host, limits, trace, warm_up_pages, prepared, control })
+        Ok(Play {
+            drive,
+            host,
+            limits: setting.limits,
+            trace: workload.is_none(),
+            warm_up_pages,
+            settled,
+            prepared,
+            queue_depth: setting.device.controller.queue_depth,
+            log: None,
+            control,
+        })
     }
 }
 
@@ -161,6 +181,8 @@ struct Course {
     requests: u64,
     /// No request is submitted from then on.
     until: u64,
+    /// The last arrival, and the requests that had not completed then.
+    last_arrival: (u64, u64),
     /// Detects a standstill of time in a run with a time limit.
     standstill: Standstill,
 }
@@ -172,11 +194,13 @@ impl Course {
         self.made < self.requests && at < self.until
     }
 
-    /// Ends a run whose requests arrive so much faster than the drive serves them that memory would
-    /// not suffice.
+    /// Counts an arrival. Ends a run whose requests arrive so much faster than the drive serves
+    /// them that memory would not suffice.
     #[inline]
-    fn check_backlog(&self) -> Result<(), LabError> {
+    fn arrived(&mut self, at: u64) -> Result<(), LabError> {
+        self.made += 1;
         let waiting = self.made - self.meter.completed();
+        self.last_arrival = (at, waiting);
         if waiting <= MOST_WAITING {
             return Ok(());
         }
@@ -184,6 +208,16 @@ impl Course {
             "{waiting} requests wait for the drive, as they arrive faster than it serves them: use a lower rate \
              (or --speed), fewer copies, or a faster drive"
         )))
+    }
+
+    /// What had not completed at the last arrival; `None` if nothing arrived.
+    fn backlog(&self) -> Option<Backlog> {
+        let (at, waiting) = self.last_arrival;
+        (self.made > 0).then(|| Backlog {
+            arrivals_ns: at - self.meter.begin_ns(),
+            waiting,
+            lag_ns: self.meter.last_ns().saturating_sub(at),
+        })
     }
 }
 
@@ -197,13 +231,18 @@ impl Play<'_, '_> {
         self.drive.record(CHARTED);
         (self.control.on_measuring)();
         let mut course = self.course();
-        let answers_at_once = self.host.answers_at_once();
+        self.log = self.control.on_request.map(|on_request| {
+            let in_flight = self.drive.in_flight();
+            Log::new(on_request, course.meter.begin_ns(), self.queue_depth, in_flight)
+        });
+        let answers_at_once = self.host.answers_at_once() && self.log.is_none();
         loop {
             while let Some(at) = self.due()
                 && course.goes_on(at)
             {
-                course.made += u64::from(self.make(at, MEASURED)?.is_some());
-                course.check_backlog()?;
+                if self.make(at, MEASURED)?.is_some() {
+                    course.arrived(at)?;
+                }
             }
             if answers_at_once {
                 self.answer_all(&mut course, &mut done)?;
@@ -217,7 +256,10 @@ impl Play<'_, '_> {
             }
             self.measure(&done, &mut course)?;
             for done in &done {
-                self.host.ended(done.tag & !MEASURED, done.at.0);
+                if let Some(log) = &mut self.log {
+                    log.ended(done);
+                }
+                self.host.ended(client_of(done.tag & !MEASURED), done.at.0);
             }
             done.clear();
         }
@@ -225,8 +267,11 @@ impl Play<'_, '_> {
         // No page may be lost or mapped twice.
         self.drive.check().map_err(LabError::Simulation)?;
         let begin_ns = course.meter.begin_ns();
+        let backlog = if self.host.is_open() { course.backlog() } else { None };
         let mut outcome = course.meter.outcome(&self.drive);
         outcome.requests = course.made;
+        outcome.backlog = backlog;
+        outcome.settled = self.settled;
         // Started work counts completely, and may complete after the last request.
         let until_ns = (self.drive.now().0 - begin_ns).max(1) as f64;
         let share = |(now, before): (&u64, &u64)| (now - before) as f64 / until_ns;
@@ -247,7 +292,15 @@ impl Play<'_, '_> {
             Some(requests) if !self.trace => requests,
             _ => u64::MAX,
         };
-        Course { meter, busy_before, made: 0, requests, until, standstill: Standstill::default() }
+        Course {
+            meter,
+            busy_before,
+            made: 0,
+            requests,
+            until,
+            last_arrival: (0, 0),
+            standstill: Standstill::default(),
+        }
     }
 
     /// Runs clients whose next request follows each completion at once, so that requests need no
@@ -338,7 +391,11 @@ impl Play<'_, '_> {
         let Some(request) = self.host.take(at, &self.drive) else {
             return self.host.broken().map_or(Ok(None), Err);
         };
-        let request = HostRequest { tag: request.tag | mark, ..request };
+        let tag = match &mut self.log {
+            Some(log) => log.arrives(at, &request),
+            None => request.tag,
+        };
+        let request = HostRequest { tag: tag | mark, ..request };
         self.drive.submit(Time(at), request)?;
         Ok(Some(request.bytes))
     }
@@ -427,7 +484,11 @@ pub(super) fn chart(recorded: &[Interval]) -> Vec<Span> {
 impl CountsPages for Drive {
     fn page_counts(&self) -> PageCounts {
         let counters = self.counters();
-        PageCounts { written: counters.host_pages_written, programmed: counters.programmed() }
+        PageCounts {
+            written: counters.host_pages_written,
+            programmed_for_host: counters.programmed_for_host,
+            programmed: counters.programmed(),
+        }
     }
 }
 

@@ -45,11 +45,15 @@ pub fn add_limits(spec: &DeviceSpec, [read, write]: [f64; 2], figures: &mut BTre
     figures.extend(limits.map(|(name, value)| (name.to_owned(), value)));
 }
 
+/// Adds the bytes that the run programmed for any cause.
+pub fn add_programmed_bytes(spec: &DeviceSpec, outcome: &mut Outcome) {
+    outcome.programmed_bytes = outcome.programs.all() * u64::from(spec.geometry.page_bytes);
+}
+
 /// Adds the share of the bytes that the flash alone could program which the run programmed for any
 /// cause.
 pub fn add_programmed_share(spec: &DeviceSpec, outcome: &mut Outcome) {
     let [_, flash] = physical_limits(&DeviceSpec { link: LinkSpec::default(), ..spec.clone() });
-    let bytes = outcome.programs.all() * u64::from(spec.geometry.page_bytes);
-    let seconds = (outcome.simulated_ns as f64 / 1e9).max(f64::MIN_POSITIVE);
-    outcome.figures.insert("programmed_share".to_owned(), bytes as f64 / seconds / flash);
+    let share = outcome.programmed_bytes as f64 / outcome.seconds() / flash;
+    outcome.figures.insert("programmed_share".to_owned(), share);
 }

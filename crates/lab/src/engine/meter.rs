@@ -1,7 +1,8 @@
 //! The meter of all engines: latencies and bytes of requests, in total and over time.
 
+use super::drift::Marks;
 use crate::cell::Limits;
-use crate::outcome::{Outcome, SLOW_MS, Sample};
+use crate::outcome::{Outcome, SLOW_MS, Sample, shares};
 use softflash_base::histogram::LatencyHistogram;
 use softflash_base::{AccessKind, Time};
 
@@ -23,6 +24,8 @@ pub struct Completion {
 pub struct PageCounts {
     /// Pages that the host wrote.
     pub written: u64,
+    /// Pages that were programmed with them.
+    pub programmed_for_host: u64,
     /// Pages that were programmed for any cause.
     pub programmed: u64,
 }
@@ -78,6 +81,7 @@ pub struct Meter {
     interval: Interval,
     cut: Cut,
     series: Vec<Sample>,
+    marks: Marks,
 }
 
 #[derive(Default)]
@@ -106,12 +110,18 @@ impl Meter {
             interval: Interval { ends_ns, ..Interval::default() },
             cut,
             series: Vec::new(),
+            marks: Marks::new(),
         }
     }
 
     /// The beginning of the measured part, in nanoseconds.
     pub fn begin_ns(&self) -> u64 {
         self.begin_ns
+    }
+
+    /// The last completion, in nanoseconds.
+    pub fn last_ns(&self) -> u64 {
+        self.last_ns
     }
 
     /// Completed requests.
@@ -129,6 +139,9 @@ impl Meter {
         }
         let way = if kind == AccessKind::Read { READ } else { WRITE };
         self.completed += 1;
+        if self.completed == self.marks.due() {
+            self.marks.note(pages.page_counts());
+        }
         self.last_ns = at.0;
         // Signed, as processors convert signed integers in one instruction; latencies up to three
         // centuries fit.
@@ -188,6 +201,8 @@ impl Meter {
             write_latency: self.total[WRITE].summary(),
             latency_stddev_ns: [of_reads, of_writes],
             slow: [READ, WRITE].map(|way| self.slow(way)),
+            distribution_ns: [READ, WRITE].map(|way| self.distribution_ns(way)),
+            drift: self.marks.drift(),
             series: self.series,
             ..Outcome::default()
         }
@@ -195,6 +210,12 @@ impl Meter {
 
     fn slow(&self, way: usize) -> Vec<u64> {
         SLOW_MS.map(|ms| self.total[way].count_above(ms * 1_000_000)).into()
+    }
+
+    fn distribution_ns(&self, way: usize) -> Vec<u64> {
+        let latencies = &self.total[way];
+        let points = shares().map(|share| latencies.percentile_ns(100.0 * share));
+        if latencies.count() == 0 { Vec::new() } else { points.collect() }
     }
 
     fn stddev_ns(&self, way: usize) -> f64 {

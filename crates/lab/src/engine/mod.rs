@@ -3,6 +3,7 @@
 mod caps;
 mod client_loop;
 mod cluster;
+mod drift;
 pub mod drive;
 pub mod kv;
 pub mod limits;
@@ -22,7 +23,8 @@ use softflash_workload::Precondition;
 /// Runs a cell. Equal cells give equal outcomes.
 pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
     check_precondition(cell)?;
-    let outcome = match (&cell.workload, &cell.layout.kind) {
+    check_log(cell, control)?;
+    let mut outcome = match (&cell.workload, &cell.layout.kind) {
         _ if cell.parameters.drives != 1 => cluster::run(cell, control),
         (Workload::Kv(workload), _) => kv::run(cell, workload, control),
         (Workload::Block(workload), LayoutKind::PageMapped(layout)) => {
@@ -36,6 +38,7 @@ pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
     if requests != completed {
         return Err(LabError::LostRequests { requests, completed });
     }
+    limits::add_programmed_bytes(&cell.device, &mut outcome);
     Ok(outcome)
 }
 
@@ -51,5 +54,16 @@ fn check_precondition(cell: &Cell) -> Result<(), LabError> {
             )))
         }
         _ => Ok(()),
+    }
+}
+
+/// Only drives name the places of their requests.
+fn check_log(cell: &Cell, control: &Control) -> Result<(), LabError> {
+    match (&cell.workload, &cell.layout.kind, control.on_request) {
+        (_, _, None) | (Workload::Block(_), LayoutKind::PageMapped(_), _) => Ok(()),
+        _ => Err(LabError::Parameter(format!(
+            "a log of requests needs a block workload on a page-mapped layout, this is `{}` on `{}`",
+            cell.workload_name, cell.layout_name
+        ))),
     }
 }

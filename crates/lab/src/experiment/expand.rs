@@ -4,7 +4,7 @@
 use super::fields::{Assignment, Tables, assignments};
 use super::label::{Names, fill, written};
 use super::plan::{Plan, PlannedRow, Point};
-use super::{Experiment, Group};
+use super::{Experiment, Group, Plot};
 use crate::cell::{Cell, Parameters};
 use crate::error::LabError;
 use crate::layout::Layout;
@@ -152,10 +152,7 @@ impl Choice<'_> {
                         let problem = format!("no plot `{name}`; {}", suggestion(name, known));
                         experiment.wrong(name, problem)
                     })?;
-                    let x = tables.get(&plot.x).and_then(number).ok_or_else(|| {
-                        let problem = format!("plot `{name}`: x = `{}` is no number", plot.x);
-                        experiment.wrong(last(&plot.x), problem)
-                    })?;
+                    let x = along(experiment, plot, &tables)?;
                     let series = filled(row.series.as_deref().unwrap_or(&row.label))?;
                     Some(Point { plot: name.clone(), series, x })
                 }
@@ -170,7 +167,11 @@ impl Choice<'_> {
                 point,
             });
         }
+        let seed = plan.seed;
+        let others = (2..=plan.replicates).map(|number| replicate(&cell, seed, number));
+        let others: Vec<Cell> = others.collect();
         plan.cells.push(cell);
+        plan.cells.extend(others);
         Ok(())
     }
 
@@ -241,6 +242,12 @@ impl Choice<'_> {
     }
 }
 
+/// A cell with another seed.
+fn replicate(cell: &Cell, seed: u64, number: u32) -> Cell {
+    let key = format!("{}_replicate={number}", cell.key);
+    Cell { seed: checksum64(seed, key.as_bytes()), key, ..cell.clone() }
+}
+
 /// Parses a preset that the experiment has changed. An error of the unchanged preset names the
 /// preset, any other error the experiment.
 fn understood<T: DeserializeOwned>(
@@ -250,6 +257,24 @@ fn understood<T: DeserializeOwned>(
 ) -> Result<T, LabError> {
     let changed = toml_text::from_table(&experiment.file, &experiment.text, table.clone());
     changed.map_err(|error| document.read::<T>().err().unwrap_or(error).into())
+}
+
+/// The place of a point along the x axis; 0 in a distribution, which has no point of its own.
+fn along(experiment: &Experiment, plot: &Plot, tables: &Tables) -> Result<f64, LabError> {
+    if plot.distribution.is_some() {
+        return Ok(0.0);
+    }
+    if plot.x.is_empty() {
+        let problem = format!(
+            "plot `{}` needs `x`, the field along the x axis, or `distribution`",
+            plot.name
+        );
+        return Err(experiment.wrong(&plot.name, problem));
+    }
+    tables.get(&plot.x).and_then(number).ok_or_else(|| {
+        let problem = format!("plot `{}`: x = `{}` is no number", plot.name, plot.x);
+        experiment.wrong(last(&plot.x), problem)
+    })
 }
 
 fn number(value: &Value) -> Option<f64> {

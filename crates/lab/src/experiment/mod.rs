@@ -12,7 +12,7 @@ pub use derive::Derivation;
 pub use fields::{Assignment, Tables};
 pub use plan::{Form, Plan, PlannedRow, Point};
 pub use published::{Bound, Published};
-pub use spec::{Derived, Function, Group, Plot, Row, Spec, Variant};
+pub use spec::{Derived, Function, Group, Plot, Requests, Row, Spec, Variant};
 
 use crate::error::LabError;
 use crate::presets::Kind;

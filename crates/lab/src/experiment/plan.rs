@@ -10,6 +10,9 @@ use crate::measure::Measure;
 use crate::toml_text::suggestion;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The most runs of a cell with different seeds.
+const MOST_REPLICATES: u32 = 1000;
+
 /// The form of an experiment: complete or short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Form {
@@ -34,7 +37,9 @@ pub struct Plan {
     pub quick: bool,
     /// The seed from which all others are derived.
     pub seed: u64,
-    /// The runs.
+    /// Runs of each cell with different seeds.
+    pub replicates: u32,
+    /// The runs; the replicates of a cell follow each other.
     pub cells: Vec<Cell>,
     /// Their rows.
     pub rows: Vec<PlannedRow>,
@@ -59,7 +64,7 @@ pub struct PlannedRow {
     pub measure: Measure,
     /// The value of theory that it is compared with.
     pub theory: Option<f64>,
-    /// The index of its cell.
+    /// The index of its cell; of its first replicate if there are several.
     pub cell: usize,
     /// Where it is drawn.
     pub point: Option<Point>,
@@ -89,6 +94,7 @@ impl Experiment {
             text: spec.text.clone(),
             quick: form.quick,
             seed,
+            replicates: self.replicates()?,
             cells: Vec::new(),
             rows: Vec::new(),
             derived: Vec::new(),
@@ -110,6 +116,16 @@ impl Experiment {
         }
         self.check(&plan, form)?;
         Ok(plan)
+    }
+
+    fn replicates(&self) -> Result<u32, LabError> {
+        match self.spec.replicates {
+            replicates @ 1..=MOST_REPLICATES => Ok(replicates),
+            other => {
+                let problem = format!("replicates = {other}; it must be 1 to {MOST_REPLICATES}");
+                Err(self.wrong("replicates", problem))
+            }
+        }
     }
 
     fn check(&self, plan: &Plan, form: Form) -> Result<(), LabError> {

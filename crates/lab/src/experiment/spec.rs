@@ -20,6 +20,9 @@ pub struct Spec {
     /// The seed unless another is given.
     #[serde(default = "one")]
     pub seed: u64,
+    /// Runs of each cell with different seeds, 1 to 1000; rows are means over them. 1 unless given.
+    #[serde(default = "one_run")]
+    pub replicates: u32,
     /// The cells.
     #[serde(rename = "group")]
     pub groups: Vec<Group>,
@@ -161,18 +164,42 @@ pub struct Plot {
     pub name: String,
     /// Its title.
     pub title: String,
-    /// The field along the x axis, as `workload.clients`.
+    /// The field along the x axis, as `workload.clients`; not for a distribution.
+    #[serde(default)]
     pub x: String,
-    /// The label of the x axis.
+    /// The label of the x axis; for a distribution, the kind of latency unless given.
+    #[serde(default)]
     pub x_label: String,
-    /// The label of the y axis.
+    /// The label of the y axis; for a distribution, the share of the requests unless given.
+    #[serde(default)]
     pub y_label: String,
-    /// Whether the x axis is logarithmic.
+    /// Whether the x axis is logarithmic; false unless given. That of a distribution always is.
     #[serde(default)]
     pub log_x: bool,
+    /// Whether the y axis is logarithmic; false unless given.
+    #[serde(default)]
+    pub log_y: bool,
+    /// `read` or `write`: draws the cumulative distribution of the latency of these requests in the
+    /// runs of its rows, in place of the rows' figures; none unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<Requests>,
+}
+
+/// The requests of a distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Requests {
+    /// Reads.
+    Read,
+    /// Writes and trims.
+    Write,
 }
 
 fn one() -> u64 {
+    1
+}
+
+fn one_run() -> u32 {
     1
 }
 

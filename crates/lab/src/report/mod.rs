@@ -1,96 +1,114 @@
-//! The report: a directory of results as one HTML file.
+//! The report: directories of results as one HTML file.
 
-mod devices;
+mod directories;
+mod distribution;
+mod inputs;
+mod parts;
 mod rows;
 mod runs;
+mod shown;
 
 use crate::error::LabError;
-use crate::results::{CellFile, Directory, ExperimentResult, read_json};
-use softflash_report::{Report, Section};
-use std::fs;
-use std::path::Path;
+use crate::results::ExperimentResult;
+use directories::{Results, names_of};
+use parts::Parts;
+use shown::{Run, Shown};
+use softflash_report::{Block, Report, Section};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
-/// A cell with its name in the report: the label of its first row.
-struct Run {
-    label: String,
-    file: CellFile,
-}
-
-/// Draws all results in a directory.
-pub fn of_directory(directory: &Path) -> Result<String, LabError> {
-    let results = results(directory)?;
-    if results.is_empty() {
-        return Err(LabError::Parameter(format!(
-            "{}: no results in it; run experiments with `softflash lab run NAME --out {}`",
-            directory.display(),
-            directory.display()
-        )));
-    }
-    let mut report = Report::new("SoftFlash laboratory").intro(intro(&results));
-    let mut devices = devices::Devices::default();
-    for result in &results {
-        let runs = runs_of(directory, result)?;
-        runs.iter().for_each(|run| devices.add(&run.file.cell.device));
-        report = report.section(section(result, &runs));
-    }
-    Ok(report.section(devices.section()).to_html())
-}
-
-/// All results below a directory, by name.
-fn results(directory: &Path) -> Result<Vec<ExperimentResult>, LabError> {
-    let entries = fs::read_dir(directory).map_err(LabError::file(directory))?;
-    let mut paths = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(LabError::file(directory))?.path().join("result.json");
-        if path.is_file() {
-            paths.push(path);
+/// Draws all results in directories; those of an experiment that is in several stand side by side.
+pub fn of_directories(directories: &[PathBuf]) -> Result<String, LabError> {
+    let results: Vec<Results> =
+        directories.iter().map(|path| Results::read(path)).collect::<Result<_, LabError>>()?;
+    let names = names_of(directories);
+    let mut report = Report::new("SoftFlash laboratory").intro(intro(&names, &results));
+    let mut parts = Parts::default();
+    let experiments: BTreeSet<&str> =
+        results.iter().flat_map(Results::all).map(|result| result.experiment.as_str()).collect();
+    for experiment in experiments {
+        let mut shown = Vec::new();
+        for (directory, results) in names.iter().zip(&results) {
+            if let Some(result) = results.of(experiment) {
+                shown.push(Shown::read(directory, &results.path, result)?);
+            }
         }
+        report = report.section(section(&shown, &mut parts));
     }
-    paths.sort();
-    paths.iter().map(|path| read_json(path)).collect()
+    Ok(parts.sections().into_iter().fold(report, Report::section).to_html())
 }
 
-fn runs_of(directory: &Path, result: &ExperimentResult) -> Result<Vec<Run>, LabError> {
-    let directory = Directory::new(directory, &result.experiment);
-    let run = |key: &String| {
-        let row = result.rows.iter().find(|row| row.cell.as_ref() == Some(key));
-        let label = row.map_or_else(|| key.clone(), |row| row.label.clone());
-        Ok(Run { label, file: CellFile::read(&directory, key)? })
-    };
-    result.cells.iter().map(run).collect()
-}
-
-fn intro(results: &[ExperimentResult]) -> String {
-    let judged = results.iter().flat_map(|result| &result.rows).filter_map(|row| row.agrees);
-    let (all, agree) = judged.fold((0, 0), |(all, agree), a| (all + 1, agree + usize::from(a)));
-    let experiments = results.len();
-    let quick = results.iter().filter(|result| result.quick).count();
+fn intro(names: &[String], results: &[Results]) -> String {
+    let all: Vec<&ExperimentResult> = results.iter().flat_map(Results::all).collect();
+    let judged = all.iter().flat_map(|result| &result.rows).filter_map(|row| row.agrees);
+    let (judged, agree) = judged.fold((0, 0), |(all, agree), a| (all + 1, agree + usize::from(a)));
+    let experiments = all.len();
+    let quick = all.iter().filter(|result| result.quick).count();
     let short = match quick {
         0 => String::new(),
         quick if quick == experiments => " All ran in their short form.".to_owned(),
         quick => format!(" {quick} of them ran in their short form."),
     };
+    let beside = match names {
+        [_] => String::new(),
+        names => {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            format!(" Side by side: {}.", names.join(", "))
+        }
+    };
     format!(
-        "Experiments: {experiments}.{short} {all} figures have a published or theoretical value; {agree} agree within \
-         their tolerance.\n\nEvery figure is the prediction of a model from geometry, timing and policy, in virtual time."
+        "Experiments: {experiments}.{short}{beside} {judged} figures have a published or theoretical value; {agree} agree \
+         within their tolerance.\n\nEvery figure is the prediction of a model from geometry, timing and policy, in virtual \
+         time."
     )
 }
 
-fn section(result: &ExperimentResult, runs: &[Run]) -> Section {
-    let mut section = Section::new(&*result.experiment, &*result.title).text(about(result));
-    section = section.block(rows::table(result));
-    for plot in rows::plots(result) {
+fn section(shown: &[Shown], parts: &mut Parts) -> Section {
+    let Some(Shown { result, .. }) = shown.first() else { return Section::default() };
+    let mut section = Section::new(&*result.experiment, &*result.title).text(about(shown));
+    let warnings = warnings(shown);
+    if !warnings.is_empty() {
+        section = section.block(warnings);
+    }
+    section = section.block(rows::table(shown));
+    for plot in rows::plots(shown) {
         section = section.block(plot);
     }
-    runs::blocks(runs).into_iter().fold(section, Section::block)
+    let runs: Vec<&Run> = shown.iter().flat_map(|shown| &shown.runs).collect();
+    section = section.block(inputs::table(&runs, parts));
+    let drawn: Vec<&Run> = runs.into_iter().filter(|run| run.is_first).collect();
+    runs::blocks(&drawn).into_iter().fold(section, |section, block: Block| section.block(block))
 }
 
-fn about(result: &ExperimentResult) -> String {
-    let mut about = result.text.trim().to_owned();
-    if !result.source.is_empty() {
-        about += &format!("\n\nPublished figures: {}.", result.source);
+/// The runs whose figures are no steady state, as a list.
+fn warnings(shown: &[Shown]) -> String {
+    let line = |Shown { directory, result, .. }: &Shown| {
+        let place = if directory.is_empty() { String::new() } else { format!("{directory}, ") };
+        let lines = result.warnings.iter().map(|warning| format!("- {place}{warning}"));
+        lines.collect::<Vec<String>>()
+    };
+    shown.iter().flat_map(line).collect::<Vec<String>>().join("\n")
+}
+
+fn about(shown: &[Shown]) -> String {
+    let mut about = String::new();
+    if let Some(Shown { result, .. }) = shown.first() {
+        about += result.text.trim();
+        if !result.source.is_empty() {
+            about += &format!("\n\nPublished figures: {}.", result.source);
+        }
     }
-    let form = if result.quick { ", short form" } else { "" };
-    about += &format!("\n\nExperiment `{}`, seed {}{form}.", result.experiment, result.seed);
+    for Shown { directory, result, .. } in shown {
+        let of = if directory.is_empty() { String::new() } else { format!(" in `{directory}`") };
+        let form = if result.quick { ", short form" } else { "" };
+        let replicates = match result.replicates {
+            1 => String::new(),
+            count => format!(
+                ", {count} replicates with different seeds: figures are means, error bars 95 % confidence intervals"
+            ),
+        };
+        let (name, seed) = (&result.experiment, result.seed);
+        about += &format!("\n\nExperiment `{name}`{of}, seed {seed}{replicates}{form}.");
+    }
     about
 }

@@ -1,7 +1,8 @@
 //! Charts of runs: throughput and latency over time, programs by cause, utilisation of channels,
 //! operations of dies.
 
-use super::Run;
+use super::distribution;
+use super::shown::Run;
 use crate::outcome::{Outcome, Span};
 use softflash_nand::Activity;
 use softflash_report::{Axis, Bars, Block, Gantt, Heat, Plot, Series, Unit};
@@ -13,7 +14,7 @@ const SHOWN: usize = 40;
 const DIES: usize = 32;
 
 /// Charts of all runs together, then the course of the first run of each device and layout.
-pub fn blocks(runs: &[Run]) -> Vec<Block> {
+pub(super) fn blocks(runs: &[&Run]) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     blocks.extend(causes(runs).map(Block::Bars));
     blocks.extend(channels(runs).map(Block::Heat));
@@ -28,9 +29,9 @@ pub fn blocks(runs: &[Run]) -> Vec<Block> {
 }
 
 /// Pages programmed for each page of the application's, by cause.
-fn causes(runs: &[Run]) -> Option<Bars> {
+fn causes(runs: &[&Run]) -> Option<Bars> {
     let written = runs.iter().filter(|run| run.file.outcome.programs.host > 0);
-    let written: Vec<&Run> = written.take(SHOWN).collect();
+    let written: Vec<&&Run> = written.take(SHOWN).collect();
     if written.is_empty() {
         return None;
     }
@@ -54,9 +55,9 @@ fn causes(runs: &[Run]) -> Option<Bars> {
 }
 
 /// The share of the time that each channel was busy.
-fn channels(runs: &[Run]) -> Option<Heat> {
+fn channels(runs: &[&Run]) -> Option<Heat> {
     let told = runs.iter().filter(|run| !run.file.outcome.channel_utilisation.is_empty());
-    let told: Vec<&Run> = told.take(SHOWN).collect();
+    let told: Vec<&&Run> = told.take(SHOWN).collect();
     let width = told.iter().map(|run| run.file.outcome.channel_utilisation.len()).max()?;
     let names = (0..width).map(|channel| channel.to_string());
     let mut heat = Heat::new("Utilisation of channels", Unit::Share, names)
@@ -76,6 +77,7 @@ fn course(run: &Run) -> Vec<Block> {
         blocks.push(Block::Plot(throughput(&run.label, outcome)));
         blocks.push(Block::Plot(latency(&run.label, outcome)));
     }
+    blocks.extend(distribution::of_run(&run.label, outcome).map(Block::Plot));
     if !outcome.gantt.is_empty() {
         blocks.push(Block::Gantt(operations(&run.label, &outcome.gantt)));
     }
@@ -101,7 +103,12 @@ fn throughput(label: &str, outcome: &Outcome) -> Plot {
 fn latency(label: &str, outcome: &Outcome) -> Plot {
     let x = Axis::new("time").unit(Unit::Nanoseconds);
     let y = Axis::new("latency").unit(Unit::Nanoseconds).log10();
-    let plot = Plot::new(format!("Latency over time: {label}"), x, y);
+    let kinds = match (outcome.read_latency.count, outcome.write_latency.count) {
+        (_, 0) => "reads",
+        (0, _) => "writes",
+        _ => "reads and writes",
+    };
+    let plot = Plot::new(format!("Latency of {kinds} over time: {label}"), x, y);
     let names = ["median", "99th percentile", "99.9th percentile"];
     names.iter().enumerate().fold(plot, |plot, (index, name)| {
         let at = |sample: &crate::Sample| {

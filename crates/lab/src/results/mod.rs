@@ -6,10 +6,13 @@
 
 mod cell_file;
 mod rows;
+mod spread;
+pub mod warnings;
 mod write;
 
 pub use cell_file::{CellFile, fingerprint};
 pub use rows::{ExperimentResult, ResultPoint, ResultRow};
+pub use spread::Spread;
 pub use write::{read_json, write_atomically, write_json};
 
 use std::path::{Path, PathBuf};

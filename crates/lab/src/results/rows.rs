@@ -1,8 +1,10 @@
 //! The rows of an experiment: our figures and the published ones.
 
+use super::spread::{Spread, mean_and_spread};
+use super::warnings;
 use super::{Directory, write_atomically, write_json};
 use crate::error::LabError;
-use crate::experiment::{Bound, Plan, Plot, Published};
+use crate::experiment::{Bound, Plan, PlannedRow, Plot, Published};
 use crate::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 
@@ -25,8 +27,14 @@ pub struct ExperimentResult {
     pub quick: bool,
     /// The seed of everything random.
     pub seed: u64,
+    /// Runs of each cell with different seeds.
+    #[serde(default = "one_run")]
+    pub replicates: u32,
     /// The rows.
     pub rows: Vec<ResultRow>,
+    /// The runs that drift, were not settled, or did not keep up.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// How they are drawn.
     pub plots: Vec<Plot>,
     /// Every run, by the key of its file.
@@ -39,6 +47,9 @@ pub struct ExperimentResult {
 pub struct ResultRow {
     /// Its label.
     pub label: String,
+    /// What its figures are, for readers; empty for a derived row.
+    #[serde(default)]
+    pub figure: String,
     /// The unit of its figures.
     pub unit: String,
     /// The published figure.
@@ -49,15 +60,18 @@ pub struct ResultRow {
     /// The value of theory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theory: Option<f64>,
-    /// Ours.
+    /// Ours; the mean of the replicates.
     pub ours: f64,
+    /// How far the replicates spread, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
     /// Ours divided by the published figure, or else by the value of theory.
     pub ratio: Option<f64>,
     /// How far the ratio may be from 1; bounds have no tolerance.
     pub tolerance: f64,
     /// Whether the ratio is in the tolerance, or ours respects the bound.
     pub agrees: Option<bool>,
-    /// The run of the row; none for derived rows.
+    /// The run of the row, the first of its replicates; none for derived rows.
     pub cell: Option<String>,
     /// Where it is drawn.
     pub point: Option<ResultPoint>,
@@ -79,27 +93,27 @@ impl ExperimentResult {
     /// The rows of a plan, from the outcomes of its cells in their order.
     pub fn new(plan: &Plan, outcomes: &[Outcome]) -> Result<ExperimentResult, LabError> {
         let failed = |problem| LabError::Simulation(format!("{}: {problem}", plan.name));
-        let mut figures = Vec::with_capacity(plan.rows.len());
-        for row in &plan.rows {
-            let outcome =
-                outcomes.get(row.cell).ok_or_else(|| failed("a run is missing".to_owned()))?;
-            let figure = row.measure.of(outcome);
-            figures.push(figure.map_err(|problem| failed(format!("`{}`: {problem}", row.label)))?);
-        }
+        let figures = (0..plan.replicates as usize)
+            .map(|replicate| figures(plan, outcomes, replicate).map_err(failed))
+            .collect::<Result<Vec<Vec<f64>>, LabError>>()?;
         let mut rows = Vec::with_capacity(plan.rows.len() + plan.derived.len());
-        for (row, &ours) in plan.rows.iter().zip(&figures) {
+        for (index, row) in plan.rows.iter().enumerate() {
+            let of_row: Vec<f64> =
+                figures.iter().filter_map(|all| all.get(index)).copied().collect();
             let cell = plan.cells.get(row.cell).map(|cell| cell.key.clone());
             let point = row.point.as_ref().map(|point| ResultPoint {
                 plot: point.plot.clone(),
                 series: point.series.clone(),
                 x: point.x,
             });
-            let result = result_row(plan, &row.label, &row.unit, ours, row.theory);
-            rows.push(ResultRow { cell, point, ..result });
+            let result = result_row(plan, &row.label, &row.unit, &of_row, row.theory);
+            rows.push(ResultRow { figure: row.measure.words(), cell, point, ..result });
         }
         for derived in &plan.derived {
-            let ours = derived.of(&plan.rows, &figures).map_err(failed)?;
-            rows.push(result_row(plan, &derived.label, &derived.unit, ours, None));
+            let of_row: Result<Vec<f64>, String> =
+                figures.iter().map(|all| derived.of(&plan.rows, all)).collect();
+            let of_row = of_row.map_err(failed)?;
+            rows.push(result_row(plan, &derived.label, &derived.unit, &of_row, None));
         }
         Ok(ExperimentResult {
             experiment: plan.name.clone(),
@@ -108,7 +122,9 @@ impl ExperimentResult {
             text: plan.text.clone(),
             quick: plan.quick,
             seed: plan.seed,
+            replicates: plan.replicates,
             rows,
+            warnings: warnings::of_plan(plan, outcomes),
             plots: plan.plots.clone(),
             cells: plan.cells.iter().map(|cell| cell.key.clone()).collect(),
         })
@@ -120,18 +136,20 @@ impl ExperimentResult {
         write_atomically(&directory.csv(), self.csv().as_bytes())
     }
 
-    /// The rows as CSV, with the header `label,unit,paper,ours,ratio`; values of theory are in the
-    /// column of the published figures.
+    /// The rows as CSV, with the header `label,unit,paper,ours,ratio,theory,stddev,ci95`.
     pub fn csv(&self) -> String {
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-        let mut text = String::from("label,unit,paper,ours,ratio\n");
+        let mut text = String::from("label,unit,paper,ours,ratio,theory,stddev,ci95\n");
         for row in &self.rows {
             let fields = [
                 quoted(&row.label),
                 quoted(&row.unit),
-                number(row.reference()),
+                number(row.paper),
                 row.ours.to_string(),
                 number(row.ratio),
+                number(row.theory),
+                number(row.spread.map(|spread| spread.stddev)),
+                number(row.spread.map(|spread| spread.ci95)),
             ];
             text += &fields.join(",");
             text.push('\n');
@@ -147,7 +165,23 @@ impl ResultRow {
     }
 }
 
-fn result_row(plan: &Plan, label: &str, unit: &str, ours: f64, theory: Option<f64>) -> ResultRow {
+/// The figures of all rows in one of the replicates.
+fn figures(plan: &Plan, outcomes: &[Outcome], replicate: usize) -> Result<Vec<f64>, String> {
+    let figure = |row: &PlannedRow| {
+        let outcome = outcomes.get(row.cell + replicate).ok_or("a run is missing")?;
+        row.measure.of(outcome).map_err(|problem| format!("`{}`: {problem}", row.label))
+    };
+    plan.rows.iter().map(figure).collect()
+}
+
+fn result_row(
+    plan: &Plan,
+    label: &str,
+    unit: &str,
+    figures: &[f64],
+    theory: Option<f64>,
+) -> ResultRow {
+    let (ours, spread) = mean_and_spread(figures);
     let published = plan.paper.get(label).copied();
     let (paper, bound) = (published.map(Published::value), published.and_then(Published::bound));
     let tolerance = plan.tolerance(label);
@@ -159,17 +193,23 @@ fn result_row(plan: &Plan, label: &str, unit: &str, ours: f64, theory: Option<f6
     };
     ResultRow {
         label: label.to_owned(),
+        figure: String::new(),
         unit: unit.to_owned(),
         paper,
         bound,
         theory,
         ours,
+        spread,
         ratio,
         tolerance,
         agrees,
         cell: None,
         point: None,
     }
+}
+
+fn one_run() -> u32 {
+    1
 }
 
 /// A field of CSV, in quotes where it needs them.

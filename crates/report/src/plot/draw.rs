@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 const HEIGHT: f64 = 280.0;
+/// Half of the width of the end of an error bar.
+const BAR_END: f64 = 6.0;
 /// Between the frame and the first and last values of x, so that marks are not cut.
 const INSET: f64 = 10.0;
 /// Points on a line that are marked and can be pointed at. More would lie on top of each other.
@@ -77,7 +79,9 @@ fn xs(plot: &Plot) -> Vec<f64> {
 fn ys(plot: &Plot) -> Vec<f64> {
     let points =
         plot.series.iter().flat_map(|series| series.points.iter().chain(&series.reference));
-    points.map(|(_, y)| *y).chain(plot.bands.iter().flat_map(Band::ys)).collect()
+    let bars = plot.series.iter().flat_map(|series| &series.error_bars);
+    let bars = bars.flat_map(|(_, low, high)| [*low, *high]);
+    points.map(|(_, y)| *y).chain(bars).chain(plot.bands.iter().flat_map(Band::ys)).collect()
 }
 
 impl Drawing<'_> {
@@ -150,6 +154,7 @@ impl Drawing<'_> {
         if let Some(fill) = fill {
             self.marks(index, &series.name, &series.points, fill);
         }
+        self.error_bars(series);
         let name = format!("{} ({})", series.name, self.plot.reference_name);
         self.canvas.markup.open("g").attr("stroke-dasharray", "none");
         self.marks(index, &name, &series.reference, Fill::Hollow);
@@ -167,6 +172,28 @@ impl Drawing<'_> {
         if !d.is_empty() {
             let markup = self.canvas.markup.open("path").attr("d", d);
             markup.attr("fill", "none").attr("stroke", "currentColor").close();
+        }
+    }
+
+    fn error_bars(&mut self, series: &Series) {
+        let mut d = String::new();
+        for (x, low, high) in &series.error_bars {
+            let ends = [self.place((*x, *low)), self.place((*x, *high))];
+            let [Some((x, low)), Some((_, high))] = ends else { continue };
+            let (left, right) = (x - BAR_END, x + BAR_END);
+            for bar in
+                [[(x, low), (x, high)], [(left, low), (right, low)], [(left, high), (right, high)]]
+            {
+                d.push_str(&path(&bar));
+            }
+        }
+        if !d.is_empty() {
+            let markup = self.canvas.markup.open("path").attr("d", d);
+            markup
+                .attr("fill", "none")
+                .attr("stroke", "currentColor")
+                .attr("stroke-width", 1.5)
+                .close();
         }
     }
 

@@ -132,6 +132,11 @@ impl BlockWorkload {
         })
     }
 
+    /// Whether it writes at all.
+    pub fn writes(&self) -> bool {
+        self.writers > 0 || self.read_fraction + self.trim_fraction < 1.0 - ROUNDING
+    }
+
     /// The sizes of writes in bytes; empty if nothing is written.
     pub fn bytes_of_writes(&self) -> Vec<u32> {
         let sizes = self.sizes_of_writes().ok().flatten().map(RequestSize::shares);

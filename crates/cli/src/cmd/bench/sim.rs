@@ -14,9 +14,10 @@ Examples:
   softflash bench sim --device mqsim-default --workload random-read-8k
   softflash bench sim --device huawei-gen3 --workload mixed-8k --op 25 --precondition steady -o json
   softflash bench sim --device ./mine.toml --layout page-mapped --workload ./mix.toml
+  softflash bench sim --device sdf --layout page-mapped --workload mixed-8k --log-requests log.csv
 
 By default a million requests. Processor time is that of the measured part; the preconditioning of
-the drive is reported separately.")]
+the drive is reported separately. A run whose write amplification still drifts says so.")]
 pub struct Sim {
     #[command(flatten)]
     target: Target,
@@ -34,7 +35,6 @@ pub struct Sim {
 #[derive(Serialize)]
 struct SimReport {
     workload: String,
-    seed: u64,
     #[serde(flatten)]
     report: Report,
 }
@@ -44,11 +44,12 @@ impl Sim {
     pub fn run(self) -> Result<(), CliError> {
         let cell = self.cell()?;
         let bar = progress();
-        let report = measured(&cell.device.name, &cell.layout_name, Some(&bar), |control| {
+        let (device, layout) = (&cell.device.name, &cell.layout_name);
+        let report = measured(&self.target, device, layout, Some(&bar), |control| {
             engine::run(&cell, control)
         })?;
         bar.finish_and_clear();
-        let report = SimReport { workload: cell.workload_name, seed: cell.seed, report };
+        let report = SimReport { workload: cell.workload_name, report };
         match self.output {
             Form::Json => output::json(&report),
             Form::Table => {

@@ -106,6 +106,7 @@ impl Pool<'_> {
             on_progress: &|share| self.advance(index, share),
             on_measuring: &|| {},
             on_measured: &|| {},
+            on_request: None,
         };
         let outcome = engine::run(job.cell, &control)?;
         CellFile::keep(job.directory, job.cell, &outcome, self.program)?;

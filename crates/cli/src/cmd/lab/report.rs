@@ -12,14 +12,16 @@ use std::path::PathBuf;
 Examples:
   softflash lab report results
   softflash lab report results --to sdf.html
+  softflash lab report before after --to compared.html
 
-Draws every experiment that has a result in the directory. The file is self-contained: no network,
-no scripts.")]
+Draws every experiment that has a result in the directory. Several directories stand side by side:
+figures with their ratios to those of the first, lines in one plot. The file is self-contained: no
+network, no scripts.")]
 pub struct Report {
-    /// The output directory of `lab run --out`
-    #[arg(value_name = "DIR")]
-    directory: PathBuf,
-    /// Path of the report; by default DIR/report.html
+    /// Output directories of `lab run --out`
+    #[arg(value_name = "DIR", required = true)]
+    directories: Vec<PathBuf>,
+    /// Path of the report; by default DIR/report.html, required with several directories
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 }
@@ -27,8 +29,15 @@ pub struct Report {
 impl Report {
     /// Draws and writes the report.
     pub fn run(self) -> Result<(), CliError> {
-        let to = self.to.unwrap_or_else(|| self.directory.join("report.html"));
-        let html = report::of_directory(&self.directory)?;
+        let to = match (self.to, self.directories.as_slice()) {
+            (Some(to), _) => to,
+            (None, [directory]) => directory.join("report.html"),
+            (None, _) => {
+                let problem = "several directories: name the report's file, as --to compared.html";
+                return Err(CliError::Usage(problem.to_owned()));
+            }
+        };
+        let html = report::of_directories(&self.directories)?;
         results::write_atomically(&to, html.as_bytes())?;
         output::say(&format!("{}: written", to.display()));
         Ok(())

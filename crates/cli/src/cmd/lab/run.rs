@@ -176,24 +176,43 @@ impl Task {
 fn print(result: &ExperimentResult) {
     let form = if result.quick { ", quick form" } else { "" };
     output::result(&format!("{}: {}{form}", result.experiment, result.title));
-    output::rows(&["", "unit", "paper", "ours", "ratio", ""], result.rows.iter().map(cells));
+    let is_shown = |column: &&Column| result.rows.iter().any(|row| (column.1)(row).is_some());
+    let shown: Vec<&Column> = COLUMNS.iter().filter(is_shown).collect();
+    let header: Vec<&str> =
+        std::iter::once("").chain(shown.iter().map(|column| column.0)).collect();
+    let rows = result.rows.iter().map(|row| {
+        let cells = shown.iter().map(|column| (column.1)(row).unwrap_or_default());
+        std::iter::once(row.label.clone()).chain(cells).collect()
+    });
+    output::rows(&header, rows);
+    result.warnings.iter().for_each(|warning| output::result(&format!(" {warning}")));
     output::result("");
 }
 
-fn cells(row: &ResultRow) -> Vec<String> {
-    let or_nothing = |value: Option<String>| value.unwrap_or_default();
-    let agrees = row.agrees.map(|agrees| if agrees { "ok" } else { "differs" }.to_owned());
-    vec![
-        row.label.clone(),
-        row.unit.clone(),
-        or_nothing(row.reference().map(|published| match row.bound {
+/// A column: its title, and the text of a row. Columns without any text are left out.
+type Column = (&'static str, fn(&ResultRow) -> Option<String>);
+
+const COLUMNS: [Column; 8] = [
+    ("figure", |row| Some(row.figure.clone()).filter(|figure| says_more(figure, &row.label))),
+    ("unit", |row| Some(row.unit.clone()).filter(|unit| !unit.is_empty())),
+    ("paper", |row| {
+        row.paper.map(|published| match row.bound {
             Some(bound) => format!("{} {}", bound.words(), figure(published)),
             None => figure(published),
-        })),
-        figure(row.ours),
-        or_nothing(row.ratio.map(|ratio| format!("{ratio:.3}"))),
-        or_nothing(agrees),
-    ]
+        })
+    }),
+    ("theory", |row| row.theory.map(figure)),
+    ("ours", |row| Some(figure(row.ours))),
+    ("± 95 %", |row| row.spread.map(|spread| figure(spread.ci95))),
+    ("ratio", |row| row.ratio.map(|ratio| format!("{ratio:.3}"))),
+    ("", |row| row.agrees.map(|agrees| if agrees { "ok" } else { "differs" }.to_owned())),
+];
+
+/// Whether a figure is of reads or of writes and the label does not say so.
+fn says_more(figure: &str, label: &str) -> bool {
+    let kinds = ["read", "write"];
+    kinds.iter().any(|kind| figure.starts_with(kind))
+        && !kinds.iter().any(|kind| label.contains(kind))
 }
 
 /// Four significant digits.

@@ -109,6 +109,11 @@ impl<'a> Host<'a> {
         self.writers.as_ref().and_then(|writers| writers.threads.next_at())
     }
 
+    /// Whether requests come at their own times, however long the drive takes.
+    pub(super) fn is_open(&self) -> bool {
+        !matches!(self.pace, Pace::Closed(_))
+    }
+
     /// Whether a client submits its next request at each completion, independent of the others.
     /// Then [`answer`](Host::answer) returns it at once, without sorting by time.
     pub(super) fn answers_at_once(&self) -> bool {

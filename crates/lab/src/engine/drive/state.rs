@@ -1,33 +1,27 @@
 //! Preconditioning: brings a drive into its initial state before the run.
 
 use super::random_writes;
+use super::settle::settle;
 use crate::cell::Control;
 use crate::error::LabError;
+use crate::outcome::Settled;
 use softflash_base::random::Rng;
 use softflash_drive::Drive;
-use softflash_workload::{
-    AccessKind, BlockWorkload, Pattern, Precondition, RequestSize, Span, SteadyCriterion,
-    SteadyState,
-};
-
-/// The share of the capacity that is overwritten between two checks for a steady state.
-const ROUND_SHARE: f64 = 0.25;
-
-/// The maximum number of rounds; after them the state is accepted as steady.
-const MOST_ROUNDS: u32 = 40;
+use softflash_workload::{BlockWorkload, Pattern, Precondition, RequestSize, Span};
 
 /// Pages written between two checks for a stop.
 const CHECK_EVERY: u64 = 1 << 22;
 
-/// Brings a drive into an initial state.
+/// Brings a drive into an initial state; returns how it was settled, if it was.
 pub(in crate::engine) fn prepare(
     drive: &mut Drive,
     state: Precondition,
     workload: Option<&BlockWorkload>,
     rng: &Rng,
     control: &Control,
-) -> Result<(), LabError> {
+) -> Result<Option<Settled>, LabError> {
     let rng = rng.fork("precondition");
+    let mut settled = None;
     match state {
         Precondition::None => {}
         Precondition::Fill => drive.fill(),
@@ -35,20 +29,38 @@ pub(in crate::engine) fn prepare(
             drive.fill();
             overwrite(drive, times, rng, control)?;
         }
-        Precondition::Steady => match workload {
-            Some(workload) if !writes_uniformly(workload, drive.page_bytes()) => {
-                drive.fill();
-                settle(drive, workload, rng, control)?;
-            }
-            _ => drive.make_steady(rng.seed()),
-        },
+        Precondition::Steady => settled = make_steady(drive, workload, rng, control)?,
         Precondition::Random4k { seconds } => {
             drive.fill();
             random_writes::write_for(drive, u64::from(seconds) * 1_000_000_000, rng, control)?;
         }
     }
     drive.clear_counters();
-    Ok(())
+    Ok(settled)
+}
+
+/// Brings a drive into the steady state of a workload's writes; of uniform writes of pages if there
+/// is no workload, or if it writes nothing. Theory gives the state of uniform writes for some
+/// policies; the others settle from there, and other writes from a filled drive.
+fn make_steady(
+    drive: &mut Drive,
+    workload: Option<&BlockWorkload>,
+    rng: Rng,
+    control: &Control,
+) -> Result<Option<Settled>, LabError> {
+    let workload = workload.filter(|workload| workload.writes());
+    let uniform = workload.is_none_or(|workload| writes_uniformly(workload, drive.page_bytes()));
+    if uniform {
+        drive.make_steady(rng.seed());
+    } else {
+        drive.fill();
+    }
+    match workload {
+        Some(workload) if !(uniform && drive.steady_state_is_known()) => {
+            settle(drive, workload, rng, control).map(Some)
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Whether a workload writes only single pages, or an integer fraction of one, uniformly over the
@@ -80,43 +92,6 @@ fn overwrite(
         drive.overwrite_now(rng.below(pages) * page_bytes);
         if page.is_multiple_of(CHECK_EVERY) && control.stopped() {
             return Err(LabError::Stopped);
-        }
-    }
-    Ok(())
-}
-
-/// Runs the workload's writes until write amplification is steady.
-fn settle(
-    drive: &mut Drive,
-    workload: &BlockWorkload,
-    rng: Rng,
-    control: &Control,
-) -> Result<(), LabError> {
-    let page_bytes = u64::from(drive.page_bytes());
-    let mut writes = workload.clone();
-    (writes.read_fraction, writes.trim_fraction) = (0.0, 0.0);
-    let mut source = writes.source(drive.capacity_bytes(), rng)?;
-    let mut steady = SteadyState::new(SteadyCriterion::default());
-    let round = (drive.capacity_bytes() as f64 * ROUND_SHARE) as u64;
-    for _ in 0..MOST_ROUNDS {
-        drive.clear_counters();
-        let mut written = 0;
-        while written < round {
-            let access = source.next();
-            if access.kind != AccessKind::Write {
-                continue;
-            }
-            let first = access.offset_bytes / page_bytes;
-            for page in first..access.end_bytes().div_ceil(page_bytes) {
-                drive.overwrite_hinted_now(page * page_bytes, access.hint);
-            }
-            written += u64::from(access.bytes);
-        }
-        if control.stopped() {
-            return Err(LabError::Stopped);
-        }
-        if steady.add(drive.counters().waf()) {
-            break;
         }
     }
     Ok(())

@@ -1,12 +1,12 @@
 use super::{Asked, Play, Setting};
-use crate::cell::{Cell, Parameters, unattended};
+use crate::cell::{Cell, LoggedRequest, Parameters, unattended};
 use crate::layout::LayoutKind;
 use crate::presets;
 use crate::workload::Workload;
 use crate::{Outcome, Precondition};
 use softflash_base::random::Rng;
-use softflash_drive::spec::DeviceSpec;
-use softflash_workload::{BlockWorkload, Load, Pattern, RateCaps, RequestSize};
+use softflash_drive::spec::{DeviceSpec, VictimPolicy};
+use softflash_workload::{AccessKind, BlockWorkload, Load, Pattern, RateCaps, RequestSize};
 use std::sync::atomic::AtomicBool;
 
 const PAGE_BYTES: u32 = 4096;
@@ -96,6 +96,116 @@ fn a_steady_state_warms_up_by_as_many_pages_whatever_the_size_of_requests() {
         let written = play.drive.counters().host_pages_written;
         let (least, more) = (2 * play.drive.frontier_pages(), u64::from(pages) * 8);
         assert!((least..least + more).contains(&written), "{written} of {least} pages");
+    }
+}
+
+/// Nine of ten writes to a tenth of the drive, on blocks whose number of pages is large enough to
+/// tell greedy from fifo in a state that is not steady.
+fn hot_and_cold(victim: VictimPolicy) -> (BlockWorkload, Cell) {
+    let (mut workload, mut cell) = cell(Load::closed(1, 8), 100_000);
+    workload.read_fraction = 0.0;
+    workload.pattern = Pattern::HotCold { hot_space: 0.1, hot_accesses: 0.9 };
+    cell.device.geometry.blocks_per_plane = 128;
+    cell.device.geometry.pages_per_block = 256;
+    cell.parameters.op_percent = Some(14.0);
+    if let LayoutKind::PageMapped(layout) = &mut cell.layout.kind {
+        layout.victim = victim;
+    }
+    (workload, cell)
+}
+
+#[test]
+fn a_steady_state_is_settled_and_its_run_does_not_drift() {
+    for victim in [VictimPolicy::Greedy, VictimPolicy::Fifo, VictimPolicy::CostBenefit] {
+        let (workload, mut cell) = hot_and_cold(victim);
+        cell.parameters.precondition = Precondition::Steady;
+        let steady = run((workload, cell));
+        let (settled, drift) = (steady.settled.unwrap(), steady.drift.unwrap());
+        assert!(settled.is_level && settled.rewrites >= 4, "{victim:?}: {settled:?}");
+        assert!(!drift.is_significant(), "{victim:?}: {drift:?}");
+    }
+    let (workload, mut cell) = hot_and_cold(VictimPolicy::Greedy);
+    cell.parameters.precondition = Precondition::Fill;
+    let fresh = run((workload, cell));
+    assert!(fresh.settled.is_none() && fresh.drift.unwrap().is_significant(), "{:?}", fresh.drift);
+}
+
+#[test]
+fn trims_belong_to_the_steady_state() {
+    let (mut workload, mut cell) = hot_and_cold(VictimPolicy::Greedy);
+    (workload.pattern, workload.trim_fraction) = (Pattern::Random, 0.3);
+    cell.parameters.precondition = Precondition::Steady;
+    let trimmed = run((workload.clone(), cell.clone()));
+    assert!(trimmed.settled.unwrap().is_level && !trimmed.drift.unwrap().is_significant());
+    workload.trim_fraction = 0.0;
+    let full = run((workload, cell)).programs.waf();
+    let waf = trimmed.programs.waf();
+    assert!(waf < 0.8 * full, "what is trimmed is spare: {waf} of {full}");
+}
+
+#[test]
+fn a_state_of_theory_needs_no_settling() {
+    let settled = |victim| {
+        let (mut workload, mut cell) = hot_and_cold(victim);
+        (workload.pattern, cell.parameters.requests) = (Pattern::Random, Some(10));
+        cell.parameters.precondition = Precondition::Steady;
+        run((workload, cell)).settled
+    };
+    assert_eq!([settled(VictimPolicy::Greedy), settled(VictimPolicy::Fifo)], [None; 2]);
+    let of_two = settled(VictimPolicy::DChoices(2)).unwrap();
+    assert!(of_two.is_level && of_two.rewrites <= 8, "{of_two:?}");
+}
+
+#[test]
+fn a_drive_that_falls_behind_its_arrivals_says_so() {
+    let backlog = |requests_per_second| {
+        let load = Load::Open { requests_per_second, arrivals: Default::default() };
+        let (mut workload, cell) = cell(load, 3000);
+        workload.read_fraction = 1.0;
+        run((workload, cell)).backlog.unwrap()
+    };
+    // 4 dies of 60 us a read, and buses.
+    let (slow, fast) = (backlog(1000.0), backlog(500_000.0));
+    assert!(slow.kept_up() && slow.waiting < 10, "{slow:?}");
+    assert!(!fast.kept_up() && fast.waiting > 1000 && fast.lag_ns > fast.arrivals_ns, "{fast:?}");
+    let (closed, cell) = cell(Load::closed(1, 8), 3000);
+    assert_eq!(run((closed, cell)).backlog, None);
+}
+
+/// The requests of a run, and its outcome.
+fn logged((workload, mut cell): (BlockWorkload, Cell)) -> (Vec<LoggedRequest>, Outcome) {
+    cell.workload = Workload::Block(workload);
+    let (stop, log) = (AtomicBool::new(false), std::sync::Mutex::new(Vec::new()));
+    let add = |request: &LoggedRequest| log.lock().unwrap().push(*request);
+    let control = crate::cell::Control { on_request: Some(&add), ..unattended(&stop) };
+    let outcome = crate::engine::run(&cell, &control).unwrap();
+    (log.into_inner().unwrap(), outcome)
+}
+
+#[test]
+fn a_log_has_every_request_and_changes_no_outcome() {
+    for (seed, queue_depth) in [(1, 0), (2, 3), (3, 5)] {
+        let (mut workload, mut cell) = cell(Load::closed(2, 8), 3000);
+        (workload.read_fraction, workload.trim_fraction) = (0.5, 0.1);
+        (cell.seed, cell.parameters.warm_up_ms) = (seed, 20);
+        cell.parameters.precondition = Precondition::Steady;
+        cell.device.controller.queue_depth = queue_depth;
+        let (log, outcome) = logged((workload.clone(), cell.clone()));
+        assert_eq!(outcome, run((workload, cell)), "seed {seed}");
+        assert_eq!(log.len() as u64, outcome.completed);
+        let reads = log.iter().filter(|request| request.kind == AccessKind::Read);
+        let latency_ns: u64 = reads.map(|request| request.end_ns - request.arrival_ns).sum();
+        let mean_ns = outcome.read_latency.mean_ns * outcome.read_latency.count as f64;
+        assert!((latency_ns as f64 - mean_ns).abs() < 1.0, "{latency_ns} of {mean_ns}");
+        assert!(log.is_sorted_by_key(|request| request.end_ns));
+        assert!(log.iter().all(|it| it.arrival_ns <= it.start_ns && it.start_ns <= it.end_ns));
+        // The drive never has more requests than it takes.
+        let most = if queue_depth == 0 { 16 } else { queue_depth as usize };
+        let in_drive =
+            |at: u64| log.iter().filter(|it| it.start_ns <= at && it.end_ns > at).count();
+        assert!(log.iter().all(|request| in_drive(request.start_ns) <= most), "{queue_depth}");
+        let waited = log.iter().any(|request| request.start_ns > request.arrival_ns);
+        assert_eq!(waited, queue_depth != 0);
     }
 }
 

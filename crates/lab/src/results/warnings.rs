@@ -1,0 +1,66 @@
+//! What a reader must know before believing the figures of a run.
+
+use crate::experiment::Plan;
+use crate::outcome::{Backlog, Drift, Outcome, Settled};
+
+/// The warnings of all runs of a plan, each with the label of the run's first row.
+pub(super) fn of_plan(plan: &Plan, outcomes: &[Outcome]) -> Vec<String> {
+    let replicates = plan.replicates as usize;
+    let label = |cell: usize| {
+        let first = cell - cell % replicates;
+        let row = plan.rows.iter().find(|row| row.cell == first);
+        let label = row.map_or_else(String::new, |row| row.label.clone());
+        if cell == first { label } else { format!("{label}, replicate {}", cell - first + 1) }
+    };
+    let runs = outcomes.iter().enumerate();
+    runs.flat_map(|(cell, outcome)| {
+        let label = label(cell);
+        of(outcome).into_iter().map(move |warning| format!("{label}: {warning}"))
+    })
+    .collect()
+}
+
+/// The warnings of a run: it drifts, was not settled, or did not keep up with its arrivals.
+pub fn of(outcome: &Outcome) -> Vec<String> {
+    let drifts = outcome.drift.filter(Drift::is_significant).map(|drift| {
+        let percent = 100.0 * drift.change;
+        format!(
+            "still drifting, {percent:+.1} % of the write amplification from the first to the last quarter"
+        )
+    });
+    let unsettled = outcome.settled.filter(|settled| !settled.is_level).map(|settled| {
+        let Settled { rewrites, change, .. } = settled;
+        let percent = 100.0 * change;
+        format!("not settled after {rewrites} rewrites of the drive, last change {percent:+.1} %")
+    });
+    let behind = outcome.backlog.filter(|backlog| !backlog.kept_up()).map(|backlog| {
+        let Backlog { waiting, lag_ns, .. } = backlog;
+        let seconds = lag_ns as f64 / 1e9;
+        format!(
+            "did not keep up, {waiting} requests waited at the last arrival, and the last completed {seconds:.3} s later"
+        )
+    });
+    [drifts, unsettled, behind].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_is_well_has_no_warning_and_others_say_why() {
+        assert_eq!(of(&Outcome::default()), [""; 0]);
+        let outcome = Outcome {
+            drift: Some(Drift { change: -0.12, noise: 0.01 }),
+            settled: Some(Settled { rewrites: 64, change: 0.03, is_level: false }),
+            backlog: Some(Backlog { arrivals_ns: 1_000_000_000, waiting: 99, lag_ns: 500_000_000 }),
+            ..Outcome::default()
+        };
+        let warnings = of(&outcome).join("; ");
+        for part in
+            ["still drifting, -12.0 %", "not settled after 64", "did not keep up, 99", "0.500 s"]
+        {
+            assert!(warnings.contains(part), "`{part}`: {warnings}");
+        }
+    }
+}
