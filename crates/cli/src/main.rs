@@ -2,6 +2,7 @@
 
 mod allocator;
 mod cleanup;
+mod client;
 mod cmd;
 mod descriptors;
 mod domains;
@@ -12,9 +13,9 @@ mod formatting;
 mod host;
 mod interrupt;
 mod machine_memory;
+mod new_file;
 mod output;
 mod password;
-mod resp;
 mod signals;
 mod tls;
 

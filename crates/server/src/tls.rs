@@ -1,11 +1,12 @@
 //! TLS: loads certificates from files, and reloads them.
 
-use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use crate::pem_files::{certificates, file_error, private_key, roots};
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use rustls::pki_types::UnixTime;
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::{CertificateError, OtherError, ServerConfig};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
@@ -101,10 +102,7 @@ impl Tls {
 fn load(settings: &TlsSettings) -> Result<Arc<ServerConfig>, TlsError> {
     let TlsSettings { certificate, key, authorities, client_auth, .. } = settings;
     let chain = certificates(certificate)?;
-    let private_key = PrivateKeyDer::from_pem_file(key).map_err(|error| match error {
-        pem::Error::NoItemsFound => file_error(key, "there is no private key in it".to_owned()),
-        other => pem_error(key, other),
-    })?;
+    let private_key = private_key(key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -129,36 +127,36 @@ fn load(settings: &TlsSettings) -> Result<Arc<ServerConfig>, TlsError> {
     Ok(Arc::new(config))
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let found = CertificateDer::pem_file_iter(path)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| pem_error(path, error))?;
-    match found.is_empty() {
-        true => Err(file_error(path, "there is no certificate in it".to_owned())),
-        false => Ok(found),
-    }
-}
-
-fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(path)? {
-        roots.add(certificate).map_err(|error| file_error(path, error.to_string()))?;
-    }
-    Ok(roots)
-}
-
-fn file_error(path: &Path, reason: String) -> TlsError {
-    TlsError::File { path: path.to_owned(), reason }
-}
-
-/// The parser's error message could quote a line of the file, possibly of a private key.
-fn pem_error(path: &Path, error: pem::Error) -> TlsError {
-    let reason = match error {
-        pem::Error::Io(error) => error.to_string(),
-        pem::Error::NoItemsFound => "it contains no usable item".to_owned(),
-        _ => "it is not a well-formed PEM file".to_owned(),
+/// The file with which a client on this machine can verify the server's certificate: that of the
+/// authorities, if one of them has signed it, or its own, if it is self-signed. None: its authority
+/// is elsewhere, as one that the system trusts.
+pub fn authority_file(settings: &TlsSettings) -> Option<PathBuf> {
+    let chain = certificates(&settings.certificate).ok()?;
+    let (own, intermediates) = chain.split_first()?;
+    let parsed = ParsedCertificate::try_from(own).ok()?;
+    let verify = |path: &PathBuf| {
+        let roots = roots(path).map_err(|error| rustls::Error::General(error.to_string()))?;
+        let algorithms = rustls::crypto::ring::default_provider().signature_verification_algorithms;
+        let (all, now) = (algorithms.all, UnixTime::now());
+        verify_server_cert_signed_by_trust_anchor(&parsed, &roots, intermediates, now, all)
     };
-    file_error(path, reason)
+    if let Some(path) = settings.authorities.as_ref().filter(|path| verify(path).is_ok()) {
+        return Some(path.clone());
+    }
+    let by_itself = verify(&settings.certificate);
+    let is_self_signed = by_itself.is_ok() || by_itself.is_err_and(|error| is_of_authority(&error));
+    (is_self_signed && intermediates.is_empty()).then(|| settings.certificate.clone())
+}
+
+/// Whether a certificate was refused because it is that of an authority. A self-signed one often
+/// is, and other TLS libraries accept it if it is trusted itself.
+pub fn is_of_authority(error: &rustls::Error) -> bool {
+    match error {
+        rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(reason))) => {
+            reason.to_string() == "CaUsedAsEndEntity"
+        }
+        _ => false,
+    }
 }
 
 fn pair_error(settings: &TlsSettings, source: rustls::Error) -> TlsError {

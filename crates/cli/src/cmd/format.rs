@@ -2,8 +2,9 @@
 
 use crate::error::CliError;
 use crate::formatting::{Compressions, NewDevice, Plan, human_bytes, parse_size};
-use crate::output;
+use crate::output::{self, counted};
 use clap::{Args, ValueEnum};
+use softflash_base::shell_word;
 use softflash_device::ModelConfig;
 use softflash_device::file::Discard;
 use softflash_device::model::{PRESETS, UnitKind};
@@ -167,13 +168,13 @@ impl Format {
             units => format!(", {units} of them for volumes"),
         };
         output::say(&format!(
-            "created {}: {} units{of_volumes}, {}, {} shards, {} slices; serve it with `softflash serve --data {}`",
+            "created {}: {}{of_volumes}, {}, {}, {}; serve it with `softflash serve --data {}`",
             data.path().display(),
-            info.units,
+            counted(info.units.into(), "unit"),
             human_bytes(bytes),
-            store.shards,
-            store.slices,
-            data.path().display(),
+            counted(store.shards.into(), "shard"),
+            counted(store.slices.into(), "slice"),
+            shell_word(&data.path().to_string_lossy()),
         ));
         Ok(())
     }

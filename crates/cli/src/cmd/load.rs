@@ -1,12 +1,12 @@
 //! `softflash load`
 
+use crate::client::{Client, Reply};
 use crate::cmd::dump::{End, Place};
 use crate::dump_file::{DumpReader, Record};
 use crate::embedded::OpenDir;
 use crate::error::CliError;
 use crate::host;
-use crate::output;
-use crate::resp::{Client, Reply};
+use crate::output::{self, counted};
 use clap::Args;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use indicatif::ProgressBar;
@@ -103,8 +103,7 @@ impl Load {
                 })
             }
             End::Server(address) => {
-                let password = self.place.password.read()?;
-                let client = Client::connect(address, password.as_deref())?;
+                let client = self.place.access.connect(address)?;
                 load_server(client, &mut source, &mut safe)
             }
         };
@@ -115,7 +114,8 @@ impl Load {
                     0 => String::new(),
                     count => format!(", {count} had expired"),
                 };
-                output::say(&format!("{}: {} keys loaded{expired}", path.display(), source.loaded));
+                let loaded = counted(source.loaded, "key");
+                output::say(&format!("{}: {loaded} loaded{expired}", path.display()));
                 Ok(())
             }
             Err(error) => Err(CliError::Failed(format!(

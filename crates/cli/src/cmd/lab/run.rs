@@ -61,7 +61,7 @@ impl Run {
     pub fn run(self) -> Result<(), CliError> {
         let program = host::program_identity()?;
         let mut tasks = self.tasks(program)?;
-        let stop = interrupt::flag()?;
+        let stop = interrupt::flag(None)?;
         let threads = usize::from(self.jobs.unwrap_or_else(host::cores));
         run_missing(&mut tasks, threads, program, &stop)?;
         let mut results = Vec::new();

@@ -1,16 +1,14 @@
 //! `softflash trace convert`
 
 use super::{Source, is_standard, remarks};
-use crate::cleanup::Cleanup;
-use crate::cmd::dump::{sync_parent, temporary_name};
 use crate::error::CliError;
 use crate::formatting::parse_size;
-use crate::output::{self, Form};
+use crate::new_file::NewFile;
+use crate::output::{self, Form, counted};
 use clap::Args;
 use serde::Serialize;
 use softflash_trace::adapt::{AdaptError, Item};
 use softflash_trace::{Compression, Format, LeftOut, Tally, TraceError, TraceExt, Writer};
-use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -77,25 +75,10 @@ impl Convert {
             let (_, report) = self.convert(io::stdout(), Path::new("standard output"))?;
             return self.tell(&report);
         }
-        let temporary = temporary_name(&self.to_path);
-        let cleanup = Cleanup::on_signal(vec![temporary.clone()])?;
-        let file = File::create(&temporary).map_err(CliError::file(&temporary))?;
-        let converted = self.convert(file, &temporary).and_then(|(file, report)| {
-            file.sync_all().map_err(CliError::file(&temporary))?;
-            let rename = || fs::rename(&temporary, &self.to_path);
-            cleanup.finish(rename).map_err(CliError::file(&self.to_path))?;
-            sync_parent(&self.to_path)?;
-            Ok(report)
-        });
-        match converted {
-            Ok(report) => self.tell(&report),
-            Err(error) => {
-                // The incomplete file is useless; a failure to remove it is less important than the
-                // error.
-                let _ = fs::remove_file(&temporary);
-                Err(error)
-            }
-        }
+        let mut new = NewFile::removed_on_signal(&self.to_path)?;
+        let (file, report) = self.convert(new.create()?, new.temporary())?;
+        new.complete(&file)?;
+        self.tell(&report)
     }
 
     /// Reads, changes and writes the trace; `name` is the output's name in messages.
@@ -146,12 +129,12 @@ impl Convert {
         let LeftOut { trims, flushes } = report.left_out;
         if trims > 0 || flushes > 0 {
             let to = report.to;
-            output::say(&format!(
-                "{trims} trims and {flushes} flushes were left out: {to} does not have them"
-            ));
+            let (trims, flushes) = (counted(trims, "trim"), counted(flushes, "flush"));
+            output::say(&format!("left out, because {to} has none: {trims}, {flushes}"));
         }
-        let (path, requests) = (self.to_path.display(), report.requests_written);
-        output::say(&format!("{path}: {requests} requests, {} to {}", report.from, report.to));
+        let path = self.to_path.display();
+        let requests = counted(report.requests_written, "request");
+        output::say(&format!("{path}: {requests}, {} to {}", report.from, report.to));
         Ok(())
     }
 }
