@@ -2,8 +2,12 @@
 
 mod announce;
 mod connect;
+mod settings_file;
+mod settings_text;
 mod values;
 
+pub use settings_file::with_settings;
+pub use settings_text::text as settings_text;
 pub use values::{
     ValueThreshold, parse_address, parse_durability, parse_time, parse_value_threshold,
 };
@@ -19,6 +23,7 @@ use crate::tls::TlsArguments;
 use announce::announce;
 use clap::Args;
 use connect::Connect;
+use settings_file::SettingsFile;
 use softflash_base::shell_word;
 use softflash_device::file::Discard;
 use softflash_server::{DataDir, Endpoints, NbdSettings, ServerConfig, USERS_NAME, serve};
@@ -40,26 +45,31 @@ Examples:
   softflash serve
   softflash serve --data /srv/flash --resp 127.0.0.1:7000 --http 127.0.0.1:9100
   softflash serve --data /srv/flash --durability 1s --memory 4GiB
-  softflash serve --data /srv/flash --resp 0.0.0.0:6379 --password-file /etc/softflash.password
-  softflash serve --data /srv/flash --resp off --tls-port 0.0.0.0:6380 --tls-cert server.crt \\
-      --tls-key server.key --tls-ca ca.crt
+  softflash serve --data /srv/flash --resp 0.0.0.0:6379 \\
+      --password-file /etc/softflash.password
+  softflash serve --data /srv/flash --resp off --tls-port 0.0.0.0:6380 \\
+      --tls-cert server.crt --tls-key server.key --tls-ca ca.crt
+  softflash serve --print-config > serve.toml
+  softflash serve --config serve.toml --memory 8GiB
 
 Volumes are served with --nbd, as `NAME` and, read-only, `NAME@SNAPSHOT` (`docs/volumes.md`):
   softflash format /srv/flash --size 64GiB --units 16 --volume-units 8
   softflash serve --data /srv/flash --nbd 127.0.0.1:10809
-NBD has no passwords. So where Redis clients need one, or the address is not on this machine, NBD
-clients must show a certificate (--tls-port, --tls-cert, --tls-key and --tls-ca; --tls-client-auth
-required), or --nbd-open says that everyone who reaches the address is welcome. With --tls-port,
+NBD has no passwords. So where Redis clients need one, or the address is not on this machine, NBD \
+clients must show a certificate (--tls-port, --tls-cert, --tls-key and --tls-ca; --tls-client-auth \
+required), or --nbd-open says that everyone who reaches the address is welcome. With --tls-port, \
 NBD clients may use TLS on the address of --nbd, and with --resp off they must.
 
-Users and their permissions are set by ACL SETUSER and saved by ACL SAVE (`docs/security.md`).
+Users and their permissions are set by ACL SETUSER and saved by ACL SAVE (`docs/security.md`). \
 SIGHUP reloads the certificates.
 
-Prints one line that begins with `ready` to standard output once it accepts connections, and in
-the line directly before it the memory budget, `memory=` and its bytes.
-SIGTERM, SIGINT and the command SHUTDOWN stop it: requests in progress complete, all data are made
-durable, exit code 0. A second Ctrl-C stops it immediately.")]
+Prints one line that begins with `ready` to standard output once it accepts connections, and in \
+the line directly before it the memory budget, `memory=` and its bytes. SIGTERM, SIGINT and the \
+command SHUTDOWN stop it: requests in progress complete, all data are made durable, exit code 0. A \
+second Ctrl-C stops it immediately.")]
 pub struct Serve {
+    #[command(flatten)]
+    file: SettingsFile,
     /// Data directory, created if it is missing or empty; by default ./softflash-data
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -121,6 +131,11 @@ pub struct Serve {
 }
 
 impl Serve {
+    /// Whether the settings are to be printed, and nothing served.
+    pub fn only_prints_settings(&self) -> bool {
+        self.file.is_to_be_printed()
+    }
+
     /// Serves until it is stopped.
     pub fn run(self) -> Result<(), CliError> {
         let path = self.data.as_deref().unwrap_or(Path::new(DEFAULT_DIRECTORY));

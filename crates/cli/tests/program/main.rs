@@ -37,6 +37,7 @@ mod record_volume;
 mod scarcity;
 mod secrets;
 mod serving;
+mod settings_file;
 mod starting;
 mod support;
 mod tls;

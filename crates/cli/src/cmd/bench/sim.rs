@@ -12,10 +12,12 @@ use softflash_lab::{Cell, Parameters, engine, presets};
 #[command(after_help = "\
 Examples:
   softflash bench sim --device mqsim-default --workload random-read-8k
-  softflash bench sim --device huawei-gen3 --workload mixed-8k --op 25 --precondition steady -o json
-  softflash bench sim --device ./mine.toml --layout page-mapped --workload ./mix.toml
+  softflash bench sim --device huawei-gen3 --workload mixed-8k --op 25 \\
+      --precondition steady -o json
+  softflash bench sim --device ./mine.toml --layout page-mapped \\
+      --workload ./mix.toml
 
-By default a million requests. Processor time is that of the measured part; the preconditioning of
+By default a million requests. Processor time is that of the measured part; the preconditioning of \
 the drive is reported separately.")]
 pub struct Sim {
     #[command(flatten)]

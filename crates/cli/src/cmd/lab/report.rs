@@ -13,7 +13,7 @@ Examples:
   softflash lab report results
   softflash lab report results --to sdf.html
 
-Draws every experiment that has a result in the directory. The file is self-contained: no network,
+Draws every experiment that has a result in the directory. The file is self-contained: no network, \
 no scripts.")]
 pub struct Report {
     /// The output directory of `lab run --out`

@@ -17,12 +17,15 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Examples:
   softflash trace convert disk.csv.gz disk.fio --to fio-v3
-  softflash trace convert disk.csv.gz half.csv.zst --to alibaba --speed 2 --wrap 64GiB
-  softflash trace convert disk.csv four.trace --to mqsim --copies 4 --copy-offset 32GiB
-  blkparse sda | softflash trace convert - - --from blkparse --to msr | gzip > sda.csv.gz
+  softflash trace convert disk.csv.gz half.csv.zst --to alibaba --speed 2 \\
+      --wrap 64GiB
+  softflash trace convert disk.csv four.trace --to mqsim --copies 4 \\
+      --copy-offset 32GiB
+  blkparse sda | softflash trace convert - - --from blkparse --to msr \\
+      | gzip > sda.csv.gz
 
-Changes apply in this order: speed, copies, wrap, device size. The name of the output selects the
-compression: .gz, .zst or none. The file gets its name only when it is complete. docs/traces.md
+Changes apply in this order: speed, copies, wrap, device size. The name of the output selects the \
+compression: .gz, .zst or none. The file gets its name only when it is complete. docs/traces.md \
 describes what each format cannot represent.")]
 pub struct Convert {
     #[command(flatten)]

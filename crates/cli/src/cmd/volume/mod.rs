@@ -25,7 +25,7 @@ Examples:
   softflash volume list ./data -o json
   softflash volume delete-snapshot ./data disk before-upgrade
 
-The server must be stopped. Volumes are thin: they take space as they are written, and may promise
+The server must be stopped. Volumes are thin: they take space as they are written, and may promise \
 more than there is. docs/volumes.md describes them.")]
 pub struct Volume {
     #[command(subcommand)]
@@ -38,7 +38,8 @@ enum What {
     #[command(after_help = "\
 Examples:
   softflash volume create ./data disk 100GiB
-  softflash volume create ./data logs 20GiB --quota 10GiB --temperature hot --bandwidth 50MiB")]
+  softflash volume create ./data logs 20GiB --quota 10GiB \\
+      --temperature hot --bandwidth 50MiB")]
     Create {
         #[command(flatten)]
         volume: Named,
