@@ -19,6 +19,7 @@ mod new_file;
 mod output;
 mod password;
 mod signals;
+mod supervisor;
 mod tls;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};

@@ -25,6 +25,7 @@ mod nbd;
 mod nbd_clients;
 mod nbd_fuse;
 mod nbd_tls;
+mod operations;
 mod real_cache;
 mod real_clients;
 mod real_damage;

@@ -1,12 +1,13 @@
-//! What `serve` prints once it accepts connections.
+//! What `serve` reports once it accepts connections.
 
 use super::MemoryBudget;
 use super::connect::{Connect, reachable};
-use crate::output;
+use crate::{output, supervisor};
 use softflash_base::shell_word;
 use softflash_server::Addresses;
 
-/// Prints a message for people, and for programs the memory budget and the `ready` line.
+/// Prints a message for people, and for programs the memory budget and the `ready` line; then tells
+/// the supervisor.
 pub fn announce(
     directory: &str,
     memory: MemoryBudget,
@@ -41,4 +42,7 @@ pub fn announce(
     let parts = [("resp", resp), ("tls", tls), ("nbd", nbd), ("http", http)];
     let parts = parts.iter().filter_map(|(name, address)| Some(format!(" {name}={}", (*address)?)));
     output::result(&format!("ready{}", parts.collect::<String>()));
+    if let Err(error) = supervisor::notify_ready() {
+        tracing::warn!(%error, "the supervisor does not know that the server is ready");
+    }
 }
