@@ -52,6 +52,6 @@ pub use nbd::NbdSettings;
 pub use runtime::TokioRuntime;
 pub use server::serve;
 pub use telemetry::{DomainStats, ServerStats, Snapshot, VolumeStats};
-pub use tls::{ClientAuth, TlsError, TlsSettings, authority_file, is_of_authority};
+pub use tls::{ClientAuth, TlsError, TlsSettings, Trust, is_of_authority, trust_in};
 pub use users::USERS_NAME;
 pub use volumes::{DomainLoad, roomiest};

@@ -4,7 +4,16 @@ use crate::tls::TlsError;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Where systems keep the certificates of the authorities that they trust: Debian, Red Hat, SUSE,
+/// BSD. `SSL_CERT_FILE` in the environment names another file, as for OpenSSL.
+const SYSTEM_FILES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
 
 /// The certificates in a file, at least one.
 ///
@@ -41,6 +50,23 @@ pub fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
         roots.add(certificate).map_err(|error| file_error(path, error.to_string()))?;
     }
     Ok(roots)
+}
+
+/// The authorities that this system trusts.
+///
+/// # Errors
+/// [`TlsError::NoSystemAuthorities`], or [`TlsError::File`] where the file has none.
+pub fn system_roots() -> Result<RootCertStore, TlsError> {
+    let chosen = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+    let usual = SYSTEM_FILES.iter().map(PathBuf::from).find(|path| path.exists());
+    let path = chosen.or(usual).ok_or(TlsError::NoSystemAuthorities)?;
+    let mut roots = RootCertStore::empty();
+    // Some systems trust old certificates that no library can parse any more.
+    roots.add_parsable_certificates(certificates(&path)?);
+    match roots.is_empty() {
+        true => Err(file_error(&path, "no certificate of an authority in it".to_owned())),
+        false => Ok(roots),
+    }
 }
 
 /// An error of a file.

@@ -1,10 +1,10 @@
 //! TLS: loads certificates from files, and reloads them.
 
-use crate::pem_files::{certificates, file_error, private_key, roots};
+use crate::pem_files::{certificates, file_error, private_key, roots, system_roots};
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::pki_types::UnixTime;
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
-use rustls::{CertificateError, OtherError, ServerConfig};
+use rustls::{CertificateError, OtherError, RootCertStore, ServerConfig};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,6 +64,9 @@ pub enum TlsError {
         "--tls-client-auth needs --tls-ca: the PEM file of the authorities that sign clients' certificates"
     )]
     NoAuthorities,
+    /// A client is to trust the authorities of the system, and that has none.
+    #[error("this system has no file of trusted authorities; name one with --tls-ca")]
+    NoSystemAuthorities,
 }
 
 /// The TLS configuration for new connections, which can be replaced while the server runs.
@@ -127,25 +130,43 @@ fn load(settings: &TlsSettings) -> Result<Arc<ServerConfig>, TlsError> {
     Ok(Arc::new(config))
 }
 
-/// The file with which a client on this machine can verify the server's certificate: that of the
-/// authorities, if one of them has signed it, or its own, if it is self-signed. None: its authority
-/// is elsewhere, as one that the system trusts.
-pub fn authority_file(settings: &TlsSettings) -> Option<PathBuf> {
-    let chain = certificates(&settings.certificate).ok()?;
-    let (own, intermediates) = chain.split_first()?;
-    let parsed = ParsedCertificate::try_from(own).ok()?;
-    let verify = |path: &PathBuf| {
-        let roots = roots(path).map_err(|error| rustls::Error::General(error.to_string()))?;
+/// How a client on this machine can verify the server's certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trust {
+    /// By this file: that of the authorities for clients, if one of them has signed it, too, or the
+    /// certificate itself, if it is self-signed.
+    File(PathBuf),
+    /// By the authorities that the system trusts.
+    System,
+    /// By an authority that the server does not know.
+    Unknown,
+}
+
+/// How a client on this machine can verify the certificate of a server with these settings.
+pub fn trust_in(settings: &TlsSettings) -> Trust {
+    let Ok(chain) = certificates(&settings.certificate) else { return Trust::Unknown };
+    let Some((own, intermediates)) = chain.split_first() else { return Trust::Unknown };
+    let verify = |roots: Result<RootCertStore, TlsError>| {
+        let roots = roots.map_err(|error| rustls::Error::General(error.to_string()))?;
         let algorithms = rustls::crypto::ring::default_provider().signature_verification_algorithms;
-        let (all, now) = (algorithms.all, UnixTime::now());
-        verify_server_cert_signed_by_trust_anchor(&parsed, &roots, intermediates, now, all)
+        let (parsed, now) = (ParsedCertificate::try_from(own)?, UnixTime::now());
+        verify_server_cert_signed_by_trust_anchor(
+            &parsed,
+            &roots,
+            intermediates,
+            now,
+            algorithms.all,
+        )
     };
-    if let Some(path) = settings.authorities.as_ref().filter(|path| verify(path).is_ok()) {
-        return Some(path.clone());
+    if let Some(path) = settings.authorities.as_ref().filter(|path| verify(roots(path)).is_ok()) {
+        return Trust::File(path.clone());
     }
-    let by_itself = verify(&settings.certificate);
+    let by_itself = verify(roots(&settings.certificate));
     let is_self_signed = by_itself.is_ok() || by_itself.is_err_and(|error| is_of_authority(&error));
-    (is_self_signed && intermediates.is_empty()).then(|| settings.certificate.clone())
+    if is_self_signed && intermediates.is_empty() {
+        return Trust::File(settings.certificate.clone());
+    }
+    if verify(system_roots()).is_ok() { Trust::System } else { Trust::Unknown }
 }
 
 /// Whether a certificate was refused because it is that of an authority. A self-signed one often

@@ -6,21 +6,12 @@ use super::verifier::Verifier;
 use crate::error::CliError;
 use clap::Args;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use softflash_server::pem_files::{certificates, private_key, roots};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use softflash_server::pem_files::{certificates, private_key, roots, system_roots};
 use softflash_server::{ServerError, TlsError};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Where systems keep the certificates of the authorities that they trust: Debian, Red Hat, SUSE,
-/// BSD. `SSL_CERT_FILE` in the environment names another file, as for OpenSSL.
-const SYSTEM_FILES: [&str; 4] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
 
 /// Options for a server that is reached by TLS.
 #[derive(Debug, Clone, Args)]
@@ -59,7 +50,7 @@ impl TlsClientArguments {
         }
         let (authorities, trusted) = match &self.tls_ca {
             Some(path) => (roots(path).map_err(file)?, certificates(path).map_err(file)?),
-            None => (system_roots()?, Vec::new()),
+            None => (system_roots().map_err(file)?, Vec::new()),
         };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = Verifier::new(authorities, trusted, Arc::clone(&provider))
@@ -108,29 +99,4 @@ impl TlsClientArguments {
 
 fn file(error: TlsError) -> CliError {
     ServerError::from(error).into()
-}
-
-fn system_roots() -> Result<RootCertStore, CliError> {
-    let chosen = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
-    let usual = SYSTEM_FILES.iter().map(PathBuf::from).find(|path| path.exists());
-    let path = chosen.or(usual).ok_or_else(|| {
-        CliError::Usage(
-            "--tls: this system has no file of trusted authorities; name one with --tls-ca"
-                .to_owned(),
-        )
-    })?;
-    let mut store = RootCertStore::empty();
-    // Some systems trust old certificates that no library can parse any more.
-    store.add_parsable_certificates(certificates(&path).map_err(file)?);
-    match store.is_empty() {
-        true => Err(no_authority(&path)),
-        false => Ok(store),
-    }
-}
-
-fn no_authority(path: &Path) -> CliError {
-    let path = path.display();
-    CliError::Failed(format!(
-        "{path}: no certificate of an authority in it; name a file with --tls-ca"
-    ))
 }

@@ -95,6 +95,13 @@ fn the_printed_command_connects() {
     let (certificate, key) = (text(&identity.certificate), text(&identity.key));
     let authorities = text(&authority.certificate);
     let tls = ["--resp", "off", "--tls-port", "0", "--tls-cert", &certificate, "--tls-key", &key];
+    let server = serve(&tls);
+    let command = hint(&server).replace("AUTHORITY", &authorities);
+    assert!(
+        run(&command, "PING", "").contains("PONG"),
+        "{command}: only a person knows the authority"
+    );
+    assert!(server.terminate().success());
     let with_ca = [&tls[..], &["--tls-ca", &authorities, "--tls-client-auth"]].concat();
     pings(serve(&[&with_ca[..], &["no"]].concat()), "");
     let server = serve(&[&with_ca[..], &["required"]].concat());

@@ -1,9 +1,10 @@
 //! `dump`, `load` and `record` by TLS.
 
 use crate::support::certificates::{Authority, Identity, self_signed};
-use crate::support::program::{Backend, fails, format_with, said, softflash};
+use crate::support::program::{Backend, binary, fails, format_with, said, softflash};
 use crate::support::server::Server;
 use std::path::Path;
+use std::process::Command;
 
 const MIB: u64 = 1 << 20;
 
@@ -122,4 +123,27 @@ fn a_self_signed_certificate_is_trusted_if_it_is_named() {
         assert!(server.said().contains(&hint), "{}", server.said());
         assert!(server.terminate().success());
     }
+}
+
+#[test]
+fn without_a_file_the_authorities_of_the_system_are_trusted() {
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    format(&data);
+    let authority = Authority::new(temp.path(), "authority");
+    let server = serve(&data, &authority.sign("server"), &[]);
+    let address = server.address_of("tls").to_string();
+    let file = temp.path().join("dump");
+    let dump = |system: &Path| {
+        let mut dump = Command::new(binary());
+        dump.args(["dump", "--tls", "--resp", &address, text(&file), "--force"]);
+        dump.env("SSL_CERT_FILE", system).output().unwrap()
+    };
+    let trusted = dump(&authority.certificate);
+    assert!(trusted.status.success(), "{}", said(&trusted));
+    let foreign = dump(&Authority::new(temp.path(), "foreign").certificate);
+    assert!(said(&foreign).contains("UnknownIssuer"), "{}", said(&foreign));
+    let missing = dump(&temp.path().join("missing.crt"));
+    assert!(said(&missing).contains("missing.crt"), "{}", said(&missing));
+    assert!(server.terminate().success());
 }

@@ -257,7 +257,7 @@ fn a_running_server_keeps_its_volumes_to_itself() {
     volume("create", &data, &["disk", "1MiB"]);
     let server = Server::start(&data, &["--memory", "32MiB"]);
     let (path, pid) = (data.to_str().unwrap(), server.pid().to_string());
-    let busy = [path, "busy", &pid, "after stopping the server"];
+    let busy = [path, "busy", &pid, "redis-cli FLASH.VOLUME"];
     fails(1, &["volume", "list", path], &busy);
     fails(1, &["volume", "create", path, "other", "1MiB"], &busy);
     fails(1, &["volume", "resize", path, "disk", "2MiB"], &busy);

@@ -24,8 +24,9 @@ pub fn announce(
         ));
     }
     if let Some(address) = nbd.map(reachable) {
+        let scheme = if resp.is_some() { "nbd" } else { "nbds" };
         output::say(&format!(
-            "volumes on nbd://{address}/NAME; create one with `{command} FLASH.VOLUME CREATE NAME 1GiB`"
+            "volumes on {scheme}://{address}/NAME; create one with `{command} FLASH.VOLUME CREATE NAME 1GiB`"
         ));
     }
     if let Some(address) = resp.filter(|address| !address.ip().is_loopback()) {

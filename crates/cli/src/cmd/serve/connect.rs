@@ -2,7 +2,7 @@
 
 use crate::password::Origin;
 use softflash_base::shell_word;
-use softflash_server::{Addresses, ClientAuth, TlsSettings, authority_file};
+use softflash_server::{Addresses, ClientAuth, TlsSettings, Trust, trust_in};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub struct Connect {
 
 impl Connect {
     /// The command, and a remark where a person has to add to it.
-    pub fn command(&self, addresses: &Addresses, needs_password: bool) -> (String, &'static str) {
+    pub fn command(&self, addresses: &Addresses, needs_password: bool) -> (String, String) {
         let address = addresses.resp.or(addresses.tls);
         let mut words = match (&self.password, needs_password) {
             (Some(Origin::File(path)), _) => {
@@ -28,25 +28,34 @@ impl Connect {
         if let Some(address) = address.map(reachable) {
             words += &format!(" -h {} -p {}", address.ip(), address.port());
         }
-        let mut remark = "";
+        let mut remarks = Vec::new();
         if let (None, Some(tls)) = (addresses.resp, &self.tls) {
             words += " --tls";
-            if let Some(authority) = authority_file(tls) {
-                words += &format!(" --cacert {}", word(&authority));
+            match trust_in(tls) {
+                Trust::File(authority) => words += &format!(" --cacert {}", word(&authority)),
+                Trust::System => {}
+                Trust::Unknown => {
+                    words += " --cacert AUTHORITY";
+                    remarks.push("AUTHORITY: the file of the authority that signed --tls-cert");
+                }
             }
             if tls.client_auth == ClientAuth::Required {
                 words += " --cert CERTIFICATE --key KEY";
-                remark = " (the files of your certificate and key)";
+                remarks.push("CERTIFICATE and KEY: your own files");
             }
         }
         match (&self.password, needs_password) {
             (Some(Origin::Environment), _) => words += " --askpass",
             (None, true) => {
                 words += " --askpass";
-                remark = " (--user NAME for another user than `default`)";
+                remarks.push("--user NAME: for another user than `default`");
             }
             _ => {}
         }
+        let remark = match remarks.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", remarks.join("; ")),
+        };
         (words, remark)
     }
 }

@@ -144,7 +144,7 @@ impl Volume {
 }
 
 /// The remedy where a server has the directory open.
-const INSTEAD: &str = "run this command after stopping the server";
+const INSTEAD: &str = "change its volumes with `redis-cli FLASH.VOLUME`";
 
 /// Opens a directory without a server.
 fn open(directory: &Path) -> Result<OpenDir, CliError> {
