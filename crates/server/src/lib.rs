@@ -53,5 +53,5 @@ pub use runtime::TokioRuntime;
 pub use server::serve;
 pub use telemetry::{DomainStats, ServerStats, Snapshot, VolumeStats};
 pub use tls::{ClientAuth, TlsError, TlsSettings, Trust, is_of_authority, trust_in};
-pub use users::USERS_NAME;
+pub use users::{USERS_NAME, check_users};
 pub use volumes::{DomainLoad, roomiest};

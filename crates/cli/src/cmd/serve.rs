@@ -26,7 +26,9 @@ use connect::Connect;
 use settings_file::SettingsFile;
 use softflash_base::shell_word;
 use softflash_device::file::Discard;
-use softflash_server::{DataDir, Endpoints, NbdSettings, ServerConfig, USERS_NAME, serve};
+use softflash_server::{
+    DataDir, Endpoints, NbdSettings, ServerConfig, USERS_NAME, check_users, serve,
+};
 use softflash_store::{Durability, StoreOptions};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -165,20 +167,7 @@ impl Serve {
             drain_timeout: self.drain_timeout,
             idle_timeout: self.idle_timeout,
         };
-        // Before a default directory is created.
-        config.check()?;
-        config.check_protection(config.password.is_none() && !has_users(&config))?;
-        if config.nbd.is_some() && is_to_be_made(path) {
-            return Err(CliError::Usage(format!(
-                "--nbd needs a data directory with volume units, and {} is none yet; create it with \
-                 `softflash format {} --size SIZE --volume-units M`",
-                path.display(),
-                shell_word(&path.to_string_lossy())
-            )));
-        }
-        let existing = (!is_to_be_made(path)).then(|| DataDir::open(path)).transpose()?;
-        let endpoints = Endpoints::bind(&config)?;
-        let data = existing.map_or_else(|| make(path), Ok)?;
+        let (data, endpoints) = prepare(path, &config)?;
         let directory = data.path().display().to_string();
         serve(data, endpoints, &config, |addresses, needs_password| {
             announce(&directory, memory, &connect, addresses, needs_password);
@@ -217,6 +206,28 @@ fn is_to_be_made(path: &Path) -> bool {
     !path.exists() || empty
 }
 
+/// The data directory and the sockets. Where there is no directory, it is made last, so that a
+/// server that cannot serve leaves nothing behind.
+fn prepare(path: &Path, config: &ServerConfig) -> Result<(DataDir, Endpoints), CliError> {
+    config.check()?;
+    if !is_to_be_made(path) {
+        // First the lock: a second server on a directory names the first one.
+        let data = DataDir::open(path)?;
+        return Ok((data, Endpoints::bind(config)?));
+    }
+    if config.nbd.is_some() {
+        return Err(CliError::Usage(format!(
+            "--nbd needs a data directory with volume units, and {} is none yet; create it with \
+             `softflash format {} --size SIZE --volume-units M`",
+            path.display(),
+            shell_word(&path.to_string_lossy())
+        )));
+    }
+    check_users(config)?;
+    let endpoints = Endpoints::bind(config)?;
+    Ok((make(path)?, endpoints))
+}
+
 /// Makes a data directory with a file device.
 fn make(path: &Path) -> Result<DataDir, CliError> {
     let size_bytes = DEFAULT_BYTES.min(host::free_bytes(path)? / 2);
@@ -238,11 +249,6 @@ fn make(path: &Path) -> Result<DataDir, CliError> {
         force: false,
     }
     .carry_out()
-}
-
-/// Whether there is a file of users.
-fn has_users(config: &ServerConfig) -> bool {
-    config.acl_file.as_ref().is_some_and(|path| path.exists())
 }
 
 #[cfg(test)]

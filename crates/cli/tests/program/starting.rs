@@ -39,6 +39,21 @@ fn an_address_in_use_leaves_nothing_behind() {
     }
 }
 
+#[test]
+fn users_that_cannot_serve_leave_nothing_behind() {
+    let temp = tempfile::tempdir().unwrap();
+    let (data, users) = (temp.path().join("data"), temp.path().join("users"));
+    let serve = |resp: &'static str| {
+        let (data, users) = (data.to_str().unwrap(), users.to_str().unwrap());
+        ["serve", "--data", data, "--acl-file", users, "--resp", resp].map(str::to_owned)
+    };
+    fs::write(&users, "user default on nopass ~* +@all\nuser ann on >pass\n").unwrap();
+    fails(2, &serve("0.0.0.0:0"), &["refusing to listen", "without a password"]);
+    fs::write(&users, "user ann on +@nothing\n").unwrap();
+    fails(1, &serve("127.0.0.1:0"), &["users", "line 1"]);
+    assert!(!data.exists());
+}
+
 /// A client program that can connect as redis-cli does.
 fn has_redis_cli() -> bool {
     let mut help = Command::new("redis-cli");
