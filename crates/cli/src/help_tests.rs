@@ -1,8 +1,10 @@
-//! The help of every command: it fits a narrow terminal, and its examples are accepted.
+//! The help of every command fits a narrow terminal, and all examples in it and in the documents are
+//! accepted.
 
 use crate::Arguments;
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory};
+use std::path::Path;
 
 /// The program with each of its commands, as `volume set`, and their own commands.
 fn commands() -> Vec<(String, Command)> {
@@ -70,4 +72,42 @@ fn every_command_has_examples_that_it_accepts() {
         }
         assert!(examples > 0, "{name} --help has no example of its own");
     }
+}
+
+/// The commands of this program in the code blocks of a document.
+fn commands_in(document: &str) -> Vec<String> {
+    let blocks = document.split("\n```").skip(1).step_by(2);
+    let shell = blocks.filter_map(|block| block.strip_prefix("sh\n"));
+    let mut commands = Vec::new();
+    for block in shell {
+        for line in block.replace("\\\n", " ").lines() {
+            let line = line.split(" #").next().unwrap_or_default();
+            let parts = line.split(['|', '>', ';', '&']).map(str::trim);
+            let own = parts.filter_map(|part| part.find("softflash ").map(|at| (part, at)));
+            // Also behind another program that runs it, as `runuser -u softflash --`.
+            let own = own.filter(|(part, at)| *at == 0 || part[..*at].ends_with("-- "));
+            commands.extend(own.map(|(part, at)| part[at..].to_owned()));
+        }
+    }
+    commands
+}
+
+#[test]
+fn commands_of_the_documents_are_accepted() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let documents = std::fs::read_dir(project.join("docs")).unwrap();
+    let documents = documents.map(|entry| entry.unwrap().path()).chain([project.join("README.md")]);
+    let mut checked = 0;
+    for path in documents.filter(|path| path.extension().is_some_and(|kind| kind == "md")) {
+        for command in commands_in(&std::fs::read_to_string(&path).unwrap()) {
+            // The names of examples are looked up when they are parsed.
+            let command = command.replace("flash.example", "localhost");
+            let words = command.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
+            checked += 1;
+            if let Err(error) = Arguments::command().try_get_matches_from(words) {
+                panic!("{}: {command}\n{error}", path.display());
+            }
+        }
+    }
+    assert!(checked > 40, "{checked} commands");
 }
