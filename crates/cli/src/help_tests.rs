@@ -1,5 +1,5 @@
-//! The help of every command fits a narrow terminal, and all examples in it and in the documents are
-//! accepted.
+//! The help of every command fits a narrow terminal, and the command line accepts the examples in
+//! it and in the documents.
 
 use crate::Arguments;
 use clap::error::ErrorKind;
