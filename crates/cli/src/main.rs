@@ -44,7 +44,7 @@ static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 #[command(max_term_width = 100)]
 struct Arguments {
     /// Log filter for standard error, as `warn` or `softflash_store=debug`; RUST_LOG does the same
-    #[arg(long, global = true, value_name = "FILTER", display_order = 998)]
+    #[arg(long, global = true, value_name = "FILTER", display_order = 998, value_parser = parse_filter)]
     log: Option<String>,
     #[command(subcommand)]
     command: Command,
@@ -131,6 +131,11 @@ fn run(arguments: Arguments, matches: &ArgMatches) -> Result<ExitCode, CliError>
         Command::Trace(trace) => trace.run(),
     }?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Checks a log filter, which is parsed again where it is used: it cannot be copied.
+fn parse_filter(text: &str) -> Result<String, String> {
+    EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 fn start_logging(filter: Option<&str>) -> Result<(), CliError> {

@@ -56,6 +56,7 @@ fn a_wrong_setting_is_named_with_its_line() {
         ("config = \"x\"\n", "line 1", "unknown key `config`; known are data, resp, "),
         ("# first\nmemory = \"much\"\n", "line 2", "memory: `much` is not a size"),
         ("pin = \"on\"\n", "line 1", "pin: write true or false"),
+        ("log = \"((\"\n", "line 1", "log: invalid filter directive"),
         ("http = [1]\n", "line 1", "http: write a string or a whole number"),
         ("http = \"\"\n", "line 1", "http: "),
         ("tls-client-auth = \"maybe\"\n", "line 1", "write one of no, optional, required"),
