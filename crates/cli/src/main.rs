@@ -4,6 +4,7 @@ mod allocator;
 mod cleanup;
 mod client;
 mod cmd;
+mod counted;
 mod descriptors;
 mod domains;
 mod dump_file;

@@ -19,16 +19,6 @@ pub enum Form {
     Json,
 }
 
-/// A number of things in English: `1 trim`, `2 flushes`.
-pub fn counted(count: u64, noun: &str) -> String {
-    let ending = match (count, noun.ends_with("sh")) {
-        (1, _) => "",
-        (_, true) => "es",
-        (_, false) => "s",
-    };
-    format!("{count} {noun}{ending}")
-}
-
 /// Prints a result with a single write. A closed output, as after `head`, is not an error.
 pub fn result(text: &str) {
     let written = writeln!(io::stdout().lock(), "{}", text.trim_end_matches('\n'));
@@ -117,17 +107,5 @@ pub fn steps(total: u64) -> ProgressBar {
     match ProgressStyle::with_template("{wide_bar} {percent} %, {msg}, {eta} left") {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_thing_is_singular() {
-        assert_eq!(counted(0, "trim"), "0 trims");
-        assert_eq!(counted(1, "trim"), "1 trim");
-        assert_eq!(counted(2, "flush"), "2 flushes");
     }
 }

@@ -1,12 +1,13 @@
 //! `softflash dump`
 
 use crate::client::{Access, Client, Reply, ServerAddress};
+use crate::counted::counted;
 use crate::dump_file::{DumpWriter, Record};
 use crate::embedded::OpenDir;
 use crate::error::CliError;
 use crate::host;
 use crate::new_file::NewFile;
-use crate::output::{self, counted};
+use crate::output;
 use bytes::Bytes;
 use clap::Args;
 use indicatif::ProgressBar;

@@ -1,8 +1,9 @@
 //! `softflash format`
 
+use crate::counted::counted;
 use crate::error::CliError;
 use crate::formatting::{Compressions, NewDevice, Plan, human_bytes, parse_size};
-use crate::output::{self, counted};
+use crate::output;
 use clap::{Args, ValueEnum};
 use softflash_base::shell_word;
 use softflash_device::ModelConfig;

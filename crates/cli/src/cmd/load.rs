@@ -2,11 +2,12 @@
 
 use crate::client::{Client, Reply};
 use crate::cmd::dump::{End, Place};
+use crate::counted::counted;
 use crate::dump_file::{DumpReader, Record};
 use crate::embedded::OpenDir;
 use crate::error::CliError;
 use crate::host;
-use crate::output::{self, counted};
+use crate::output;
 use clap::Args;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use indicatif::ProgressBar;

@@ -3,7 +3,7 @@
 use super::placement::{Placement, Range};
 use super::source::Source;
 use super::tape::Tape;
-use crate::output::counted;
+use crate::counted::counted;
 use serde::Serialize;
 use softflash_trace::{Kind, Request};
 use std::io::{self, Write};

@@ -9,9 +9,10 @@ mod volume;
 
 use crate::client::{Access, Client, RespError, ServerAddress};
 use crate::cmd::serve::parse_time;
+use crate::counted::counted;
 use crate::error::CliError;
 use crate::new_file::NewFile;
-use crate::output::{self, Form, counted};
+use crate::output::{self, Form};
 use crate::{host, interrupt};
 use clap::{Args, value_parser};
 use events::Batch;

@@ -1,10 +1,11 @@
 //! `softflash trace convert`
 
 use super::{Source, is_standard, remarks};
+use crate::counted::counted;
 use crate::error::CliError;
 use crate::formatting::parse_size;
 use crate::new_file::NewFile;
-use crate::output::{self, Form, counted};
+use crate::output::{self, Form};
 use clap::Args;
 use serde::Serialize;
 use softflash_trace::adapt::{AdaptError, Item};
