@@ -9,10 +9,12 @@ pub mod id;
 pub mod io_buf;
 pub mod planted;
 pub mod random;
+mod shell;
 pub mod time;
 
 pub use access::AccessKind;
 pub use checksum::checksum64;
 pub use id::{ShardId, SliceId, UnitId};
 pub use io_buf::{BufferPool, IoBuf};
+pub use shell::shell_word;
 pub use time::Time;

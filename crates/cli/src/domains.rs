@@ -24,7 +24,7 @@ pub fn with_domains<T>(
     if directory.domains.is_empty() {
         return Err(CliError::Failed(format!(
             "{}: formatted without volume units, so it can hold no volumes; create a directory that \
-             can with `softflash format DIR --volume-units M`",
+             can with `softflash format DIR --size SIZE --volume-units M`",
             directory.path.display()
         )));
     }

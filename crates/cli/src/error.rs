@@ -1,8 +1,8 @@
 //! Errors of commands.
 
+use crate::client::RespError;
 use crate::dump_file::DumpError;
-use crate::resp::RespError;
-use softflash_base::ShardId;
+use softflash_base::{ShardId, shell_word};
 use softflash_device::{FormatError, OpenError};
 use softflash_lab::LabError;
 use softflash_server::{DataDirError, ServerError};
@@ -11,7 +11,7 @@ use softflash_trace::TraceError;
 use softflash_trace::adapt::AdaptError;
 use softflash_volume::VolumeError;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Why a command failed: one line that names the object, the place and the remedy.
@@ -41,7 +41,7 @@ pub enum CliError {
         error: StoreError,
     },
     /// The volumes in a directory.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {error}{}", path.display(), remedy(path, error))]
     Volume {
         /// The directory.
         path: PathBuf,
@@ -140,5 +140,16 @@ impl CliError {
     pub fn volume(path: impl Into<PathBuf>) -> impl FnOnce(VolumeError) -> CliError {
         let path = path.into();
         move |error| CliError::Volume { path, error }
+    }
+}
+
+/// What to do after an error of the volumes in `directory`, where the error does not say it.
+fn remedy(directory: &Path, error: &VolumeError) -> String {
+    match error {
+        VolumeError::NoVolume { .. } => {
+            let directory = shell_word(&directory.to_string_lossy());
+            format!("; `softflash volume list {directory}` lists them")
+        }
+        _ => String::new(),
     }
 }

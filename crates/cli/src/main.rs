@@ -3,23 +3,28 @@
 mod allocator;
 mod capacity;
 mod cleanup;
+mod client;
 mod cmd;
+mod counted;
 mod descriptors;
 mod domains;
 mod dump_file;
 mod embedded;
 mod error;
 mod formatting;
+#[cfg(test)]
+mod help_tests;
 mod host;
 mod interrupt;
 mod machine_memory;
+mod new_file;
 mod output;
 mod password;
-mod resp;
 mod signals;
+mod supervisor;
 mod tls;
 
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use error::CliError;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -38,9 +43,10 @@ static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 /// Software-defined flash: a key-value server that owns its flash.
 #[derive(Debug, Parser)]
 #[command(name = "softflash", version, propagate_version = true, after_help = EXAMPLES)]
+#[command(max_term_width = 100)]
 struct Arguments {
     /// Log filter for standard error, as `warn` or `softflash_store=debug`; RUST_LOG does the same
-    #[arg(long, global = true, value_name = "FILTER")]
+    #[arg(long, global = true, value_name = "FILTER", display_order = 998, value_parser = parse_filter)]
     log: Option<String>,
     #[command(subcommand)]
     command: Command,
@@ -48,9 +54,9 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  softflash serve                          serve ./softflash-data on 127.0.0.1:6379
-  redis-cli set greeting hello             use it with any Redis client
-  softflash units ./softflash-data -o json look at the flash, server stopped
+  softflash serve                      serve ./softflash-data on 127.0.0.1:6379
+  redis-cli set greeting hello         use it with any Redis client
+  softflash units ./softflash-data     look at the flash, server stopped
 
 Exit codes: 0 success, 1 failure, 2 wrong usage.";
 
@@ -86,8 +92,7 @@ enum Command {
 
 fn main() -> ExitCode {
     allocator::set_up();
-    let arguments = Arguments::parse();
-    match start_logging(arguments.log.as_deref()).and_then(|()| run(arguments.command)) {
+    match command_line().and_then(|(arguments, matches)| run(arguments, &matches)) {
         Ok(code) => code,
         Err(error) => {
             output::complain(&error);
@@ -96,8 +101,23 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> Result<ExitCode, CliError> {
-    match command {
+/// The arguments, with those of a settings file; ends the program where they are wrong.
+fn command_line() -> Result<(Arguments, ArgMatches), CliError> {
+    let program = Arguments::command();
+    let words = cmd::serve::with_settings(&program, std::env::args_os().collect())?;
+    let matches = program.get_matches_from(words);
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    Ok((arguments, matches))
+}
+
+fn run(arguments: Arguments, matches: &ArgMatches) -> Result<ExitCode, CliError> {
+    start_logging(arguments.log.as_deref())?;
+    match arguments.command {
+        Command::Serve(serve) if serve.only_prints_settings() => {
+            let serve = matches.subcommand_matches("serve").unwrap_or(matches);
+            output::result(&cmd::serve::settings_text(&Arguments::command(), serve));
+            Ok(())
+        }
         Command::Serve(serve) => serve.run(),
         Command::Format(format) => format.run(),
         Command::Info(info) => info.run(),
@@ -113,6 +133,11 @@ fn run(command: Command) -> Result<ExitCode, CliError> {
         Command::Trace(trace) => trace.run(),
     }?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Checks a log filter, which is parsed again where it is used: it cannot be copied.
+fn parse_filter(text: &str) -> Result<String, String> {
+    EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 fn start_logging(filter: Option<&str>) -> Result<(), CliError> {

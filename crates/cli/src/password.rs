@@ -14,7 +14,25 @@ pub struct PasswordSource {
     password_file: Option<PathBuf>,
 }
 
+/// Where a password comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// The first line of a file.
+    File(PathBuf),
+    /// SOFTFLASH_PASSWORD.
+    Environment,
+}
+
 impl PasswordSource {
+    /// Where the password comes from, if there is one.
+    pub fn origin(&self) -> Option<Origin> {
+        let set = std::env::var_os("SOFTFLASH_PASSWORD").is_some_and(|value| !value.is_empty());
+        match &self.password_file {
+            Some(path) => Some(Origin::File(path.clone())),
+            None => set.then_some(Origin::Environment),
+        }
+    }
+
     /// The password, if there is one.
     ///
     /// # Errors

@@ -57,7 +57,7 @@ pub enum ServerError {
     },
     /// NBD without volumes.
     #[error(
-        "{}: formatted without volume units, so there are no volumes for --nbd; create a directory that has some with `softflash format DIR --volume-units M`", path.display()
+        "{}: formatted without volume units, so there are no volumes for --nbd; create a directory that has some with `softflash format DIR --size SIZE --volume-units M`", path.display()
     )]
     NoVolumeUnits {
         /// The directory.

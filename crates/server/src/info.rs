@@ -1,7 +1,7 @@
 //! The server's additions to INFO and CONFIG GET.
 
 use crate::config::ServerConfig;
-use crate::server::Addresses;
+use crate::endpoints::Addresses;
 use softflash_protocol::InfoField;
 use std::fs;
 use std::net::SocketAddr;

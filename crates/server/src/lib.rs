@@ -9,11 +9,12 @@
 //! - `budget`: division of `--memory`, and limits for requests and replies; `admission`: a
 //!   connection's share;
 //! - `connection`, `registry`: one connection, and all connections of a thread;
-//! - `thread`, `listener`, [`serve`]: a shard's thread, assignment of connections to threads, the
-//!   whole server;
+//! - `endpoints`: the listening sockets; `thread`, `listener`, [`serve`]: a shard's thread,
+//!   assignment of connections to threads, the whole server;
 //! - `users`, `login`, `network`: the file of users, password checks, limits for unauthenticated
 //!   clients;
-//! - `tls`, `stream`: certificates, and a connection's bytes with or without TLS;
+//! - `tls`, [`pem_files`], `stream`: certificates, their files, and a connection's bytes with or
+//!   without TLS;
 //! - `volumes`: the volumes of all shards; `nbd`: their clients;
 //! - `http`, `telemetry`, `info`: metrics and state.
 
@@ -22,6 +23,7 @@ mod budget;
 mod config;
 mod connection;
 pub mod data_dir;
+mod endpoints;
 mod error;
 mod http;
 mod info;
@@ -29,6 +31,7 @@ mod listener;
 mod login;
 mod nbd;
 mod network;
+pub mod pem_files;
 mod registry;
 pub mod runtime;
 mod server;
@@ -43,11 +46,12 @@ mod volumes;
 pub use budget::{MIN_MEMORY_BYTES, MemoryPlan};
 pub use config::ServerConfig;
 pub use data_dir::{DataDir, DataDirError, ShardDomain};
+pub use endpoints::{Addresses, Endpoints};
 pub use error::ServerError;
 pub use nbd::NbdSettings;
 pub use runtime::TokioRuntime;
-pub use server::{Addresses, serve};
+pub use server::serve;
 pub use telemetry::{DomainStats, ServerStats, Snapshot, VolumeStats};
-pub use tls::{ClientAuth, TlsError, TlsSettings};
-pub use users::USERS_NAME;
+pub use tls::{ClientAuth, TlsError, TlsSettings, Trust, is_of_authority, trust_in};
+pub use users::{USERS_NAME, check_users};
 pub use volumes::{DomainLoad, roomiest};

@@ -35,15 +35,15 @@ const DENIED: &[u8] = b"-DENIED running in protected mode: no password is set fo
 this mode connections are only accepted from the loopback interface. Give the user 'default' a password, or start \
 the server with --protected-mode no.\r\n";
 
-/// Opens a listening socket; must be called inside a tokio runtime.
-pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
-    let open = || -> io::Result<TcpListener> {
+/// Opens a listening socket.
+pub(crate) fn bind(address: SocketAddr) -> Result<std::net::TcpListener, ServerError> {
+    let open = || -> io::Result<std::net::TcpListener> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
         socket.set_nonblocking(true)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
-        TcpListener::from_std(socket.into())
+        Ok(socket.into())
     };
     open().map_err(|source| ServerError::Listen { address, source })
 }

@@ -3,16 +3,16 @@
 use crate::budget::{MemoryPlan, RequestBudget};
 use crate::config::ServerConfig;
 use crate::data_dir::DataDir;
+use crate::endpoints::{Addresses, Endpoints, Open};
 use crate::error::ServerError;
 use crate::http;
-use crate::listener::{ConnectionAdmission, Listeners, Worker, accept, listen};
+use crate::listener::{ConnectionAdmission, Worker, accept};
 use crate::login::elsewhere;
 use crate::nbd::{self, Door};
 use crate::network::UnauthenticatedLimit;
 use crate::signals::{on_hangup, stop_signal};
 use crate::telemetry::{ServerStats, Snapshot, ThreadCounters};
 use crate::thread::{Message, ShardThread, ThreadSpec};
-use crate::tls::Tls;
 use crate::users::{AclFile, USERS_NAME, salts};
 use crate::volumes::{HostSpec, Request, Volumes};
 use async_channel::{Receiver, Sender};
@@ -23,7 +23,6 @@ use softflash_protocol::volumes::VolumeAdmin;
 use softflash_protocol::{Context, ContextOptions};
 use softflash_store::StoreOptions;
 use softflash_store::opening::Mesh;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -31,68 +30,43 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, oneshot};
 
-/// The addresses of a server, with the actual ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Addresses {
-    /// RESP in plain text, if served.
-    pub resp: Option<SocketAddr>,
-    /// RESP over TLS, if served.
-    pub tls: Option<SocketAddr>,
-    /// NBD, if served.
-    pub nbd: Option<SocketAddr>,
-    /// HTTP, if served.
-    pub http: Option<SocketAddr>,
-}
-
-/// Serves the data directory until SIGTERM, SIGINT or SHUTDOWN, then closes it. Calls `ready` once
-/// connections are accepted.
+/// Serves the data directory on the endpoints bound for these settings until SIGTERM, SIGINT or
+/// SHUTDOWN, then closes it. Calls `ready` once connections are accepted,
+/// with whether the user `default` needs a password.
 ///
 /// # Errors
-/// [`ServerError`]: before `ready`, invalid settings, directory or address; afterwards, a shard
-/// that ended or did not close cleanly.
+/// [`ServerError`]: before `ready`, invalid settings or directory; afterwards, a shard that ended
+/// or did not close cleanly.
 pub fn serve(
     data: DataDir,
+    endpoints: Endpoints,
     config: &ServerConfig,
-    ready: impl FnOnce(Addresses),
+    ready: impl FnOnce(Addresses, bool),
 ) -> Result<(), ServerError> {
-    config.check()?;
     let tokio = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|source| ServerError::Io { what: "starting a runtime", source })?;
-    tokio.block_on(run(data, config, ready))
+    tokio.block_on(run(data, endpoints, config, ready))
 }
 
 async fn run(
     data: DataDir,
+    endpoints: Endpoints,
     config: &ServerConfig,
-    ready: impl FnOnce(Addresses),
+    ready: impl FnOnce(Addresses, bool),
 ) -> Result<(), ServerError> {
     let signal =
         stop_signal().map_err(|source| ServerError::Io { what: "handling signals", source })?;
-    // Addresses and files first: they fail immediately, while opening a store may take long.
-    let tls = config.tls.clone().map(Tls::new).transpose()?.map(Arc::new);
-    let plain = config.resp.map(listen).transpose()?;
-    let encrypted = match (&config.tls, tls) {
-        (Some(settings), Some(tls)) => Some((listen(settings.address)?, tls)),
-        _ => None,
-    };
-    let nbd = config.nbd.map(|nbd| listen(nbd.address)).transpose()?;
-    if nbd.is_some() && data.manifest().volumes.is_none() {
+    if config.nbd.is_some() && data.manifest().volumes.is_none() {
         return Err(ServerError::NoVolumeUnits { path: data.path().to_owned() });
     }
-    let http = config.http.map(listen).transpose()?;
-    let addresses = Addresses {
-        resp: plain.as_ref().map(address).transpose()?,
-        tls: encrypted.as_ref().map(|(listener, _)| address(listener)).transpose()?,
-        nbd: nbd.as_ref().map(address).transpose()?,
-        http: http.as_ref().map(address).transpose()?,
-    };
-    let nbd_tls = encrypted.as_ref().map(|(_, tls)| Arc::clone(tls));
-    let reloaded = encrypted.as_ref().map(|(_, tls)| Arc::clone(tls));
+    let addresses = endpoints.addresses;
+    let certificates = endpoints.certificates();
+    let reloaded = certificates.clone();
     on_hangup(move || reloaded.iter().for_each(|tls| tls.reload()))
         .map_err(|source| ServerError::Io { what: "handling signals", source })?;
-    let listeners = Listeners { plain, encrypted };
+    let Open { resp: listeners, nbd, http } = endpoints.open()?;
     let shutdown = Arc::new(Notify::new());
     let (volumes, requests) = match data.manifest().volumes {
         Some(_) => {
@@ -116,7 +90,7 @@ async fn run(
     };
     let outcome = match opened {
         Ok(true) => {
-            ready(addresses);
+            ready(addresses, needs_password);
             let admission = ConnectionAdmission {
                 max_clients: config.max_clients,
                 unauthenticated: Arc::clone(&unauthenticated),
@@ -126,7 +100,7 @@ async fn run(
             let nbd_accepting = match (nbd, config.nbd, volumes.clone()) {
                 (Some(listener), Some(nbd), Some(volumes)) => {
                     let context = Arc::clone(&fleet.context);
-                    let door = Door::new(config, nbd, nbd_tls, context, unauthenticated);
+                    let door = Door::new(config, nbd, certificates, context, unauthenticated);
                     Some(tokio::spawn(nbd::accept(listener, door, volumes)))
                 }
                 _ => None,
@@ -156,12 +130,6 @@ async fn run(
     };
     let closed = fleet.close();
     outcome.and(closed)
-}
-
-fn address(listener: &TcpListener) -> Result<SocketAddr, ServerError> {
-    listener
-        .local_addr()
-        .map_err(|source| ServerError::Io { what: "reading a socket's address", source })
 }
 
 fn serve_http(

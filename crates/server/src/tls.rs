@@ -1,11 +1,12 @@
 //! TLS: loads certificates from files, and reloads them.
 
-use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use crate::pem_files::{certificates, file_error, private_key, roots, system_roots};
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use rustls::pki_types::UnixTime;
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::{CertificateError, OtherError, RootCertStore, ServerConfig};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
@@ -63,6 +64,9 @@ pub enum TlsError {
         "--tls-client-auth needs --tls-ca: the PEM file of the authorities that sign clients' certificates"
     )]
     NoAuthorities,
+    /// A client is to trust the authorities of the system, and that has none.
+    #[error("this system has no file of trusted authorities; name one with --tls-ca")]
+    NoSystemAuthorities,
 }
 
 /// The TLS configuration for new connections, which can be replaced while the server runs.
@@ -101,10 +105,7 @@ impl Tls {
 fn load(settings: &TlsSettings) -> Result<Arc<ServerConfig>, TlsError> {
     let TlsSettings { certificate, key, authorities, client_auth, .. } = settings;
     let chain = certificates(certificate)?;
-    let private_key = PrivateKeyDer::from_pem_file(key).map_err(|error| match error {
-        pem::Error::NoItemsFound => file_error(key, "there is no private key in it".to_owned()),
-        other => pem_error(key, other),
-    })?;
+    let private_key = private_key(key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -129,36 +130,54 @@ fn load(settings: &TlsSettings) -> Result<Arc<ServerConfig>, TlsError> {
     Ok(Arc::new(config))
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let found = CertificateDer::pem_file_iter(path)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| pem_error(path, error))?;
-    match found.is_empty() {
-        true => Err(file_error(path, "there is no certificate in it".to_owned())),
-        false => Ok(found),
-    }
+/// How a client on this machine can verify the server's certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trust {
+    /// By this file: that of the authorities for clients, if one of them has signed it, too, or the
+    /// certificate itself, if it is self-signed.
+    File(PathBuf),
+    /// By the authorities that the system trusts.
+    System,
+    /// By an authority that the server does not know.
+    Unknown,
 }
 
-fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(path)? {
-        roots.add(certificate).map_err(|error| file_error(path, error.to_string()))?;
-    }
-    Ok(roots)
-}
-
-fn file_error(path: &Path, reason: String) -> TlsError {
-    TlsError::File { path: path.to_owned(), reason }
-}
-
-/// The parser's error message could quote a line of the file, possibly of a private key.
-fn pem_error(path: &Path, error: pem::Error) -> TlsError {
-    let reason = match error {
-        pem::Error::Io(error) => error.to_string(),
-        pem::Error::NoItemsFound => "it contains no usable item".to_owned(),
-        _ => "it is not a well-formed PEM file".to_owned(),
+/// How a client on this machine can verify the certificate of a server with these settings.
+pub fn trust_in(settings: &TlsSettings) -> Trust {
+    let Ok(chain) = certificates(&settings.certificate) else { return Trust::Unknown };
+    let Some((own, intermediates)) = chain.split_first() else { return Trust::Unknown };
+    let verify = |roots: Result<RootCertStore, TlsError>| {
+        let roots = roots.map_err(|error| rustls::Error::General(error.to_string()))?;
+        let algorithms = rustls::crypto::ring::default_provider().signature_verification_algorithms;
+        let (parsed, now) = (ParsedCertificate::try_from(own)?, UnixTime::now());
+        verify_server_cert_signed_by_trust_anchor(
+            &parsed,
+            &roots,
+            intermediates,
+            now,
+            algorithms.all,
+        )
     };
-    file_error(path, reason)
+    if let Some(path) = settings.authorities.as_ref().filter(|path| verify(roots(path)).is_ok()) {
+        return Trust::File(path.clone());
+    }
+    let by_itself = verify(roots(&settings.certificate));
+    let is_self_signed = by_itself.is_ok() || by_itself.is_err_and(|error| is_of_authority(&error));
+    if is_self_signed && intermediates.is_empty() {
+        return Trust::File(settings.certificate.clone());
+    }
+    if verify(system_roots()).is_ok() { Trust::System } else { Trust::Unknown }
+}
+
+/// Whether a certificate was refused because it is that of an authority. A self-signed one often
+/// is, and other TLS libraries accept it if it is trusted itself.
+pub fn is_of_authority(error: &rustls::Error) -> bool {
+    match error {
+        rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(reason))) => {
+            reason.to_string() == "CaUsedAsEndEntity"
+        }
+        _ => false,
+    }
 }
 
 fn pair_error(settings: &TlsSettings, source: rustls::Error) -> TlsError {

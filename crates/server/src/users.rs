@@ -1,7 +1,8 @@
 //! The file of the users.
 
+use crate::config::ServerConfig;
 use crate::error::ServerError;
-use softflash_protocol::acl::{Salts, UserFile, Users, parse_users};
+use softflash_protocol::acl::{Acl, Salts, UserFile, Users, parse_users};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -72,6 +73,18 @@ impl UserFile for AclFile {
         self.replace(text)
             .map_err(|error| format!("cannot write the ACL file {}: {error}", self.path.display()))
     }
+}
+
+/// Refuses a file of users that is invalid or lets everyone in, before a data directory is made for
+/// a server with these settings.
+///
+/// # Errors
+/// [`ServerError::Users`] and [`ServerError::Unprotected`].
+pub fn check_users(config: &ServerConfig) -> Result<(), ServerError> {
+    let file = config.acl_file.clone().map(AclFile::new);
+    let users = file.map_or_else(|| Ok(Users::new()), |file| file.users(&salts))?;
+    let is_open = config.password.is_none() && !Acl::new(users).asks_for_password();
+    config.check_protection(is_open)
 }
 
 /// Random bytes of the kernel, for salts and passwords.

@@ -8,7 +8,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum VolumeError {
     /// No volume has this name.
-    #[error("there is no volume `{name}`; `softflash volume list DIR` lists them")]
+    #[error("there is no volume `{name}`")]
     NoVolume {
         /// The name.
         name: String,
@@ -28,7 +28,7 @@ pub enum VolumeError {
         name: String,
     },
     /// The name cannot be one.
-    #[error("`{name}` is no name for a volume or snapshot: {reason}")]
+    #[error("a volume or snapshot cannot be named `{name}`: {reason}")]
     BadName {
         /// The name.
         name: String,
@@ -36,7 +36,7 @@ pub enum VolumeError {
         reason: &'static str,
     },
     /// The size cannot be one.
-    #[error("{bytes} bytes is no size of a volume: {reason}")]
+    #[error("a volume cannot have {bytes} bytes: {reason}")]
     BadSize {
         /// The size.
         bytes: u64,
@@ -53,7 +53,7 @@ pub enum VolumeError {
         name: String,
     },
     /// The value of a setting cannot be one.
-    #[error("`{value}` is no {name} of a volume: {rule}")]
+    #[error("the {name} of a volume cannot be `{value}`: {rule}")]
     BadSetting {
         /// The setting.
         name: String,

@@ -1,32 +1,30 @@
 //! `softflash dump`
 
-use crate::cleanup::Cleanup;
-use crate::cmd::serve::parse_address;
+use crate::client::{Access, Client, Reply, ServerAddress};
+use crate::counted::counted;
 use crate::dump_file::{DumpWriter, Record};
 use crate::embedded::OpenDir;
 use crate::error::CliError;
 use crate::host;
+use crate::new_file::NewFile;
 use crate::output;
-use crate::password::PasswordSource;
-use crate::resp::{Client, Reply};
 use bytes::Bytes;
 use clap::Args;
 use indicatif::ProgressBar;
 use softflash_base::SliceId;
 use softflash_store::{Store, StoreOptions};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::BufWriter;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Source or destination of keys: a data directory that no server has open, or a running server.
 #[derive(Debug, Args)]
 pub struct Place {
     /// A running server instead of a data directory
-    #[arg(long, value_name = "HOST:PORT", value_parser = parse_address)]
-    pub resp: Option<SocketAddr>,
+    #[arg(long, value_name = "HOST:PORT", value_parser = ServerAddress::parse)]
+    pub resp: Option<ServerAddress>,
     #[command(flatten)]
-    pub password: PasswordSource,
+    pub access: Access,
     /// The data directory (not with --resp), then the dump file
     #[arg(value_name = "[DIR] FILE", required = true, num_args = 1..=2)]
     pub paths: Vec<PathBuf>,
@@ -37,14 +35,17 @@ pub enum End<'a> {
     /// A data directory.
     Directory(&'a Path),
     /// A server.
-    Server(SocketAddr),
+    Server(&'a ServerAddress),
 }
 
 impl Place {
     /// The place and the file, or an error that shows the correct usage.
     pub fn resolve(&self) -> Result<(End<'_>, &Path), CliError> {
-        match (self.resp, self.paths.as_slice()) {
+        match (&self.resp, self.paths.as_slice()) {
             (Some(address), [file]) => Ok((End::Server(address), file)),
+            (None, _) if self.access.uses_tls() => Err(CliError::Usage(
+                "--tls is for a running server: give --resp HOST:PORT".to_owned(),
+            )),
             (None, [directory, file]) => Ok((End::Directory(directory), file)),
             (Some(_), _) => Err(CliError::Usage(
                 "with --resp HOST:PORT give only the file, not a directory".to_owned(),
@@ -61,14 +62,17 @@ impl Place {
 #[command(after_help = "\
 Examples:
   softflash dump ./softflash-data keys.sfdump
-  softflash dump --resp 127.0.0.1:6379 keys.sfdump
+  softflash dump --resp 127.0.0.1:6379 keys.sfdump --force
 
-The file gets its name only when it is complete. The format is described in docs/dump-format.md.
-The dump of a running server is not a snapshot: keys written meanwhile have their old or new
+The file gets its name only when it is complete. The format is described in docs/dump-format.md. \ \
+The dump of a running server is not a snapshot: keys written meanwhile have their old or new \ \
 state.")]
 pub struct Dump {
     #[command(flatten)]
     place: Place,
+    /// Replace an existing file, once the new one is complete
+    #[arg(long)]
+    force: bool,
 }
 
 /// Keys per page of a scan.
@@ -80,36 +84,28 @@ impl Dump {
     /// Writes the dump.
     pub fn run(self) -> Result<(), CliError> {
         let (from, path) = self.place.resolve()?;
-        let temporary = temporary_name(path);
-        let cleanup = Cleanup::on_signal(vec![temporary.clone()])?;
-        let written = self.write(&from, path, &temporary).and_then(|(file, records)| {
-            file.sync_all().map_err(CliError::file(&temporary))?;
-            cleanup.finish(|| fs::rename(&temporary, path)).map_err(CliError::file(path))?;
-            sync_parent(path)?;
-            Ok(records)
-        });
-        match written {
-            Ok(records) => {
-                output::say(&format!("{}: {records} keys", path.display()));
-                Ok(())
-            }
-            Err(error) => {
-                // The incomplete file is useless; if it could not be removed, the next dump reports
-                // that.
-                let _ = fs::remove_file(&temporary);
-                Err(error)
-            }
+        if path.exists() && !self.force {
+            let path = path.display();
+            return Err(CliError::Failed(format!(
+                "{path}: it exists already; use another name, or --force to replace it"
+            )));
         }
+        let mut new = NewFile::removed_on_signal(path)?;
+        let (file, records) = self.write(&from, path, &mut new)?;
+        new.complete(&file)?;
+        output::say(&format!("{}: {}", path.display(), counted(records, "key")));
+        Ok(())
     }
 
     fn write(
         &self,
         from: &End<'_>,
         path: &Path,
-        temporary: &Path,
+        new: &mut NewFile,
     ) -> Result<(File, u64), CliError> {
-        let begin = || -> Result<Output, CliError> {
-            let file = File::create(temporary).map_err(CliError::file(temporary))?;
+        let temporary = new.temporary().to_owned();
+        let mut begin = || -> Result<Output, CliError> {
+            let file = new.create()?;
             DumpWriter::begin(BufWriter::with_capacity(1 << 20, file), host::wall_ms())
                 .map_err(|error| CliError::Dump { path: path.to_owned(), error })
         };
@@ -128,8 +124,7 @@ impl Dump {
                 out
             }
             End::Server(address) => {
-                let password = self.place.password.read()?;
-                let client = Client::connect(*address, password.as_deref())?;
+                let client = self.place.access.connect(address)?;
                 let mut out = begin()?;
                 dump_server(client, &mut |record| sink(&mut out, record))?;
                 out
@@ -137,26 +132,11 @@ impl Dump {
         };
         let failed = |error| CliError::Dump { path: path.to_owned(), error };
         let (buffered, records) = out.finish().map_err(failed)?;
-        let file = buffered.into_inner().map_err(|error| CliError::File {
-            path: temporary.to_owned(),
-            source: error.into_error(),
-        })?;
+        let file = buffered
+            .into_inner()
+            .map_err(|error| CliError::File { path: temporary, source: error.into_error() })?;
         Ok((file, records))
     }
-}
-
-/// Temporary name of an incomplete file.
-pub fn temporary_name(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".tmp");
-    PathBuf::from(name)
-}
-
-/// Makes the file's name durable.
-pub fn sync_parent(path: &Path) -> Result<(), CliError> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let parent = parent.unwrap_or(Path::new("."));
-    File::open(parent).and_then(|parent| parent.sync_all()).map_err(CliError::file(parent))
 }
 
 type Sink<'a> = dyn FnMut(&Record) -> Result<(), CliError> + 'a;

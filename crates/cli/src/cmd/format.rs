@@ -1,11 +1,13 @@
 //! `softflash format`
 
 use crate::capacity;
+use crate::counted::counted;
 use crate::error::CliError;
 use crate::formatting::{Compressions, NewDevice, Plan, human_bytes, parse_size};
 use crate::output::{self, Form};
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use softflash_base::shell_word;
 use softflash_device::ModelConfig;
 use softflash_device::file::Discard;
 use softflash_device::model::{PRESETS, UnitKind};
@@ -28,7 +30,7 @@ Examples:
   softflash format ./data --backend model --preset sdf
   softflash format ./data --block-device /dev/nvme1n1 --discard punch --force
 
-The directory is created completely or not at all; with --force an existing data directory is
+The directory is created completely or not at all; with --force an existing data directory is \ \
 deleted first.")]
 pub struct Format {
     /// Data directory to create
@@ -182,15 +184,16 @@ impl Format {
             units => format!(", {units} of them for volumes"),
         };
         output::say(&format!(
-            "created {}: {} units{of_volumes}, {}, {} shards, {} slices",
+            "created {}: {}{of_volumes}, {}, {}, {}",
             data.path().display(),
-            info.units,
+            counted(info.units.into(), "unit"),
             human_bytes(capacity::device_bytes(&info)),
-            store.shards,
-            store.slices,
+            counted(store.shards.into(), "shard"),
+            counted(store.slices.into(), "slice"),
         ));
         output::say(&capacity::sentence(&capacity));
-        output::say(&format!("serve it with `softflash serve --data {}`", data.path().display()));
+        let path = shell_word(&data.path().to_string_lossy());
+        output::say(&format!("serve it with `softflash serve --data {path}`"));
         Ok(())
     }
 

@@ -138,7 +138,11 @@ impl Report {
         if let Some(VolumeSection { units, op_percent }) = self.volumes {
             let first = self.device.units.saturating_sub(units);
             let last = self.device.units.saturating_sub(1);
-            lines.push(("volume units", format!("{units}, from {first} to {last}")));
+            let which = match units {
+                1 => format!("1, unit {last}"),
+                _ => format!("{units}, units {first} to {last}"),
+            };
+            lines.push(("volume units", which));
             lines.push(("volume spare", format!("{op_percent} %")));
         }
         if !self.device.detail.is_empty() {

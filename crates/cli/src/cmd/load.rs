@@ -1,12 +1,13 @@
 //! `softflash load`
 
+use crate::client::{Client, Reply};
 use crate::cmd::dump::{End, Place};
+use crate::counted::counted;
 use crate::dump_file::{DumpReader, Record};
 use crate::embedded::OpenDir;
 use crate::error::CliError;
 use crate::host;
 use crate::output;
-use crate::resp::{Client, Reply};
 use clap::Args;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use indicatif::ProgressBar;
@@ -23,9 +24,9 @@ Examples:
   softflash load ./softflash-data keys.sfdump
   softflash load --resp 127.0.0.1:6379 keys.sfdump
 
-Existing keys are overwritten, other keys stay. Keys that have expired since the dump are left out.
-Loading a file twice has the same result as loading it once; after an interruption, run it again, or
-continue with --skip and the number that was shown.")]
+Existing keys are overwritten, other keys stay. Keys that have expired since the dump are left \ \
+out. Loading a file twice has the same result as loading it once; after an interruption, run it \ \
+again, or continue with --skip and the number that was shown.")]
 pub struct Load {
     #[command(flatten)]
     place: Place,
@@ -103,8 +104,7 @@ impl Load {
                 })
             }
             End::Server(address) => {
-                let password = self.place.password.read()?;
-                let client = Client::connect(address, password.as_deref())?;
+                let client = self.place.access.connect(address)?;
                 load_server(client, &mut source, &mut safe)
             }
         };
@@ -115,7 +115,8 @@ impl Load {
                     0 => String::new(),
                     count => format!(", {count} had expired"),
                 };
-                output::say(&format!("{}: {} keys loaded{expired}", path.display(), source.loaded));
+                let loaded = counted(source.loaded, "key");
+                output::say(&format!("{}: {loaded} loaded{expired}", path.display()));
                 Ok(())
             }
             Err(error) => Err(CliError::Failed(format!(

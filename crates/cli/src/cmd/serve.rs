@@ -1,5 +1,17 @@
 //! `softflash serve`
 
+mod announce;
+mod connect;
+mod settings_file;
+mod settings_text;
+mod values;
+
+pub use settings_file::with_settings;
+pub use settings_text::text as settings_text;
+pub use values::{
+    ValueThreshold, parse_address, parse_durability, parse_time, parse_value_threshold,
+};
+
 use crate::descriptors;
 use crate::error::CliError;
 use crate::formatting::{Compressions, NewDevice, Plan, human_bytes, parse_size};
@@ -8,13 +20,20 @@ use crate::machine_memory;
 use crate::output;
 use crate::password::PasswordSource;
 use crate::tls::TlsArguments;
+use announce::announce;
 use clap::Args;
+use connect::Connect;
+use settings_file::SettingsFile;
+use softflash_base::shell_word;
 use softflash_device::file::Discard;
-use softflash_server::{Addresses, DataDir, NbdSettings, ServerConfig, USERS_NAME, serve};
+use softflash_server::{
+    DataDir, Endpoints, NbdSettings, ServerConfig, USERS_NAME, check_users, serve,
+};
 use softflash_store::{Durability, StoreOptions};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use values::{Listen, ScrubPeriod, Yes, parse_listen, parse_scrub, parse_yes};
 
 /// Default data directory.
 const DEFAULT_DIRECTORY: &str = "softflash-data";
@@ -28,26 +47,32 @@ Examples:
   softflash serve
   softflash serve --data /srv/flash --resp 127.0.0.1:7000 --http 127.0.0.1:9100
   softflash serve --data /srv/flash --durability 1s --memory 4GiB
-  softflash serve --data /srv/flash --resp 0.0.0.0:6379 --password-file /etc/softflash.password
-  softflash serve --data /srv/flash --resp off --tls-port 0.0.0.0:6380 --tls-cert server.crt \\
-      --tls-key server.key --tls-ca ca.crt
+  softflash serve --data /srv/flash --resp 0.0.0.0:6379 \\
+      --password-file /etc/softflash.password
+  softflash serve --data /srv/flash --resp off --tls-port 0.0.0.0:6380 \\
+      --tls-cert server.crt --tls-key server.key --tls-ca ca.crt
+  softflash serve --print-config > serve.toml
+  softflash serve --config serve.toml --memory 8GiB
 
 Volumes are served with --nbd, as `NAME` and, read-only, `NAME@SNAPSHOT` (`docs/volumes.md`):
   softflash format /srv/flash --size 64GiB --units 16 --volume-units 8
   softflash serve --data /srv/flash --nbd 127.0.0.1:10809
-NBD has no passwords. So where Redis clients need one, or the address is not on this machine, NBD
-clients must show a certificate (--tls-port, --tls-cert, --tls-key and --tls-ca; --tls-client-auth
-required), or --nbd-open says that everyone who reaches the address is welcome. With --tls-port,
-NBD clients may use TLS on the address of --nbd, and with --resp off they must.
+NBD has no passwords. So where Redis clients need one, or the address is not on this machine, NBD \
+\ clients must show a certificate (--tls-port, --tls-cert, --tls-key and --tls-ca; \
+--tls-client-auth \ required), or --nbd-open says that everyone who reaches the address is \
+welcome. With --tls-port, \ NBD clients may use TLS on the address of --nbd, and with --resp off \
+they must.
 
-Users and their permissions are set by ACL SETUSER and saved by ACL SAVE (`docs/security.md`).
+Users and their permissions are set by ACL SETUSER and saved by ACL SAVE (`docs/security.md`). \ \
 SIGHUP reloads the certificates.
 
-Prints one line that begins with `ready` to standard output once it accepts connections, and in
-the line directly before it the memory budget, `memory=` and its bytes.
-SIGTERM, SIGINT and the command SHUTDOWN stop it: requests in progress complete, all data are made
-durable, exit code 0. A second Ctrl-C stops it immediately.")]
+Prints one line that begins with `ready` to standard output once it accepts connections, and in \ \
+the line directly before it the memory budget, `memory=` and its bytes. SIGTERM, SIGINT and the \ \
+command SHUTDOWN stop it: requests in progress complete, all data are made durable, exit code 0. A \
+\ second Ctrl-C stops it immediately.")]
 pub struct Serve {
+    #[command(flatten)]
+    file: SettingsFile,
     /// Data directory, created if it is missing or empty; by default ./softflash-data
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -109,15 +134,22 @@ pub struct Serve {
 }
 
 impl Serve {
+    /// Whether the settings are to be printed, and nothing served.
+    pub fn only_prints_settings(&self) -> bool {
+        self.file.is_to_be_printed()
+    }
+
     /// Serves until it is stopped.
     pub fn run(self) -> Result<(), CliError> {
         let path = self.data.as_deref().unwrap_or(Path::new(DEFAULT_DIRECTORY));
         let acl_file = self.acl_file.unwrap_or_else(|| path.join(USERS_NAME));
         let resp = self.resp.0;
         let memory = MemoryBudget::new(self.memory);
+        let tls = self.tls.settings(resp)?;
+        let connect = Connect { password: self.password.origin(), tls: tls.clone() };
         let config = ServerConfig {
             resp,
-            tls: self.tls.settings(resp)?,
+            tls,
             nbd: self.nbd.map(|address| NbdSettings { address, open: self.nbd_open }),
             http: self.http,
             options: StoreOptions {
@@ -136,27 +168,18 @@ impl Serve {
             drain_timeout: self.drain_timeout,
             idle_timeout: self.idle_timeout,
         };
-        // Before a default directory is created.
-        config.check()?;
-        config.check_protection(config.password.is_none() && !has_users(&config))?;
-        if config.nbd.is_some() && is_to_be_made(path) {
-            return Err(CliError::Usage(format!(
-                "--nbd needs a data directory with volume units, and {} is none yet; create it with \
-                 `softflash format {} --volume-units M`",
-                path.display(),
-                path.display()
-            )));
-        }
-        let data = open_or_make(path)?;
+        let (data, endpoints) = prepare(path, &config)?;
         let directory = data.path().display().to_string();
-        serve(data, &config, |addresses| announce(&directory, memory, addresses))?;
+        serve(data, endpoints, &config, |addresses, needs_password| {
+            announce(&directory, memory, &connect, addresses, needs_password);
+        })?;
         Ok(())
     }
 }
 
 /// The memory budget, and the memory of which it is a share by default.
 #[derive(Debug, Clone, Copy)]
-struct MemoryBudget {
+pub struct MemoryBudget {
     bytes: u64,
     share_of: Option<u64>,
 }
@@ -178,50 +201,36 @@ impl MemoryBudget {
     }
 }
 
-/// Prints a message for people, and for programs the memory budget and the `ready` line.
-fn announce(directory: &str, memory: MemoryBudget, addresses: Addresses) {
-    let Addresses { resp, tls, nbd, http } = addresses;
-    let cli = |address: SocketAddr| format!("redis-cli -h {} -p {}", address.ip(), address.port());
-    let connect = match (resp, tls) {
-        (Some(resp), _) => cli(resp),
-        (None, tls) => tls.map(|tls| cli(tls) + " --tls").unwrap_or_default(),
-    };
-    // Without plain text for Redis clients, NBD clients must use TLS, too.
-    if let Some(address) = nbd.filter(|address| !address.ip().is_loopback() && resp.is_some()) {
-        output::say(&format!(
-            "volumes cross the network unencrypted on {address}, unless a client uses TLS"
-        ));
-    }
-    if let Some(address) = nbd {
-        output::say(&format!(
-            "volumes on nbd://{address}/NAME; create one with `FLASH.VOLUME CREATE NAME SIZE`"
-        ));
-    }
-    if let Some(address) = resp.filter(|address| !address.ip().is_loopback()) {
-        output::say(&format!(
-            "passwords and data cross the network unencrypted on {address}; --tls-port encrypts them"
-        ));
-    }
-    output::say(&format!(
-        "serving {directory}; connect with `{connect}`{}, stop with Ctrl-C",
-        http.map(|http| format!(", metrics on http://{http}/metrics")).unwrap_or_default(),
-    ));
-    output::result(&memory.line());
-    let parts = [("resp", resp), ("tls", tls), ("nbd", nbd), ("http", http)];
-    let parts = parts.iter().filter_map(|(name, address)| Some(format!(" {name}={}", (*address)?)));
-    output::result(&format!("ready{}", parts.collect::<String>()));
-}
-
 /// Whether there is no directory, or an empty one.
 fn is_to_be_made(path: &Path) -> bool {
     let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     !path.exists() || empty
 }
 
-fn open_or_make(path: &Path) -> Result<DataDir, CliError> {
+/// The data directory and the sockets. Where there is no directory, it is made last, so that a
+/// server that cannot serve leaves nothing behind.
+fn prepare(path: &Path, config: &ServerConfig) -> Result<(DataDir, Endpoints), CliError> {
+    config.check()?;
     if !is_to_be_made(path) {
-        return Ok(DataDir::open(path)?);
+        // First the lock: a second server on a directory names the first one.
+        let data = DataDir::open(path)?;
+        return Ok((data, Endpoints::bind(config)?));
     }
+    if config.nbd.is_some() {
+        return Err(CliError::Usage(format!(
+            "--nbd needs a data directory with volume units, and {} is none yet; create it with \
+             `softflash format {} --size SIZE --volume-units M`",
+            path.display(),
+            shell_word(&path.to_string_lossy())
+        )));
+    }
+    check_users(config)?;
+    let endpoints = Endpoints::bind(config)?;
+    Ok((make(path)?, endpoints))
+}
+
+/// Makes a data directory with a file device.
+fn make(path: &Path) -> Result<DataDir, CliError> {
     let size_bytes = DEFAULT_BYTES.min(host::free_bytes(path)? / 2);
     output::say(&format!(
         "creating {}: a file device of {} in {DEFAULT_UNITS} units (`softflash format` has all options)",
@@ -241,109 +250,6 @@ fn open_or_make(path: &Path) -> Result<DataDir, CliError> {
         force: false,
     }
     .carry_out()
-}
-
-/// Whether there is a file of users.
-fn has_users(config: &ServerConfig) -> bool {
-    config.acl_file.as_ref().is_some_and(|path| path.exists())
-}
-
-/// Address to listen on, if any.
-#[derive(Debug, Clone, Copy)]
-struct Listen(Option<SocketAddr>);
-
-fn parse_listen(text: &str) -> Result<Listen, String> {
-    match text {
-        "off" => Ok(Listen(None)),
-        address => parse_address(address).map(|address| Listen(Some(address))),
-    }
-}
-
-/// A yes or no.
-#[derive(Debug, Clone, Copy)]
-struct Yes(bool);
-
-fn parse_yes(text: &str) -> Result<Yes, String> {
-    match text {
-        "yes" => Ok(Yes(true)),
-        "no" => Ok(Yes(false)),
-        _ => Err("write yes or no".to_owned()),
-    }
-}
-
-/// Parses an address; names are resolved.
-pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let mut addresses = text
-        .to_socket_addrs()
-        .map_err(|error| format!("{error}; write HOST:PORT, as 127.0.0.1:6379"))?;
-    addresses.next().ok_or_else(|| "the name has no address".to_owned())
-}
-
-/// Time in which the scrub reads all data once; none: it is off.
-#[derive(Debug, Clone, Copy)]
-struct ScrubPeriod(Option<Duration>);
-
-/// Parses a time, or `off`.
-fn parse_scrub(text: &str) -> Result<ScrubPeriod, String> {
-    const SHORTEST: Duration = Duration::from_secs(60);
-    let period = match text {
-        "off" => return Ok(ScrubPeriod(None)),
-        time => parse_time(time)
-            .map_err(|_| format!("`{text}` is neither `off` nor a time such as `7d`"))?,
-    };
-    match period < SHORTEST {
-        true => Err(format!("`{text}` is less than a minute, the shortest period of the scrub")),
-        false => Ok(ScrubPeriod(Some(period))),
-    }
-}
-
-/// The least size of a separated value; none: all values are in the tree.
-#[derive(Debug, Clone, Copy)]
-pub struct ValueThreshold(pub Option<usize>);
-
-/// Parses a size of at least a kibibyte, or `off`.
-pub fn parse_value_threshold(text: &str) -> Result<ValueThreshold, String> {
-    const LEAST: u64 = 1 << 10;
-    match text {
-        "off" => Ok(ValueThreshold(None)),
-        size => match parse_size(size)? {
-            bytes if bytes < LEAST => {
-                Err(format!("`{text}` is less than 1KiB, the least size of a separated value"))
-            }
-            bytes => Ok(ValueThreshold(Some(usize::try_from(bytes).unwrap_or(usize::MAX)))),
-        },
-    }
-}
-
-/// Parses `flash` or a time.
-pub fn parse_durability(text: &str) -> Result<Durability, String> {
-    match text {
-        "flash" => Ok(Durability::Flash),
-        time => match parse_time(time) {
-            Ok(interval) if interval.is_zero() => Ok(Durability::Flash),
-            Ok(interval) => Ok(Durability::Interval(interval)),
-            Err(_) => {
-                Err(format!("`{text}` is neither `flash` nor a time such as `1s` or `100ms`"))
-            }
-        },
-    }
-}
-
-/// Parses a time such as `100ms`, `1s` or `5m`.
-pub fn parse_time(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number
-        .parse()
-        .map_err(|_| format!("`{text}` is not a time; write `100ms`, `1s` or `5m`"))?;
-    match unit {
-        "ms" => Ok(Duration::from_millis(number)),
-        "s" => Ok(Duration::from_secs(number)),
-        "m" => Ok(Duration::from_secs(number.saturating_mul(60))),
-        "h" => Ok(Duration::from_secs(number.saturating_mul(3600))),
-        "d" => Ok(Duration::from_secs(number.saturating_mul(86_400))),
-        _ => Err(format!("`{text}` has no unit; write `100ms`, `1s` or `5m`")),
-    }
 }
 
 #[cfg(test)]

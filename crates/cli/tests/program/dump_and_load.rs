@@ -1,11 +1,14 @@
 //! Dump from one store and load into another, offline and with a running server.
 
+use crate::support::mute::Mute;
 use crate::support::noise;
-use crate::support::program::{Backend, check_clean, format_with, said, softflash};
+use crate::support::program::{Backend, binary, check_clean, fails, format_with, said, softflash};
 use crate::support::resp::Client;
 use crate::support::server::Server;
+use crate::support::signals;
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const MIB: u64 = 1 << 20;
@@ -138,4 +141,34 @@ fn damaged_files_are_refused_and_failures_leave_no_half_file() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     assert!(!names.iter().any(|name| name.ends_with(".tmp") || name == "never"), "{names:?}");
+}
+
+#[test]
+fn an_existing_file_is_replaced_only_by_force_and_only_when_the_dump_is_complete() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = |name: &str| temp.path().join(name).to_str().unwrap().to_owned();
+    let (data, file) = (path("data"), path("dump"));
+    format(Path::new(&data), "1");
+    fs::write(&file, "last year's").unwrap();
+    fails(1, &["dump", &data, &file], &[&file, "exists", "--force"]);
+    fails(1, &["dump", &data, &data, "--force"], &[&data, "not a file"]);
+    let intact = || assert_eq!(fs::read(&file).unwrap(), b"last year's");
+    intact();
+
+    // It counts its keys, and never answers the first SCAN.
+    let server = Mute::start(&[b":5\r\n"]);
+    let mut child = Command::new(binary())
+        .args(["dump", "--resp", &server.address.to_string(), &file, "--force"])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let _connection = server.await_silence();
+    assert!(Path::new(&path("dump.tmp")).exists(), "it dumps");
+    signals::send(&child, libc::SIGINT);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(!Path::new(&path("dump.tmp")).exists());
+    intact();
+
+    run(&["dump", &data, &file, "--force"]);
+    run(&["load", &data, &file]);
 }

@@ -367,7 +367,7 @@ fn a_directory_without_volume_units_has_no_volumes_and_no_nbd() {
     for words in [&["LIST"][..], &["CREATE", "a", "1MiB"]] {
         let reply = volume(&server, words);
         let error = reply.error().unwrap();
-        assert!(error.contains("softflash format DIR --volume-units"), "{error}");
+        assert!(error.contains("softflash format DIR --size SIZE --volume-units"), "{error}");
     }
     assert!(server.terminate().success());
     let missing = temp.path().join("missing");
@@ -376,7 +376,7 @@ fn a_directory_without_volume_units_has_no_volumes_and_no_nbd() {
     assert!(!missing.exists(), "nothing is created that would not do");
     let refused = Server::try_start(&data, &["--nbd", "127.0.0.1:0"]).err().unwrap();
     let text = said(&refused);
-    assert!(text.contains("softflash format DIR --volume-units"), "{text}");
+    assert!(text.contains("softflash format DIR --size SIZE --volume-units"), "{text}");
     assert!(text.contains(data.to_str().unwrap()), "{text}");
 }
 

@@ -1,8 +1,10 @@
 //! `softflash record`: a trace of the requests of a real server's clients.
 
+use crate::support::mute::Mute;
 use crate::support::program::{Backend, binary, format_with, said, softflash};
 use crate::support::resp::Client;
 use crate::support::server::Server;
+use crate::support::signals;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -33,11 +35,7 @@ pub fn recorder(server: &Server, trace: &str, more: &[&str]) -> Child {
 }
 
 pub fn interrupt(child: &Child) {
-    let pid = i32::try_from(child.id()).unwrap();
-    // SAFETY: `kill` has no memory effects; the process is our child and has not been waited for.
-    #[expect(unsafe_code, reason = "the standard library sends no other signal than SIGKILL")]
-    let sent = unsafe { libc::kill(pid, libc::SIGINT) };
-    assert_eq!(sent, 0);
+    signals::send(child, libc::SIGINT);
 }
 
 pub fn json(output: &Output) -> serde_json::Value {
@@ -117,6 +115,34 @@ fn an_interrupted_recording_is_a_whole_trace() {
     let output = recorder(&server, &trace, &["--duration", "100ms"]).wait_with_output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(json(&output)["requests"], 0);
+}
+
+#[test]
+fn a_second_ctrl_c_leaves_no_file() {
+    let temp = tempfile::tempdir().unwrap();
+    // It starts the recording, and never answers the first request for events.
+    let server = Mute::start(&[b"+OK\r\n"]);
+    let (trace, address) = (temp.path().join("trace"), server.address.to_string());
+    let mut child = Command::new(binary())
+        .args(["record", trace.to_str().unwrap(), "--connect", &address])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let _connection = server.await_silence();
+    assert!(temp.path().join("trace.tmp").exists(), "it records");
+    interrupt(&child);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(child.try_wait().unwrap().is_none(), "the first one waits for the last events");
+    // On a busy machine two signals may arrive as one.
+    let ended = loop {
+        interrupt(&child);
+        std::thread::sleep(Duration::from_millis(100));
+        if let Some(ended) = child.try_wait().unwrap() {
+            break ended;
+        }
+    };
+    assert_eq!(ended.code(), Some(1));
+    assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -79,7 +79,11 @@ fn wrong_settings_are_refused_with_the_range() {
         fails(2, &["volume", "create", path, "new", "1MiB", flag, wrong], &[flag, wrong, range]);
     }
     fails(2, &["volume", "set", path, "disk"], &["nothing to change", "--quota", "--stream"]);
-    fails(1, &["volume", "set", path, "none", "--iops", "5"], &["no volume `none`"]);
+    fails(
+        1,
+        &["volume", "set", path, "none", "--iops", "5"],
+        &["no volume `none`", "softflash volume list"],
+    );
     assert_eq!(listed(&data).as_array().unwrap().len(), 1);
     assert_eq!(listed(&data)[0]["weight"], value!(100));
 }
@@ -93,9 +97,10 @@ fn settings_of_a_running_server_survive_kill_9_and_wrong_ones_change_nothing() {
     for (words, part) in [
         (&["SET", "disk", "iops", "5", "weight", "0"][..], "1 to 1000"),
         (&["SET", "disk", "speed", "9"], "no setting `speed`"),
+        (&["SET", "disk", "iops", "x"], "the iops of a volume cannot be `x`: 1 to 10000000"),
         (&["SET", "disk", "iops"], "wrong number of arguments"),
         (&["SET", "disk", "iops", "5", "weight"], "syntax error"),
-        (&["SET", "none", "iops", "5"], "no volume `none`"),
+        (&["SET", "none", "iops", "5"], "no volume `none`; FLASH.VOLUME LIST has all"),
         (&["CREATE", "new", "1MiB", "stream", "8"], "0 to 7"),
     ] {
         let reply = volume(&server, words);

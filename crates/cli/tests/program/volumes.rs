@@ -66,7 +66,7 @@ fn a_directory_with_volume_units_says_so_and_serves_keys_from_the_others() {
     assert_eq!(info["volumes"], value!({"units": 2, "op_percent": 7}));
     let shown = softflash(["info", path]);
     let shown = String::from_utf8(shown.stdout).unwrap();
-    assert!(shown.contains("2, from 2 to 3") && shown.contains("7 %"), "{shown}");
+    assert!(shown.contains("2, units 2 to 3") && shown.contains("7 %"), "{shown}");
     let units = json(&softflash(["units", path, "-o", "json"]));
     assert_eq!(units.as_array().unwrap().len(), 4);
 
@@ -257,7 +257,7 @@ fn a_running_server_keeps_its_volumes_to_itself() {
     volume("create", &data, &["disk", "1MiB"]);
     let server = Server::start(&data, &["--memory", "32MiB"]);
     let (path, pid) = (data.to_str().unwrap(), server.pid().to_string());
-    let busy = [path, "busy", &pid, "after stopping the server"];
+    let busy = [path, "busy", &pid, "redis-cli FLASH.VOLUME"];
     fails(1, &["volume", "list", path], &busy);
     fails(1, &["volume", "create", path, "other", "1MiB"], &busy);
     fails(1, &["volume", "resize", path, "disk", "2MiB"], &busy);
@@ -318,7 +318,7 @@ fn a_directory_without_volume_units_names_the_remedy() {
     let data = temp.path().join("data");
     format(&data, Backend::File, 256 * MIB);
     let path = data.to_str().unwrap();
-    let remedy = [path, "without volume units", "softflash format DIR --volume-units"];
+    let remedy = [path, "without volume units", "softflash format DIR --size SIZE --volume-units"];
     fails(1, &["volume", "list", path], &remedy);
     fails(1, &["volume", "create", path, "disk", "1MiB"], &remedy);
     let missing = temp.path().join("missing");

@@ -162,7 +162,10 @@ impl FileDevice {
                 let (count, bytes) = (options.registered_buffers, options.registered_buffer_bytes);
                 let (registered, outcome) = Registered::add(&ring.ring, pool, count, bytes);
                 if let Err(error) = outcome {
-                    tracing::warn!(%error, "buffers of this queue pair are not registered");
+                    tracing::warn!(
+                        %error,
+                        "buffers are not registered, which costs processor time; RLIMIT_MEMLOCK (ulimit -l) may be too low"
+                    );
                 }
                 Engine::Ring(Box::new(Ring::new(ring, registered)))
             }

@@ -12,7 +12,7 @@ use softflash_store::Store;
 
 pub(super) const NO_VOLUMES: CommandError = CommandError::Known(
     "ERR this server has no volumes: its data directory was formatted without volume units; create \
-     one that has some with `softflash format DIR --volume-units M`",
+     one that has some with `softflash format DIR --size SIZE --volume-units M`",
 );
 
 /// FLASH.VOLUME CREATE, SET, RESIZE, DELETE, SNAPSHOT, DELETESNAPSHOT and CLONE

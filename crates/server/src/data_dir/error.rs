@@ -1,8 +1,9 @@
 //! Errors of data directories.
 
+use softflash_base::shell_word;
 use softflash_device::{FormatError, OpenError};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Why a data directory cannot be created or opened.
@@ -10,13 +11,13 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum DataDirError {
     /// The path does not exist.
-    #[error("{}: no such directory; create one with `softflash format {}`", path.display(), path.display())]
+    #[error("{}: no such directory; create one with `softflash format {} --size 8GiB`", path.display(), word(path))]
     Missing {
         /// The directory.
         path: PathBuf,
     },
     /// The directory has no `softflash.toml`.
-    #[error("{}: not a SoftFlash data directory (no softflash.toml); create one with `softflash format {}`", path.display(), path.display())]
+    #[error("{}: not a SoftFlash data directory (no softflash.toml); create one with `softflash format {} --size 8GiB`", path.display(), word(path))]
     NotADataDir {
         /// The directory.
         path: PathBuf,
@@ -89,4 +90,9 @@ pub enum DataDirError {
         /// The error.
         source: io::Error,
     },
+}
+
+/// The path as a word of a command.
+fn word(path: &Path) -> String {
+    shell_word(&path.to_string_lossy())
 }

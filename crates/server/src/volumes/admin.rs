@@ -4,12 +4,13 @@ use super::registry::Volumes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use softflash_protocol::volumes::{VolumeAdmin, VolumeChange, VolumeEntry};
+use softflash_volume::VolumeError;
 
 impl VolumeAdmin for Volumes {
     fn list(&self) -> BoxFuture<'static, Result<Vec<VolumeEntry>, String>> {
         let volumes = self.clone();
         async move {
-            let domains = volumes.describe().await.map_err(|error| error.to_string())?;
+            let domains = volumes.describe().await.map_err(refusal)?;
             let all = domains.into_iter().flat_map(|domain| domain.volumes);
             let mut all: Vec<VolumeEntry> = all
                 .map(|volume| VolumeEntry {
@@ -33,6 +34,13 @@ impl VolumeAdmin for Volumes {
 
     fn change(&self, change: VolumeChange) -> BoxFuture<'static, Result<(), String>> {
         let volumes = self.clone();
-        async move { volumes.change(change).await.map_err(|error| error.to_string()) }.boxed()
+        async move { volumes.change(change).await.map_err(refusal) }.boxed()
+    }
+}
+
+fn refusal(error: VolumeError) -> String {
+    match error {
+        VolumeError::NoVolume { .. } => format!("{error}; FLASH.VOLUME LIST has all"),
+        _ => error.to_string(),
     }
 }

@@ -12,12 +12,15 @@ use softflash_lab::{Cell, Parameters, engine, presets};
 #[command(after_help = "\
 Examples:
   softflash bench sim --device mqsim-default --workload random-read-8k
-  softflash bench sim --device huawei-gen3 --workload mixed-8k --op 25 --precondition steady -o json
-  softflash bench sim --device ./mine.toml --layout page-mapped --workload ./mix.toml
-  softflash bench sim --device sdf --layout page-mapped --workload mixed-8k --log-requests log.csv
+  softflash bench sim --device huawei-gen3 --workload mixed-8k --op 25 \\
+      --precondition steady -o json
+  softflash bench sim --device ./mine.toml --layout page-mapped \\
+      --workload ./mix.toml
+  softflash bench sim --device sdf --layout page-mapped \\
+      --workload mixed-8k --log-requests log.csv
 
-By default a million requests. Processor time is that of the measured part; the preconditioning of
-the drive is reported separately. A run whose write amplification still drifts says so.")]
+By default a million requests. Processor time is that of the measured part; the preconditioning of \
+\ the drive is reported separately. A run whose write amplification still drifts says so.")]
 pub struct Sim {
     #[command(flatten)]
     target: Target,

@@ -1,7 +1,7 @@
 //! Client of FLASH.RECORD: the recorded events of a server.
 
 use super::source::Source;
-use crate::resp::{Client, Reply, RespError};
+use crate::client::{Client, Reply, RespError};
 use std::str;
 
 /// Events per request.

@@ -3,6 +3,7 @@
 use super::placement::{Placement, Range};
 use super::source::Source;
 use super::tape::Tape;
+use crate::counted::counted;
 use serde::Serialize;
 use softflash_trace::{Kind, Request};
 use std::io::{self, Write};
@@ -97,9 +98,9 @@ impl Source for Keys {
 
     fn tell(&self) -> (String, Vec<String>) {
         let misses = self.misses;
-        let missed =
-            (misses > 0).then(|| format!("{misses} reads found no key and caused no request"));
-        (format!("{} keys", self.placement.keys()), missed.into_iter().collect())
+        let missed = (misses > 0)
+            .then(|| format!("without a key and without a request: {}", counted(misses, "read")));
+        (counted(self.placement.keys() as u64, "key"), missed.into_iter().collect())
     }
 }
 

@@ -7,12 +7,12 @@ mod source;
 mod tape;
 mod volume;
 
-use crate::cmd::dump::{sync_parent, temporary_name};
-use crate::cmd::serve::{parse_address, parse_time};
+use crate::client::{Access, Client, RespError, ServerAddress};
+use crate::cmd::serve::parse_time;
+use crate::counted::counted;
 use crate::error::CliError;
+use crate::new_file::NewFile;
 use crate::output::{self, Form};
-use crate::password::PasswordSource;
-use crate::resp::{Client, RespError};
 use crate::{host, interrupt};
 use clap::{Args, value_parser};
 use events::Batch;
@@ -20,9 +20,7 @@ use keys::Keys;
 use serde::Serialize;
 use softflash_trace::Format;
 use source::Source;
-use std::fs::{self, File};
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -38,30 +36,31 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[command(after_help = "\
 Examples:
   softflash record requests.fio --duration 60s
-  softflash record requests.csv.zst --connect 10.0.0.7:6379 --format alibaba --requests 1000000
+  softflash record requests.csv.zst --connect 10.0.0.7:6379 \\
+      --format alibaba --requests 1000000
   softflash record - --format mqsim | gzip > requests.trace.gz
   softflash record disk.csv.gz --volume disk --format msr
 
-Ends after --duration or --requests, or at the first Ctrl-C: then the trace is complete and gets its
-name. A second Ctrl-C ends the program immediately. The name selects the compression: .gz, .zst or
-none.
+Ends after --duration or --requests, or at the first Ctrl-C: then the trace is complete and gets \ \
+its name. A second Ctrl-C ends the program immediately and leaves no file. The name selects the \ \
+compression: .gz, .zst or none.
 
-Records the accesses to keys: each key gets a range of 4 KiB blocks for its value when it is first
-seen; reads, writes and deletions become reads, writes and trims of it. With --volume records the
-requests of NBD clients to a volume as they arrive.
+Records the accesses to keys: each key gets a range of 4 KiB blocks for its value when it is first \
+\ seen; reads, writes and deletions become reads, writes and trims of it. With --volume records \
+the \ requests of NBD clients to a volume as they arrive.
 
-Clients never wait for the recorder: if it is too slow, the server drops events and counts them, and
-the exit code is 1. Formats and their limits are described in docs/traces.md; `softflash replay`
-runs a trace on a simulated drive.")]
+Clients never wait for the recorder: if it is too slow, the server drops events and counts them, \ \
+and the exit code is 1. Formats and their limits are described in docs/traces.md; `softflash \ \
+replay` runs a trace on a simulated drive.")]
 pub struct Record {
     /// Where to write the trace; `-` for standard output
     #[arg(value_name = "TRACE")]
     path: PathBuf,
     /// The server whose clients' requests are recorded
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379", value_parser = parse_address)]
-    connect: SocketAddr,
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379", value_parser = ServerAddress::parse)]
+    connect: ServerAddress,
     #[command(flatten)]
-    password: PasswordSource,
+    access: Access,
     /// Record the requests to this volume or snapshot (VOLUME@SNAPSHOT), instead of keys
     #[arg(long, value_name = "NAME")]
     volume: Option<String>,
@@ -140,28 +139,17 @@ impl Record {
             let both = "-o json and the trace cannot both go to standard output; give a file";
             return Err(CliError::Usage(both.to_owned()));
         }
-        let (_, ended) = self.record(source, io::stdout(), Path::new("standard output"))?;
+        let stop = interrupt::flag(None)?;
+        let (_, ended) = self.record(source, io::stdout(), Path::new("standard output"), &stop)?;
         self.tell(ended, "standard output")
     }
 
     fn to_file<S: Source>(&self, source: S) -> Result<(), CliError> {
-        let temporary = temporary_name(&self.path);
-        let file = File::create(&temporary).map_err(CliError::file(&temporary))?;
-        let recorded = self.record(source, file, &temporary).and_then(|(file, ended)| {
-            file.sync_all().map_err(CliError::file(&temporary))?;
-            fs::rename(&temporary, &self.path).map_err(CliError::file(&self.path))?;
-            sync_parent(&self.path)?;
-            Ok(ended)
-        });
-        match recorded {
-            Ok(ended) => self.tell(ended, &self.path.display().to_string()),
-            Err(error) => {
-                // The incomplete file is useless; a failure to remove it is less important than the
-                // error.
-                let _ = fs::remove_file(&temporary);
-                Err(error)
-            }
-        }
+        let mut new = NewFile::at(&self.path)?;
+        let stop = interrupt::flag(Some(new.temporary().to_owned()))?;
+        let (file, ended) = self.record(source, new.create()?, new.temporary(), &stop)?;
+        new.complete(&file)?;
+        self.tell(ended, &self.path.display().to_string())
     }
 
     /// Records until the end; `name` is the output's name in messages.
@@ -170,14 +158,14 @@ impl Record {
         source: S,
         output: W,
         name: &Path,
+        stop: &AtomicBool,
     ) -> Result<(W, Ended<S>), CliError> {
-        let mut client = Client::connect(self.connect, self.password.read()?.as_deref())?;
-        let stop = interrupt::flag()?;
+        let mut client = self.access.connect(&self.connect)?;
         events::start(&mut client, &source, self.buffer)?;
         let tape = Tape::begin(output, self.format, &self.path, self.requests)
             .map_err(CliError::file(name))?;
         let mut recording = Recording { source, tape, dropped: 0 };
-        let lost = self.follow(&mut client, &stop, &mut recording, name)?;
+        let lost = self.follow(&mut client, stop, &mut recording, name)?;
         let Recording { source, tape, dropped } = recording;
         let (output, counts) = tape.finish().map_err(CliError::file(name))?;
         Ok((output, Ended { source, counts, dropped, lost }))
@@ -225,20 +213,25 @@ impl Record {
             Form::Table => {
                 let (of, more) = source.tell();
                 for (left_out, kind) in
-                    [(counts.left_out.trims, "trims"), (counts.left_out.flushes, "flushes")]
+                    [(counts.left_out.trims, "trim"), (counts.left_out.flushes, "flush")]
                 {
                     if left_out > 0 {
-                        let format = self.format;
-                        output::say(&format!(
-                            "{left_out} {kind} were left out: {format} does not have them"
-                        ));
+                        let (left_out, format) = (counted(left_out, kind), self.format);
+                        output::say(&format!("left out, because {format} has none: {left_out}"));
                     }
                 }
                 more.iter().for_each(|line| output::say(line));
                 let Counts { requests, reads, writes, trims, flushes, .. } = counts;
+                let [requests, reads, writes, trims, flushes] = [
+                    (requests, "request"),
+                    (reads, "read"),
+                    (writes, "write"),
+                    (trims, "trim"),
+                    (flushes, "flush"),
+                ]
+                .map(|(count, kind)| counted(count, kind));
                 output::say(&format!(
-                    "{name}: {requests} requests ({reads} reads, {writes} writes, {trims} trims, \
-                     {flushes} flushes) of {of}"
+                    "{name}: {requests} ({reads}, {writes}, {trims}, {flushes}) of {of}"
                 ));
             }
         }

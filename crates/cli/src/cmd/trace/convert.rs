@@ -1,16 +1,15 @@
 //! `softflash trace convert`
 
 use super::{Source, is_standard, remarks};
-use crate::cleanup::Cleanup;
-use crate::cmd::dump::{sync_parent, temporary_name};
+use crate::counted::counted;
 use crate::error::CliError;
 use crate::formatting::parse_size;
+use crate::new_file::NewFile;
 use crate::output::{self, Form};
 use clap::Args;
 use serde::Serialize;
 use softflash_trace::adapt::{AdaptError, Item};
 use softflash_trace::{Compression, Format, LeftOut, Tally, TraceError, TraceExt, Writer};
-use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -19,13 +18,16 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Examples:
   softflash trace convert disk.csv.gz disk.fio --to fio-v3
-  softflash trace convert disk.csv.gz half.csv.zst --to alibaba --speed 2 --wrap 64GiB
-  softflash trace convert disk.csv four.trace --to mqsim --copies 4 --copy-offset 32GiB
-  blkparse sda | softflash trace convert - - --from blkparse --to msr | gzip > sda.csv.gz
+  softflash trace convert disk.csv.gz half.csv.zst --to alibaba --speed 2 \\
+      --wrap 64GiB
+  softflash trace convert disk.csv four.trace --to mqsim --copies 4 \\
+      --copy-offset 32GiB
+  blkparse sda | softflash trace convert - - --from blkparse --to msr \\
+      | gzip > sda.csv.gz
 
-Changes apply in this order: speed, copies, wrap, device size. The name of the output selects the
-compression: .gz, .zst or none. The file gets its name only when it is complete. docs/traces.md
-describes what each format cannot represent.")]
+Changes apply in this order: speed, copies, wrap, device size. The name of the output selects the \
+\ compression: .gz, .zst or none. The file gets its name only when it is complete. docs/traces.md \
+\ describes what each format cannot represent.")]
 pub struct Convert {
     #[command(flatten)]
     source: Source,
@@ -77,25 +79,10 @@ impl Convert {
             let (_, report) = self.convert(io::stdout(), Path::new("standard output"))?;
             return self.tell(&report);
         }
-        let temporary = temporary_name(&self.to_path);
-        let cleanup = Cleanup::on_signal(vec![temporary.clone()])?;
-        let file = File::create(&temporary).map_err(CliError::file(&temporary))?;
-        let converted = self.convert(file, &temporary).and_then(|(file, report)| {
-            file.sync_all().map_err(CliError::file(&temporary))?;
-            let rename = || fs::rename(&temporary, &self.to_path);
-            cleanup.finish(rename).map_err(CliError::file(&self.to_path))?;
-            sync_parent(&self.to_path)?;
-            Ok(report)
-        });
-        match converted {
-            Ok(report) => self.tell(&report),
-            Err(error) => {
-                // The incomplete file is useless; a failure to remove it is less important than the
-                // error.
-                let _ = fs::remove_file(&temporary);
-                Err(error)
-            }
-        }
+        let mut new = NewFile::removed_on_signal(&self.to_path)?;
+        let (file, report) = self.convert(new.create()?, new.temporary())?;
+        new.complete(&file)?;
+        self.tell(&report)
     }
 
     /// Reads, changes and writes the trace; `name` is the output's name in messages.
@@ -146,12 +133,12 @@ impl Convert {
         let LeftOut { trims, flushes } = report.left_out;
         if trims > 0 || flushes > 0 {
             let to = report.to;
-            output::say(&format!(
-                "{trims} trims and {flushes} flushes were left out: {to} does not have them"
-            ));
+            let (trims, flushes) = (counted(trims, "trim"), counted(flushes, "flush"));
+            output::say(&format!("left out, because {to} has none: {trims}, {flushes}"));
         }
-        let (path, requests) = (self.to_path.display(), report.requests_written);
-        output::say(&format!("{path}: {requests} requests, {} to {}", report.from, report.to));
+        let path = self.to_path.display();
+        let requests = counted(report.requests_written, "request");
+        output::say(&format!("{path}: {requests}, {} to {}", report.from, report.to));
         Ok(())
     }
 }

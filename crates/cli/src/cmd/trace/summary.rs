@@ -15,9 +15,10 @@ use std::time::Duration;
 #[command(after_help = "\
 Examples:
   softflash trace summary disk.csv.gz
-  zcat disk.csv.gz | softflash trace summary - --from msr --strict -o json | jq .mix
+  zcat disk.csv.gz | softflash trace summary - --from msr \\
+      --strict -o json | jq .mix
 
-One pass, at most about 60 MB of memory besides the program itself. docs/traces.md explains the
+One pass, at most about 60 MB of memory besides the program itself. docs/traces.md explains the \ \
 figures.")]
 pub struct Summarize {
     #[command(flatten)]

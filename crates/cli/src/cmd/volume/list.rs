@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::formatting::human_bytes;
 use crate::output::{self, Form};
 use serde::Serialize;
-use softflash_base::ShardId;
+use softflash_base::{ShardId, shell_word};
 use softflash_volume::{DomainSpace, VolumeInfo};
 use std::ops::Range;
 use std::path::Path;
@@ -85,8 +85,9 @@ fn listed(volume: VolumeInfo) -> Listed {
 fn print(path: &Path, volumes: &[Listed], domains: &[Row]) {
     if volumes.is_empty() {
         output::say(&format!(
-            "{}: no volumes; create one with `softflash volume create DIR NAME SIZE`",
-            path.display()
+            "{}: no volumes; create one with `softflash volume create {} NAME SIZE`",
+            path.display(),
+            shell_word(&path.to_string_lossy())
         ));
     } else {
         let bytes = |bytes: Option<u64>| bytes.map(human_bytes).unwrap_or_default();

@@ -25,8 +25,8 @@ Examples:
   softflash volume list ./data -o json
   softflash volume delete-snapshot ./data disk before-upgrade
 
-The server must be stopped. Volumes are thin: they take space as they are written, and may promise
-more than there is. docs/volumes.md describes them.")]
+The server must be stopped. Volumes are thin: they take space as they are written, and may promise \
+\ more than there is. docs/volumes.md describes them.")]
 pub struct Volume {
     #[command(subcommand)]
     what: What,
@@ -38,7 +38,8 @@ enum What {
     #[command(after_help = "\
 Examples:
   softflash volume create ./data disk 100GiB
-  softflash volume create ./data logs 20GiB --quota 10GiB --temperature hot --bandwidth 50MiB")]
+  softflash volume create ./data logs 20GiB --quota 10GiB \\
+      --temperature hot --bandwidth 50MiB")]
     Create {
         #[command(flatten)]
         volume: Named,
@@ -143,7 +144,7 @@ impl Volume {
 }
 
 /// The remedy where a server has the directory open.
-const INSTEAD: &str = "run this command after stopping the server";
+const INSTEAD: &str = "change its volumes with `redis-cli FLASH.VOLUME`";
 
 /// Opens a directory without a server.
 fn open(directory: &Path) -> Result<OpenDir, CliError> {

@@ -45,3 +45,20 @@ impl Authority {
         identity
     }
 }
+
+/// A certificate for this machine that signs itself; with `is_authority`, as OpenSSL makes them.
+pub fn self_signed(directory: &Path, name: &str, is_authority: bool) -> Identity {
+    let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+    let mut params = CertificateParams::new(names).expect("names");
+    params.distinguished_name.push(DnType::CommonName, name);
+    if is_authority {
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    }
+    let key = KeyPair::generate().expect("a key");
+    let certificate = params.self_signed(&key).expect("a certificate");
+    let path = |kind: &str| directory.join(format!("{name}.{kind}"));
+    let identity = Identity { certificate: path("crt"), key: path("key") };
+    fs::write(&identity.certificate, certificate.pem()).expect("a file");
+    fs::write(&identity.key, key.serialize_pem()).expect("a file");
+    identity
+}

@@ -5,11 +5,13 @@ pub mod certificates;
 pub mod clients;
 pub mod damage;
 pub mod http;
+pub mod mute;
 pub mod nbd;
 pub mod program;
 pub mod resp;
 pub mod second_load;
 pub mod server;
+pub mod signals;
 pub mod tls;
 pub mod tree;
 

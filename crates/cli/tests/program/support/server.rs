@@ -171,12 +171,7 @@ impl Server {
 
     /// Sends it a signal.
     pub fn signal(&self, signal: libc::c_int) {
-        let pid = i32::try_from(self.child.id()).expect("a process id fits");
-        // SAFETY: `kill` has no memory effects; the process is our child and has not been waited
-        // for.
-        #[expect(unsafe_code, reason = "the standard library sends no other signal than SIGKILL")]
-        let sent = unsafe { libc::kill(pid, signal) };
-        assert_eq!(sent, 0, "signal {signal} can be sent");
+        super::signals::send(&self.child, signal);
     }
 
     /// Waits until it has ended by itself.

@@ -45,11 +45,12 @@ Examples:
   softflash bench kv --workload fill --keys 1000000 --value-size 1KiB
   softflash bench kv --workload get --depth 64 --operations 1000000
   softflash bench kv --workload overwrite --durability 1s --threads 2 -o json
-  softflash bench kv --workload overwrite --value-size 128KiB --keys 20000 --fullness 70% --series
+  softflash bench kv --workload overwrite --value-size 128KiB \\
+      --keys 20000 --fullness 70% --series
   softflash bench kv --workload ycsb-a --distribution zipf:0.99
 
-Creates a store in --directory and removes it at the end. All workloads but `fill` fill it first,
-which is not measured. Each thread has a shard, and accesses keys of that shard.")]
+Creates a store in --directory and removes it at the end. All workloads but `fill` fill it first, \
+\ which is not measured. Each thread has a shard, and accesses keys of that shard.")]
 pub struct Kv {
     /// Workload
     #[arg(long, value_enum, default_value_t)]

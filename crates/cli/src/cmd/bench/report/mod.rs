@@ -20,13 +20,15 @@ use std::path::{Path, PathBuf};
 Examples:
   bench/against_rocksdb.py --json > rocksdb.json
   softflash bench report rocksdb.json --out kv.html
-  softflash bench kv --workload overwrite --operations 1000000 --series -o json > kv.json
+  softflash bench kv --workload overwrite --operations 1000000 \\
+      --series -o json > kv.json
   softflash bench report kv.json
-  softflash bench report rocksdb.json redis.json --out docs/results/kv.html --svg
+  softflash bench report rocksdb.json redis.json \\
+      --out docs/results/kv.html --svg
 
-The page is self-contained: no network, no scripts. Medians over the rounds of a script are shown.
-Write amplification of uniform overwrites is shown beside the theory of greedy cleaning, in which
-values alone are written.")]
+The page is self-contained: no network, no scripts. Medians over the rounds of a script are shown. \
+\ Write amplification of uniform overwrites is shown beside the theory of greedy cleaning, in \
+which \ values alone are written.")]
 pub struct BenchReport {
     /// JSON output of scripts in bench/, or of `bench kv -o json`
     #[arg(value_name = "FILE", required = true)]

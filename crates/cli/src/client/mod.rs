@@ -1,25 +1,39 @@
 //! A small Redis client for `dump`, `load` and `record`.
 
+mod access;
+mod address;
+mod tls;
+mod verifier;
+
+pub use access::Access;
+pub use address::ServerAddress;
+
 use bytes::{Buf, Bytes, BytesMut};
+use rustls::{AlertDescription, CertificateError};
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::net::SocketAddr;
 use thiserror::Error;
 
-/// Time limit for a reply.
-const PATIENCE: Duration = Duration::from_secs(60);
 const READ_BYTES: usize = 256 << 10;
 
 /// Why a request to a server failed.
 #[derive(Debug, Error)]
 pub enum RespError {
     /// The connection failed.
-    #[error("{address}: {source}; is a server running there?")]
+    #[error("{address}: {source}; {}", question(source))]
     Io {
         /// The server.
         address: SocketAddr,
         /// The error.
         source: io::Error,
+    },
+    /// TLS failed.
+    #[error("{address}: TLS: {source}{}", remedy(source))]
+    Tls {
+        /// The server.
+        address: SocketAddr,
+        /// The error.
+        source: rustls::Error,
     },
     /// An error reply.
     #[error("{address} replies: {message}")]
@@ -54,28 +68,22 @@ pub enum Reply {
     Array(Vec<Reply>),
 }
 
+/// The bytes of a connection, with or without TLS.
+pub trait Stream: Read + Write {}
+
+impl<T: Read + Write> Stream for T {}
+
 /// A connection to a server. Requests are queued and sent together.
 pub struct Client {
     address: SocketAddr,
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     requests: Vec<u8>,
     received: BytesMut,
 }
 
 impl Client {
-    /// Connects, and authenticates if there is a password.
-    pub fn connect(address: SocketAddr, password: Option<&str>) -> Result<Client, RespError> {
-        let failed = |source| RespError::Io { address, source };
-        let stream = TcpStream::connect(address).map_err(failed)?;
-        stream.set_nodelay(true).map_err(failed)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
-        let mut client =
-            Client { address, stream, requests: Vec::new(), received: BytesMut::new() };
-        if let Some(password) = password {
-            client.ask(&[b"AUTH", password.as_bytes()])?;
-        }
-        Ok(client)
+    fn new(address: SocketAddr, stream: Box<dyn Stream>) -> Client {
+        Client { address, stream, requests: Vec::new(), received: BytesMut::new() }
     }
 
     /// Queues a request for [`Client::send`].
@@ -95,7 +103,7 @@ impl Client {
 
     /// Sends the queued requests.
     pub fn send(&mut self) -> Result<(), RespError> {
-        let sent = self.stream.write_all(&self.requests);
+        let sent = self.stream.write_all(&self.requests).and_then(|()| self.stream.flush());
         self.requests.clear();
         sent.map_err(|source| self.io(source))
     }
@@ -144,7 +152,44 @@ impl Client {
     }
 
     fn io(&self, source: io::Error) -> RespError {
-        RespError::Io { address: self.address, source }
+        io_error(self.address, source)
+    }
+}
+
+/// The error of a connection; TLS reports its own as those of the operating system.
+fn io_error(address: SocketAddr, source: io::Error) -> RespError {
+    match source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(error) => RespError::Tls { address, source: error.clone() },
+        None => RespError::Io { address, source },
+    }
+}
+
+/// What may be the cause of an error of a connection.
+fn question(error: &io::Error) -> &'static str {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    match error.kind() {
+        BrokenPipe | ConnectionReset | UnexpectedEof => {
+            "has the server stopped, or is its port for TLS (--tls)?"
+        }
+        _ => "is a server running there?",
+    }
+}
+
+/// What may help after an error of TLS.
+fn remedy(error: &rustls::Error) -> &'static str {
+    use rustls::Error::{AlertReceived, InvalidCertificate, InvalidMessage};
+    match error {
+        InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "; name the file of the authority that signed it with --tls-ca"
+        }
+        InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => "; if it is the right server, name it as its certificate does with --tls-name",
+        AlertReceived(AlertDescription::CertificateRequired) => {
+            "; the server requires a certificate: give --tls-cert and --tls-key"
+        }
+        InvalidMessage(_) => "; is it the server's port for TLS?",
+        _ => "",
     }
 }
 
