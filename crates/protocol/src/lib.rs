@@ -23,6 +23,7 @@ pub mod fuzzing;
 mod handlers;
 mod pipeline;
 pub mod resp;
+mod scripts;
 pub mod session;
 pub mod shared;
 pub mod volumes;

@@ -3,6 +3,7 @@
 pub mod settings;
 
 use crate::acl::{Acl, FixedPassword, Reason, Salts, UserFile, Users};
+use crate::scripts::Scripts;
 use crate::shared::clients::Clients;
 use crate::shared::command_counts::CommandCounts;
 use crate::shared::cursors::Cursors;
@@ -170,6 +171,7 @@ pub struct Context {
     pub(crate) volumes: Option<Box<dyn VolumeAdmin>>,
     pub(crate) command_counts: CommandCounts,
     pub(crate) cursors: Cursors,
+    pub(crate) scripts: Scripts,
     /// The recordings of keys.
     pub(crate) recordings: Recordings,
     /// The recordings of volumes.
@@ -210,6 +212,7 @@ impl Context {
             volumes,
             command_counts: CommandCounts::new(),
             cursors: Cursors::new(started_at_ms),
+            scripts: Scripts::default(),
             recordings: Recordings::default(),
             volume_recordings: Arc::default(),
             clients: Clients::default(),

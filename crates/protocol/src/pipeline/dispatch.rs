@@ -33,8 +33,11 @@ impl Session {
             self.reply_mode = ReplyMode::On;
         }
         let silent = skipped || self.reply_mode == ReplyMode::Off;
-        let args = request.args;
-        let checked = self.check(store, &args);
+        let mut args = request.args;
+        let checked = self.check(store, &args).and_then(|spec| {
+            self.name_script(store, spec, &mut args)?;
+            Ok(spec)
+        });
         let spec = match checked {
             Ok(spec) => spec,
             Err(refused) => {

@@ -102,7 +102,9 @@ impl Session {
                 continue;
             };
             let place = command.args.get(1).and_then(|name| spec.subcommand_place(name));
-            let permitted = self.permit(store, command.spec, index, place, &command.args);
+            let permitted = self
+                .permit(store, command.spec, index, place, &command.args)
+                .and_then(|()| self.permit_calls(store, command.spec, &command.args));
             permitted.map_err(|refused| {
                 let text = refused.text();
                 let reason = text.strip_prefix(b"NOPERM ").unwrap_or(&text);
