@@ -5,6 +5,7 @@ use crate::command::Flags;
 use crate::context::{Counters, InfoField};
 use crate::error::Result;
 use crate::handlers::wide::Wide;
+use softflash_store::stats::KeyCount;
 use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -73,9 +74,10 @@ async fn write_section(lines: &mut Lines<'_>, section: &str, wide: &Wide<'_>) ->
         "Replication" => replication(lines),
         "Commandstats" => command_stats(lines, wide),
         "Keyspace" => {
-            let keys = wide.key_count().await?;
+            let KeyCount { keys, expiring } = wide.key_count().await?;
             if keys > 0 {
-                lines.write_field("db0", format_args!("keys={keys},expires=0,avg_ttl=0"));
+                let text = format_args!("keys={keys},expires={expiring},avg_ttl=0");
+                lines.write_field("db0", text);
             }
         }
         "Flash" => {

@@ -24,8 +24,9 @@ pub(super) fn render(snapshot: &Snapshot) -> Result<String, fmt::Error> {
 }
 
 /// Fields of the store that are gauges; all others are counters.
-pub(super) const GAUGES: [&str; 18] = [
+pub(super) const GAUGES: [&str; 19] = [
     "keys",
+    "expiring_keys",
     "memtable_bytes",
     "cache_bytes",
     "cache_budget_bytes",
