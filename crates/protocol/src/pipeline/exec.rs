@@ -81,7 +81,10 @@ impl Session {
         let mut running = Running::new(store, &exclusive, &commands);
         let mut replies = Vec::with_capacity(commands.len());
         for command in &commands {
-            replies.push(running.run(self, command).await.into());
+            let reply = running.run(self, command).await.into();
+            self.tally.add(command.spec.id);
+            self.context.note_reply(store, command.spec, &reply);
+            replies.push(reply);
         }
         let events = std::mem::take(&mut running.events);
         let committed = running.commit().await.map_err(CommandError::TransactionFailed)?;

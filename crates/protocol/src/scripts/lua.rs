@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 /// Longer texts are not known.
 const LONGEST: usize = 4096;
+/// Texts with more variables are not known.
+const MOST_VARIABLES: usize = 16;
 
 /// The script without comments, with single spaces between words, with single quotes, with words
 /// of commands in lower case, and with variables numbered in the order of their declaration. None
@@ -11,7 +13,7 @@ const LONGEST: usize = 4096;
 pub(super) fn normalise(text: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(text).ok().filter(|text| text.len() <= LONGEST)?;
     let mut words = without_parentheses(words(text)?);
-    number_variables(&mut words);
+    number_variables(&mut words)?;
     Some(words.join(" "))
 }
 
@@ -68,29 +70,40 @@ fn after_comment(comment: &str) -> Option<&str> {
 
 /// Removes the parentheses around a whole condition.
 fn without_parentheses(words: Vec<String>) -> Vec<String> {
-    let mut removed = Vec::new();
+    let mut is_kept = vec![true; words.len()];
     for (at, word) in words.iter().enumerate() {
-        let opens = words.get(at + 1).is_some_and(|next| next == "(");
-        if !(word == "if" || word == "elseif") || !opens {
-            continue;
-        }
-        let mut depth = 0;
-        for (place, inner) in words.iter().enumerate().skip(at + 1) {
-            depth += i32::from(inner == "(") - i32::from(inner == ")");
-            if depth == 0 {
-                if words.get(place + 1).is_some_and(|next| next == "then") {
-                    removed.extend([at + 1, place]);
-                }
-                break;
-            }
+        if (word == "if" || word == "elseif")
+            && words.get(at + 1).is_some_and(|next| next == "(")
+            && let Some(end) = end_of_condition(&words, at + 1)
+        {
+            is_kept.get_mut(at + 1).into_iter().for_each(|is_kept| *is_kept = false);
+            is_kept.get_mut(end).into_iter().for_each(|is_kept| *is_kept = false);
         }
     }
-    let kept = words.into_iter().enumerate().filter(|(at, _)| !removed.contains(at));
-    kept.map(|(_, word)| word).collect()
+    words.into_iter().zip(is_kept).filter(|(_, is_kept)| *is_kept).map(|(word, _)| word).collect()
 }
 
-/// Replaces the names of declared variables by `v1`, `v2` and so on.
-fn number_variables(words: &mut [String]) {
+/// The place of the parenthesis that closes the one at `open`, if `then` follows it.
+fn end_of_condition(words: &[String], open: usize) -> Option<usize> {
+    let mut depth = 0;
+    for (place, word) in words.iter().enumerate().skip(open) {
+        match word.as_str() {
+            "(" => depth += 1,
+            ")" => depth -= 1,
+            // A condition has none, so the search is short.
+            "if" | "elseif" | "then" => return None,
+            _ => {}
+        }
+        if depth == 0 {
+            return words.get(place + 1).filter(|next| *next == "then").map(|_| place);
+        }
+    }
+    None
+}
+
+/// Replaces the names of declared variables by `v1`, `v2` and so on. None if they are more than a
+/// known script has.
+fn number_variables(words: &mut [String]) -> Option<()> {
     let mut names: Vec<String> = Vec::new();
     let (mut declares, mut follows_name) = (false, false);
     for word in words.iter_mut() {
@@ -103,12 +116,16 @@ fn number_variables(words: &mut [String]) {
             }
             _ => (declares, follows_name) = (false, false),
         }
+        if names.len() > MOST_VARIABLES {
+            return None;
+        }
         if let Some(number) = names.iter().rposition(|name| name == word) {
             word.clear();
             // Writing to a string does not fail.
             let _ = write!(word, "v{}", number + 1);
         }
     }
+    Some(())
 }
 
 #[cfg(test)]
@@ -147,5 +164,9 @@ mod tests {
         }
         assert_eq!(normalise(&[0xff]), None);
         assert_eq!(normalise(&[b' '; LONGEST + 1]), None);
+        assert_eq!(normalise("local a = 1 ".repeat(MOST_VARIABLES + 1).as_bytes()), None);
+        for hard in ["if (", "if (a) then ", "(", ")", "local ", "elseif (("] {
+            normalise(hard.repeat(LONGEST / hard.len()).as_bytes());
+        }
     }
 }
