@@ -45,9 +45,11 @@ impl Lock<'_, '_> {
             Operation::AcquireAll => self.set_all(|lock, place| lock.call.entry(place).is_none()),
             Operation::AcquireOrExpire => self.acquire_or_expire(),
             Operation::AcquireOrExpireIfTrue => {
-                let may = self.call.entry(0).is_none() || self.holds(0);
-                Ok(one_or_null(may && self.acquire_or_expire()? == Reply::Integer(1)))
+                let acquires = !self.is_taken() && self.acquire_or_expire()? == Reply::Integer(1);
+                Ok(one_or_null(acquires))
             }
+            Operation::AcquireOrExpireOrTaken if self.is_taken() => Ok(Reply::Integer(-1)),
+            Operation::AcquireOrExpireOrTaken => self.acquire_or_expire(),
             Operation::AcquireAgain => self.acquire_again(),
             Operation::Add => self.add(),
             Operation::TimeLeft => Ok(Reply::Integer(match self.holds(0) {
@@ -67,6 +69,11 @@ impl Lock<'_, '_> {
         let token = self.arguments.first();
         let entry = self.call.entry(place);
         entry.zip(token).is_some_and(|(entry, token)| is_value(&entry.value, token))
+    }
+
+    /// Whether the key holds another value.
+    fn is_taken(&self) -> bool {
+        self.call.entry(0).is_some() && !self.holds(0)
     }
 
     fn release(&mut self, place: usize) -> Result<bool> {

@@ -34,6 +34,8 @@ pub(crate) enum Operation {
     AcquireOrExpire,
     /// The same, with a Boolean as the reply.
     AcquireOrExpireIfTrue,
+    /// The same, with a reply of its own for a key that holds another value.
+    AcquireOrExpireOrTaken,
     /// Sets a key that holds the token; or an absent one, if the third argument is `yes`.
     AcquireAgain,
     /// Sets an absent key to the first argument; the second is the expiry in seconds.
@@ -58,7 +60,7 @@ const fn known(name: &'static str, operation: Operation, calls: &'static [&'stat
     Known { name, operation, calls }
 }
 
-static KNOWN: [Known; 17] = [
+static KNOWN: [Known; 18] = [
     known("lock.release", Operation::Release, &["get", "del"]),
     known("lock.release-or-missing", Operation::ReleaseOrMissing, &["get", "del"]),
     known("lock.release-if-true", Operation::ReleaseIfTrue, &["get", "del"]),
@@ -74,6 +76,11 @@ static KNOWN: [Known; 17] = [
     known(
         "lock.acquire-or-expire-if-true",
         Operation::AcquireOrExpireIfTrue,
+        &["get", "set", "pexpire"],
+    ),
+    known(
+        "lock.acquire-or-expire-or-taken",
+        Operation::AcquireOrExpireOrTaken,
         &["get", "set", "pexpire"],
     ),
     known("lock.acquire-again", Operation::AcquireAgain, &["exists", "get", "set"]),
@@ -105,7 +112,7 @@ const ACTIONS: [(Operation, &str); 4] = [
 ];
 
 /// The other scripts.
-const TEXTS: [(Operation, &str); 17] = [
+const TEXTS: [(Operation, &str); 18] = [
     (
         Operation::ReleaseOrMissing,
         "local v = redis.call('get', KEYS[1]) \
@@ -176,6 +183,14 @@ const TEXTS: [(Operation, &str); 17] = [
          if v == ARGV[1] then redis.call('pexpire', KEYS[1], ARGV[2]) return true \
          elseif not v then redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) return true end \
          return false",
+    ),
+    (
+        Operation::AcquireOrExpireOrTaken,
+        "local v = redis.call('get', KEYS[1]) \
+         if v == false then \
+         return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) and 1 or 0 \
+         elseif v == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) \
+         else return -1 end",
     ),
     (
         Operation::AcquireAgain,

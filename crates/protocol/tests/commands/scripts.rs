@@ -11,7 +11,7 @@ use futures_util::future::join;
 use softflash_base::random::Rng;
 
 /// Scripts of client libraries in their spellings, with the number of their keys (0: any).
-const SCRIPTS: [(&str, usize); 20] = [
+const SCRIPTS: [(&str, usize); 21] = [
     // redis-py, coredis
     (
         "
@@ -161,6 +161,13 @@ const SCRIPTS: [(&str, usize); 20] = [
          redis.call('UNLINK', KEYS[1])\nreturn true\n end\n return false\n",
         1,
     ),
+    // RedLock.net
+    (
+        "local currentVal = redis.call('get', KEYS[1])\nif (currentVal == false) then\n\treturn \
+         redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) and 1 or 0\nelseif (currentVal == \
+         ARGV[1]) then\n\treturn redis.call('pexpire', KEYS[1], ARGV[2])\nelse\n\treturn -1\nend",
+        1,
+    ),
     // redlock-rb
     (
         "      if (redis.call(\"exists\", KEYS[1]) == 0 and ARGV[3] == \"yes\") or \
@@ -169,7 +176,7 @@ const SCRIPTS: [(&str, usize); 20] = [
         1,
     ),
     ("      return { redis.call(\"get\", KEYS[1]), redis.call(\"pttl\", KEYS[1]) }\n", 1),
-    // redislock
+    // redislock, its scripts for one key
     (
         "if redis.call(\"get\", KEYS[1]) == ARGV[1] then return redis.call(\"pttl\", KEYS[1]) else \
          return -3 end",
