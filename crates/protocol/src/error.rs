@@ -57,6 +57,15 @@ impl CommandError {
         CommandError::Quoting(parts.concat())
     }
 
+    /// Where data were lost, if that is the error.
+    pub(crate) fn data_loss(&self) -> Option<&str> {
+        match self {
+            CommandError::Store(StoreError::DataLoss(place))
+            | CommandError::TransactionFailed(StoreError::DataLoss(place)) => Some(place),
+            _ => None,
+        }
+    }
+
     /// The text of the error reply, without the `-` and the line end.
     pub fn text(&self) -> Cow<'_, [u8]> {
         match self {

@@ -3,9 +3,11 @@
 use crate::config::ServerConfig;
 use crate::endpoints::Addresses;
 use softflash_protocol::InfoField;
+use softflash_store::Durability;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 /// Settings that CONFIG GET shows.
 pub(crate) fn settings(
@@ -24,9 +26,20 @@ pub(crate) fn settings(
         ("maxclients", config.max_clients.to_string()),
         ("maxmemory", config.options.memory_bytes.to_string()),
         ("timeout", idle.to_string()),
+        ("appendfsync", fsync_policy(config.options.durability).to_owned()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()
+}
+
+/// The policy of Redis that promises as much: it may lose a second of writes with `everysec`, and
+/// with `no` more.
+fn fsync_policy(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Flash => "always",
+        Durability::Interval(interval) if interval <= Duration::from_secs(1) => "everysec",
+        Durability::Interval(_) => "no",
+    }
 }
 
 /// INFO fields that only the process knows.
@@ -63,4 +76,16 @@ fn resident_bytes() -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_of_redis_never_promises_more_than_the_durability_does() {
+        let policy = |ms| fsync_policy(Durability::Interval(Duration::from_millis(ms)));
+        assert_eq!(fsync_policy(Durability::Flash), "always");
+        assert_eq!((policy(10), policy(1000), policy(1001)), ("everysec", "everysec", "no"));
+    }
 }

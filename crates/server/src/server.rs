@@ -291,7 +291,7 @@ impl Fleet {
                 request_budget_held_bytes: requests.held_bytes(),
                 request_budget_bytes: request_bytes,
             };
-            let volumes = volumes.clone();
+            let (volumes, commands) = (volumes.clone(), context.command_stats());
             Box::pin(async move {
                 if !asked {
                     return None;
@@ -301,7 +301,8 @@ impl Fleet {
                     Some(volumes) => volumes.stats().await,
                     None => Vec::new(),
                 };
-                Some(Snapshot { server, store: report.store, volumes, units: report.units })
+                let (store, units) = (report.store, report.units);
+                Some(Snapshot { server, store, volumes, units, commands })
             })
         })
     }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use softflash_ftl::UnitTelemetry;
+use softflash_protocol::CommandStat;
 use softflash_store::stats::StoreStats;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -108,4 +109,7 @@ pub struct Snapshot {
     /// Telemetry of each unit.
     #[serde(skip)]
     pub units: Vec<UnitTelemetry>,
+    /// Counters of each command that was called.
+    #[serde(skip)]
+    pub commands: Vec<CommandStat>,
 }

@@ -1,6 +1,6 @@
 //! Offline check of all data of a store on its device. It only reads.
 
-use crate::error::Result;
+use crate::error::{Result, is_data_loss};
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
 use crate::layout::StoreLayout;
@@ -42,6 +42,8 @@ pub struct CheckReport {
     pub shards: u16,
     /// Patches read without a problem.
     pub patches: u64,
+    /// Live keys that have not expired; none where damage hides some.
+    pub keys: Option<u64>,
     /// Records verified, superseded ones included.
     pub records: u64,
     /// Bytes of records and separated values verified.
@@ -93,7 +95,9 @@ pub async fn check(
             part
         }
     });
+    report.keys = Some(0);
     for part in join_all(shards).await {
+        report.keys = report.keys.zip(part.keys).map(|(sum, keys)| sum + keys);
         report.patches += part.patches;
         report.records += part.records;
         report.bytes += part.bytes;
@@ -203,6 +207,7 @@ async fn check_shard(
                     yield_now().await;
                 }
             }
+            report.keys = count_live(&recovered.slices, now_ms).await?;
             let mut degraded = BTreeMap::new();
             for slice in &recovered.slices {
                 let facts = (&recovered.values, &blocks, now_ms);
@@ -220,6 +225,19 @@ async fn check_shard(
     };
     flash.stop();
     result
+}
+
+/// Counts the live keys of a shard; none where damage hides some, which is reported elsewhere.
+async fn count_live(slices: &[Slice], now_ms: u64) -> Result<Option<u64>> {
+    let mut keys = 0;
+    for slice in slices {
+        match slice.count_live(now_ms, Hint::COMPACTION).await {
+            Ok(live) => keys += live,
+            Err(error) if is_data_loss(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Some(keys))
 }
 
 /// Reads every separated value of a slice; returns the value blocks with a missing or damaged copy.

@@ -2,11 +2,38 @@
 
 use serde::Serialize;
 
+/// The number of live keys.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeyCount {
+    /// All keys.
+    pub keys: u64,
+    /// Keys that expire.
+    pub expiring: u64,
+}
+
+impl KeyCount {
+    /// Adds the keys of another part of the key space.
+    pub fn add(&mut self, other: KeyCount) {
+        self.keys += other.keys;
+        self.expiring += other.expiring;
+    }
+
+    /// The keys of all parts.
+    pub fn sum(parts: impl IntoIterator<Item = KeyCount>) -> KeyCount {
+        parts.into_iter().fold(KeyCount::default(), |mut sum, part| {
+            sum.add(part);
+            sum
+        })
+    }
+}
+
 /// Counters of one shard since it was opened, or the sum over shards.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct StoreStats {
     /// Keys, an estimate (see `docs/redis.md` for its bound).
     pub keys: u64,
+    /// Keys that expire, an estimate.
+    pub expiring_keys: u64,
     /// Reads completed by the device.
     pub device_reads: u64,
     /// Programs completed by the device.
@@ -115,6 +142,7 @@ impl StoreStats {
         }
         fields![
             keys,
+            expiring_keys,
             device_reads,
             device_programs,
             device_erases,

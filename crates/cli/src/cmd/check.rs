@@ -133,6 +133,12 @@ pub(super) fn print(report: &CheckReport) {
         output::result(&format!("{kind}: {}: {}", finding.place, finding.problem));
     }
     output::pairs([
+        (
+            "keys",
+            report
+                .keys
+                .map_or("unknown, because data are lost".to_owned(), |keys| keys.to_string()),
+        ),
         ("patches", report.patches.to_string()),
         ("records", report.records.to_string()),
         ("large values", report.values.to_string()),

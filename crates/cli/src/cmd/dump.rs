@@ -144,7 +144,7 @@ type Sink<'a> = dyn FnMut(&Record) -> Result<(), CliError> + 'a;
 /// Slice by slice, in key order.
 async fn dump_store(store: &Store, path: &Path, sink: &mut Sink<'_>) -> Result<(), CliError> {
     let failed = |error| CliError::Store { path: path.to_owned(), error };
-    let bar = output::progress(store.key_count().await.map_err(failed)?, "keys");
+    let bar = output::progress(store.key_count().await.map_err(failed)?.keys, "keys");
     for slice in (0..store.layout().slices).map(SliceId) {
         let mut after = None;
         loop {

@@ -49,6 +49,8 @@ fn a_session_with_redis_cli() {
         assert_eq!(ask(&["DBSIZE"]), "(integer) 4");
         assert_eq!(ask(&["DEL", "a", "b", "nothing"]), "(integer) 2");
         assert!(ask(&["NOSUCHCOMMAND"]).starts_with("(error) ERR unknown command"));
+        let absent = ask(&["HSET", "h", "field", "value"]);
+        assert!(absent.contains("'HSET' of Redis is not built in SoftFlash"), "{absent}");
         assert!(ask(&["INFO", "server"]).contains("softflash_version"));
         assert!(ask(&["CONFIG", "GET", "maxclients"]).contains("10000"));
         assert!(!ask(&["FLASH.UNITS"]).is_empty());
@@ -120,8 +122,65 @@ for options in ({"protocol": 2}, {"protocol": 3}) if speaks_resp3 else ({},):
 print("done")
 "#;
 
+const LOCKS: &str = r#"
+import sys, redis
+from redis.exceptions import LockError, LockNotOwnedError
+r, other = (redis.Redis(port=int(sys.argv[1])) for _ in range(2))
+r.flushall()
+for name in ("lock:1", "lock:2", "lock:3"):
+    lock = r.lock(name, timeout=100, thread_local=False)
+    rival = other.lock(name, timeout=100, blocking=False, thread_local=False)
+    assert lock.acquire() and not rival.acquire()
+    assert lock.extend(100) is True
+    assert 190_000 < r.pttl(name) <= 200_000
+    assert lock.extend(50, replace_ttl=True) is True
+    assert 40_000 < r.pttl(name) <= 50_000
+    assert lock.reacquire() is True
+    assert 90_000 < r.pttl(name) <= 100_000
+    for attempt in (rival.release, lambda: rival.extend(1), rival.reacquire):
+        rival.local.token = b"wrong"
+        try:
+            attempt()
+            raise SystemExit("a wrong token was taken")
+        except LockNotOwnedError:
+            pass
+    assert lock.owned() and 90_000 < r.pttl(name)
+    lock.release()
+    assert not r.exists(name) and rival.acquire()
+    rival.release()
+    try:
+        lock.release()
+        raise SystemExit("a lock was released twice")
+    except LockError:
+        pass
+    with r.lock(name, timeout=10):
+        assert r.get(name)
+    assert not r.exists(name)
+    r.script_flush()
+try:
+    r.register_script("return redis.call('lpush', KEYS[1], ARGV[1])")(keys=["k"], args=["v"])
+    raise SystemExit("an unknown script was taken")
+except redis.ResponseError as error:
+    assert "scripts are not built" in str(error), error
+try:
+    r.hset("h", "field", "value")
+    raise SystemExit("a hash was taken")
+except redis.ResponseError as error:
+    assert "HSET" in str(error) and "docs/redis.md" in str(error), error
+print("done")
+"#;
+
 #[test]
 fn a_session_with_redis_py() {
+    run_with_redis_py(SESSION);
+}
+
+#[test]
+fn the_locks_of_redis_py_are_taken_extended_and_released() {
+    run_with_redis_py(LOCKS);
+}
+
+fn run_with_redis_py(session: &str) {
     let pythons = pythons();
     if pythons.is_empty() {
         return skip("redis-py");
@@ -131,7 +190,7 @@ fn a_session_with_redis_py() {
         let data = temp.path().join("data");
         let server = server(&data);
         let port = server.address().port().to_string();
-        let output = Command::new(&python).args(["-c", SESSION, &port]).output().unwrap();
+        let output = Command::new(&python).args(["-c", session, &port]).output().unwrap();
         assert!(output.status.success(), "{python}: {}", said(&output));
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "done");
         assert!(server.terminate().success());

@@ -166,7 +166,13 @@ fn examine(data: &Path, case: &Case) {
             match case.effect {
                 Effect::None => assert_eq!(errors, 0, "{}: values are lost", case.name),
                 Effect::Some => assert!(errors > 0, "{}: nothing is amiss", case.name),
-                Effect::VictimLost => assert!(victim_lost, "{}: the victim is served", case.name),
+                Effect::VictimLost => {
+                    assert!(victim_lost, "{}: the victim is served", case.name);
+                    server.await_said("a client was told of data loss");
+                    let lines =
+                        server.said().lines().filter(|line| line.contains("data loss")).count();
+                    assert!(lines <= 101, "{}: {lines} lines in the log", case.name);
+                }
             }
         }
     }

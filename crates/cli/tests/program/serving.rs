@@ -1,8 +1,8 @@
 //! Life cycle of a server: start, readiness, limits, signals, end.
 
 use crate::support::http::get;
-use crate::support::program::{Backend, check_clean, format, format_with};
-use crate::support::resp::Client;
+use crate::support::program::{Backend, check, check_clean, format, format_with};
+use crate::support::resp::{Client, Reply};
 use crate::support::server::Server;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -27,7 +27,7 @@ fn a_first_start_makes_the_directory_and_later_ones_find_it() {
         let mut client = server.client();
         assert_eq!(client.call(&[b"DBSIZE"]).integer(), i64::from(round));
         assert!(client.set(&[round], b"value").is_ok());
-        assert_eq!(client.call(&[b"PING"]), crate::support::resp::Reply::Simple("PONG".to_owned()));
+        assert_eq!(client.call(&[b"PING"]), Reply::Simple("PONG".to_owned()));
         assert!(server.terminate().success());
     }
     check_clean(&data);
@@ -199,6 +199,13 @@ fn http_shows_the_state() {
     assert!(metrics.contains("\nsoftflash_shards 2\n"), "{metrics}");
     assert!(metrics.contains("\nsoftflash_store_keys 100\n"), "{metrics}");
     assert!(metrics.trim_end().ends_with("# EOF"));
+    for line in [
+        "softflash_command_duration_seconds_count{command=\"set\"} 100",
+        "softflash_command_duration_seconds_bucket{le=\"+Inf\",command=\"set\"} 100",
+        "softflash_command_errors_total{command=\"set\",reason=\"failed\"} 0",
+    ] {
+        assert!(metrics.contains(&format!("\n{line}\n")), "`{line}` is not in {metrics}");
+    }
     let body = |page: String| -> serde_json::Value {
         serde_json::from_str(page.split("\r\n\r\n").nth(1).unwrap()).unwrap()
     };
@@ -207,6 +214,26 @@ fn http_shows_the_state() {
     assert_eq!(stats["store"]["keys"], 100);
     assert!(stats["server"]["commands"].as_u64().unwrap() >= 100);
     assert!(server.terminate().success());
+    assert_eq!(check(&data).report["keys"], 100);
+}
+
+#[test]
+fn clients_see_the_durability_and_a_log_in_a_file_has_no_colours() {
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    two_shards(&data);
+    for (durability, policy) in [("flash", "always"), ("1s", "everysec"), ("30s", "no")] {
+        let arguments = ["--memory", "32MiB", "--durability", durability];
+        let mut server = Server::start_under("export RUST_LOG=debug", &data, &arguments);
+        let setting = server.client().call(&[b"CONFIG", b"GET", b"appendfsync"]);
+        let bulk = |text: &str| Reply::Bulk(Some(text.into()));
+        assert_eq!(setting, Reply::Array(vec![bulk("appendfsync"), bulk(policy)]), "{durability}");
+        server.signal_term();
+        assert!(server.wait().success());
+        server.await_said("stopping");
+        let said = server.said();
+        assert!(said.contains(" INFO ") && !said.contains('\u{1b}'), "{said}");
+    }
 }
 
 #[test]

@@ -215,6 +215,10 @@ fn example(spec: &Spec) -> Vec<Bytes> {
     let mut words: Vec<Bytes> = name.split(' ').map(|word| word.to_owned().into()).collect();
     let first = words.len();
     words.extend((first..least.max(first)).map(|at| Bytes::from(format!("key{}", at - first))));
+    if let Keys::Counted(count) = spec.keys {
+        words[count] = "2".into();
+        words.extend(["key0".into(), "key1".into()]);
+    }
     words
 }
 
@@ -245,7 +249,7 @@ fn every_command_of_the_table_is_checked() {
         assert_eq!(permits(&nobody), Err(Refusal::Command), "{name}");
         assert_eq!(permits(&all), Ok(()), "{name}");
         match (spec.keys, handler_of(spec)) {
-            (Keys::Range { .. }, _) => {
+            (Keys::Range { .. } | Keys::Counted(_), _) => {
                 assert!(matches!(permits(&keyless), Err(Refusal::Key(_))), "{name}");
                 assert!(matches!(permits(&other), Err(Refusal::Key(_))), "{name}");
                 // Every key is checked, not only the first.

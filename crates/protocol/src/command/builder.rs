@@ -35,6 +35,11 @@ impl Spec {
         Spec { keys: Keys::Range { first, last, step }, ..self }
     }
 
+    /// The argument at `count` is the number of keys, which follow it.
+    pub(super) const fn counted_keys(self, count: usize) -> Spec {
+        Spec { keys: Keys::Counted(count), ..self }
+    }
+
     /// Sets an access to the keys other than reading them or, for a writing command, reading and
     /// writing them.
     pub(super) const fn touching(self, touches: Touches) -> Spec {

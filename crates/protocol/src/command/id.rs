@@ -64,6 +64,8 @@ ids! {
     Del
     Discard
     Echo
+    Eval
+    Evalsha
     Exec
     Exists
     Expire
@@ -123,6 +125,12 @@ ids! {
     Renamenx
     Reset
     Scan
+    Script
+    ScriptExists
+    ScriptFlush
+    ScriptHelp
+    ScriptKill
+    ScriptLoad
     Select
     Set
     Setex

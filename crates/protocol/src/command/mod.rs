@@ -1,6 +1,7 @@
 //! The commands as data: names, arity, flags, categories, key positions and access. This module
 //! does not run commands.
 
+pub(crate) mod absent;
 mod access;
 mod builder;
 mod effects;

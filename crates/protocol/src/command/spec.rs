@@ -1,12 +1,13 @@
 //! The types of a command table entry.
 
 use crate::command::{Access, CommandId};
+use crate::resp::number::parse_i64;
 use bytes::Bytes;
 use std::ops::BitOr;
 
 /// Flags of a command, as COMMAND INFO names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Flags(u16);
+pub struct Flags(u32);
 
 impl Flags {
     /// None of them.
@@ -39,8 +40,14 @@ impl Flags {
     pub(crate) const UNQUEUED: Flags = Flags(1 << 12);
     /// Redis has the command in its category `dangerous`.
     pub(crate) const DANGEROUS: Flags = Flags(1 << 13);
+    /// Redis does not show the command to MONITOR.
+    pub const SKIP_MONITOR: Flags = Flags(1 << 14);
+    /// The command may have no keys.
+    pub const NO_MANDATORY_KEYS: Flags = Flags(1 << 15);
+    /// The positions of the keys depend on the arguments.
+    pub const MOVABLE_KEYS: Flags = Flags(1 << 16);
 
-    const NAMES: [(Flags, &'static str); 12] = [
+    const NAMES: [(Flags, &'static str); 15] = [
         (Flags::WRITE, "write"),
         (Flags::READONLY, "readonly"),
         (Flags::DENYOOM, "denyoom"),
@@ -48,11 +55,14 @@ impl Flags {
         (Flags::NOSCRIPT, "noscript"),
         (Flags::LOADING, "loading"),
         (Flags::STALE, "stale"),
+        (Flags::SKIP_MONITOR, "skip_monitor"),
         (Flags::SKIP_SLOWLOG, "skip_slowlog"),
         (Flags::FAST, "fast"),
         (Flags::NO_AUTH, "no_auth"),
         (Flags::NO_MULTI, "no_multi"),
         (Flags::ALLOW_BUSY, "allow_busy"),
+        (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
+        (Flags::MOVABLE_KEYS, "movablekeys"),
     ];
 
     /// The union.
@@ -93,6 +103,8 @@ pub enum Keys {
         /// Distance between two keys.
         step: usize,
     },
+    /// As many as the argument at this position says, after it.
+    Counted(usize),
     /// The command is on all keys.
     All,
 }
@@ -102,7 +114,7 @@ impl Keys {
     pub fn positions(self) -> [i64; 3] {
         match self {
             Keys::Range { first, last, step } => [first as i64, last as i64, step as i64],
-            Keys::None | Keys::All => [0; 3],
+            Keys::None | Keys::Counted(_) | Keys::All => [0; 3],
         }
     }
 
@@ -113,9 +125,13 @@ impl Keys {
                 (first, args.len().saturating_sub(last.unsigned_abs()), step)
             }
             Keys::Range { first, last, step } => (first, last.unsigned_abs(), step),
+            Keys::Counted(count) => {
+                let keys = args.get(count).and_then(|word| parse_i64(word)).unwrap_or(0);
+                (count + 1, count.saturating_add(usize::try_from(keys).unwrap_or(0)), 1)
+            }
             Keys::None | Keys::All => (1, 0, 1),
         };
-        let end = (last + 1).min(args.len());
+        let end = last.saturating_add(1).min(args.len());
         args.get(first..end).unwrap_or_default().iter().step_by(step)
     }
 }
@@ -155,6 +171,8 @@ pub enum Group {
     Connection,
     /// On keys of any type.
     Generic,
+    /// On scripts.
+    Scripting,
     /// On the server.
     Server,
     /// On strings.
@@ -169,6 +187,7 @@ impl Group {
         match self {
             Group::Connection => "connection",
             Group::Generic => "generic",
+            Group::Scripting => "scripting",
             Group::Server => "server",
             Group::String => "string",
             Group::Transactions => "transactions",
@@ -247,6 +266,7 @@ impl Spec {
             // their group.
             (is(Group::Connection) || self.name.starts_with("command|"), "@connection"),
             (is(Group::Transactions), "@transaction"),
+            (is(Group::Scripting), "@scripting"),
         ];
         categories.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect()
     }

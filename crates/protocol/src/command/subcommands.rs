@@ -365,6 +365,33 @@ pub(super) const VOLUME: &[Spec] = &[
     .docs(Group::Server, "0.1.0", "Take a snapshot of a volume"),
 ];
 
+/// Subcommands of SCRIPT.
+pub(super) const SCRIPT: &[Spec] =
+    &[
+        command(CommandId::ScriptExists, "script|exists", -3, &[Flags::NOSCRIPT]).docs(
+            Group::Scripting,
+            "2.6.0",
+            "Determine whether scripts are loaded",
+        ),
+        command(CommandId::ScriptFlush, "script|flush", -2, &[Flags::NOSCRIPT]).docs(
+            Group::Scripting,
+            "2.6.0",
+            "Forget all loaded scripts",
+        ),
+        command(CommandId::ScriptHelp, "script|help", 2, &[Flags::LOADING, Flags::STALE]).docs(
+            Group::Scripting,
+            "5.0.0",
+            "Show helpful text about the different subcommands",
+        ),
+        command(CommandId::ScriptKill, "script|kill", 2, &[Flags::NOSCRIPT, Flags::ALLOW_BUSY])
+            .docs(Group::Scripting, "2.6.0", "Stop a script that is running"),
+        command(CommandId::ScriptLoad, "script|load", 3, &[Flags::NOSCRIPT, Flags::STALE]).docs(
+            Group::Scripting,
+            "2.6.0",
+            "Load a script that is one of a client library's",
+        ),
+    ];
+
 /// Subcommands of SLOWLOG.
 pub(super) const SLOWLOG: &[Spec] = &[
     command(

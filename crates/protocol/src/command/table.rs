@@ -3,7 +3,7 @@
 
 use crate::command::builder::command;
 use crate::command::subcommands::{
-    ACL, CLIENT, COMMAND, CONFIG, MEMORY, OBJECT, RECORD, SLOWLOG, VOLUME,
+    ACL, CLIENT, COMMAND, CONFIG, MEMORY, OBJECT, RECORD, SCRIPT, SLOWLOG, VOLUME,
 };
 use crate::command::{Access, CommandId, Flags, Group, Spec, Touches, access};
 
@@ -49,6 +49,14 @@ pub static COMMANDS: &[Spec] = &[
         .docs(Group::Transactions, "2.0.0", "Discard all commands issued after MULTI"),
     command(CommandId::Echo, "echo", 2, &[Flags::LOADING, Flags::STALE, Flags::FAST])
         .docs(Group::Connection, "1.0.0", "Echo the given string"),
+    command(CommandId::Eval, "eval", -3, &[Flags::NOSCRIPT, Flags::STALE, Flags::SKIP_MONITOR, Flags::NO_MANDATORY_KEYS, Flags::MOVABLE_KEYS])
+        .counted_keys(2)
+        .touching(Touches::Each(Access::BOTH))
+        .docs(Group::Scripting, "2.6.0", "Execute a script that is one of a client library's"),
+    command(CommandId::Evalsha, "evalsha", -3, &[Flags::NOSCRIPT, Flags::STALE, Flags::SKIP_MONITOR, Flags::NO_MANDATORY_KEYS, Flags::MOVABLE_KEYS])
+        .counted_keys(2)
+        .touching(Touches::Each(Access::BOTH))
+        .docs(Group::Scripting, "2.6.0", "Execute a loaded script by its SHA-1"),
     command(CommandId::Exec, "exec", 1, &[Flags::NOSCRIPT, Flags::LOADING, Flags::STALE, Flags::SKIP_SLOWLOG, Flags::UNQUEUED])
         .docs(Group::Transactions, "1.2.0", "Execute all commands issued after MULTI"),
     command(CommandId::Exists, "exists", -2, &[Flags::READONLY, Flags::FAST])
@@ -173,6 +181,9 @@ pub static COMMANDS: &[Spec] = &[
         .docs(Group::Connection, "6.2.0", "Reset the connection"),
     command(CommandId::Scan, "scan", -2, &[Flags::READONLY])
         .docs(Group::Generic, "2.8.0", "Incrementally iterate the keys space"),
+    command(CommandId::Script, "script", -2, &[])
+        .docs(Group::Scripting, "2.6.0", "A container for commands on scripts")
+        .containing(SCRIPT),
     command(CommandId::Select, "select", 2, &[Flags::LOADING, Flags::STALE, Flags::FAST])
         .docs(Group::Connection, "1.0.0", "Change the selected database for the current connection"),
     command(CommandId::Set, "set", -3, &[Flags::WRITE, Flags::DENYOOM])

@@ -3,15 +3,20 @@
 pub mod settings;
 
 use crate::acl::{Acl, FixedPassword, Reason, Salts, UserFile, Users};
+use crate::command::Spec;
+use crate::resp::reply::Reply;
+use crate::scripts::Scripts;
 use crate::shared::clients::Clients;
-use crate::shared::command_counts::CommandCounts;
+use crate::shared::command_stats::{CommandStat, CommandStats};
 use crate::shared::cursors::Cursors;
+use crate::shared::loss_log::LossLog;
 use crate::shared::recording::Recordings;
 use crate::shared::recording::volume::VolumeRecordings;
 use crate::shared::slowlog::Slowlog;
 use crate::volumes::VolumeAdmin;
 use futures_util::future::{BoxFuture, ready};
 use settings::FixedSetting;
+use softflash_store::Store;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -168,8 +173,10 @@ pub struct Context {
     shutdown: Box<dyn Fn(ShutdownRequest) + Send + Sync>,
     shutdown_requested: AtomicBool,
     pub(crate) volumes: Option<Box<dyn VolumeAdmin>>,
-    pub(crate) command_counts: CommandCounts,
+    pub(crate) command_stats: CommandStats,
+    pub(crate) loss_log: LossLog,
     pub(crate) cursors: Cursors,
+    pub(crate) scripts: Scripts,
     /// The recordings of keys.
     pub(crate) recordings: Recordings,
     /// The recordings of volumes.
@@ -208,8 +215,10 @@ impl Context {
             shutdown,
             shutdown_requested: AtomicBool::new(false),
             volumes,
-            command_counts: CommandCounts::new(),
+            command_stats: CommandStats::new(),
+            loss_log: LossLog::default(),
             cursors: Cursors::new(started_at_ms),
+            scripts: Scripts::default(),
             recordings: Recordings::default(),
             volume_recordings: Arc::default(),
             clients: Clients::default(),
@@ -227,6 +236,20 @@ impl Context {
     /// Start of the server, in milliseconds since the Unix epoch.
     pub fn started_at_ms(&self) -> u64 {
         self.started_at_ms
+    }
+
+    /// The counters of each command that was called.
+    pub fn command_stats(&self) -> Vec<CommandStat> {
+        self.command_stats.known().into_iter().map(|(_, stat)| stat).collect()
+    }
+
+    /// Counts the reply of a command that has run if it is an error, and logs lost data.
+    pub(crate) fn note_reply(&self, store: &Store, spec: &Spec, reply: &Reply) {
+        let Reply::Error(error) = reply else { return };
+        self.command_stats.add_failed(spec.id);
+        if let Some(place) = error.data_loss() {
+            self.loss_log.tell(spec.name, place, store.runtime().now());
+        }
     }
 
     /// Denials since the start.
@@ -277,7 +300,7 @@ impl Context {
 
     pub(crate) fn reset_counters(&self) {
         self.counters.all().iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
-        self.command_counts.reset();
+        self.command_stats.reset();
     }
 }
 

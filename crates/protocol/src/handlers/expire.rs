@@ -4,7 +4,9 @@ use crate::error::{CommandError, Result};
 use crate::handlers::Call;
 use crate::resp::reply::Reply;
 use crate::resp::words::is;
+use bytes::Bytes;
 use softflash_store::Entry;
+use softflash_store::value::Value;
 
 /// EXPIRE key seconds [NX | XX | GT | LT]
 pub(crate) fn expire(call: &mut Call<'_>) -> Result<Reply> {
@@ -90,11 +92,16 @@ fn set_expiry(call: &mut Call<'_>, base_ms: i64, unit_ms: i64) -> Result<Reply> 
         return Ok(Reply::Integer(0));
     }
     let key = call.arg(1);
+    expire_at(call, key, value, at_ms);
+    Ok(Reply::Integer(1))
+}
+
+/// Sets the expiry of a key, and removes it if that is in the past.
+pub(super) fn expire_at(call: &mut Call<'_>, key: &Bytes, value: Value, at_ms: i64) {
     match u64::try_from(at_ms) {
         Ok(at_ms) if at_ms > call.store.now_ms() => call.put_value(key, value, at_ms),
         _ => call.delete(key),
     }
-    Ok(Reply::Integer(1))
 }
 
 /// TTL key

@@ -5,11 +5,13 @@ use crate::command::Flags;
 use crate::context::{Counters, InfoField};
 use crate::error::Result;
 use crate::handlers::wide::Wide;
+use crate::shared::command_stats::CommandStat;
+use softflash_store::stats::KeyCount;
 use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The sections in order, and whether INFO without arguments shows them.
-const SECTIONS: [(&str, bool); 10] = [
+const SECTIONS: [(&str, bool); 11] = [
     ("Server", true),
     ("Clients", true),
     ("Memory", true),
@@ -18,6 +20,7 @@ const SECTIONS: [(&str, bool); 10] = [
     ("Replication", true),
     ("CPU", true),
     ("Commandstats", false),
+    ("Latencystats", false),
     ("Keyspace", true),
     ("Flash", true),
 ];
@@ -72,10 +75,12 @@ async fn write_section(lines: &mut Lines<'_>, section: &str, wide: &Wide<'_>) ->
         "Stats" => stats(lines, wide),
         "Replication" => replication(lines),
         "Commandstats" => command_stats(lines, wide),
+        "Latencystats" => latency_stats(lines, wide),
         "Keyspace" => {
-            let keys = wide.key_count().await?;
+            let KeyCount { keys, expiring } = wide.key_count().await?;
             if keys > 0 {
-                lines.write_field("db0", format_args!("keys={keys},expires=0,avg_ttl=0"));
+                let text = format_args!("keys={keys},expires={expiring},avg_ttl=0");
+                lines.write_field("db0", text);
             }
         }
         "Flash" => {
@@ -128,9 +133,9 @@ fn stats(lines: &mut Lines<'_>, wide: &Wide<'_>) {
     lines.write_field("total_net_output_bytes", output_bytes.load(Relaxed));
     lines.write_field("rejected_connections", rejected_connections.load(Relaxed));
     lines.write_field("total_error_replies", errors.load(Relaxed));
-    let counts = wide.context.command_counts.called();
+    let known = wide.context.command_stats.known();
     let sum = |flag| -> u64 {
-        counts.iter().filter(|(spec, _)| spec.flags.has(flag)).map(|(_, count)| count).sum()
+        known.iter().filter(|(spec, _)| spec.flags.has(flag)).map(|(_, stat)| stat.calls).sum()
     };
     lines.write_field("total_read_commands", sum(Flags::READONLY));
     lines.write_field("total_write_commands", sum(Flags::WRITE));
@@ -147,7 +152,21 @@ fn replication(lines: &mut Lines<'_>) {
 }
 
 fn command_stats(lines: &mut Lines<'_>, wide: &Wide<'_>) {
-    for (spec, count) in wide.context.command_counts.called() {
-        lines.write_field(&format!("cmdstat_{}", spec.name), format_args!("calls={count}"));
+    for CommandStat { name, calls, refused, failed, sum_us, .. } in wide.context.command_stats() {
+        let mean_us = sum_us as f64 / calls.max(1) as f64;
+        let text = format_args!(
+            "calls={calls},usec={sum_us},usec_per_call={mean_us:.2},rejected_calls={refused},\
+             failed_calls={failed}"
+        );
+        lines.write_field(&format!("cmdstat_{name}"), text);
+    }
+}
+
+fn latency_stats(lines: &mut Lines<'_>, wide: &Wide<'_>) {
+    for CommandStat { name, percentiles_us: [p50, p99, p999], .. } in
+        wide.context.command_stats().into_iter().filter(|stat| stat.calls > 0)
+    {
+        let text = format_args!("p50={p50}.000,p99={p99}.000,p99.9={p999}.000");
+        lines.write_field(&format!("latency_percentiles_usec_{name}"), text);
     }
 }

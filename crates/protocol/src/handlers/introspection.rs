@@ -1,6 +1,6 @@
 //! COMMAND: the command table, for clients.
 
-use crate::command::{COMMANDS, Spec, find};
+use crate::command::{COMMANDS, Spec, absent, find};
 use crate::error::{CommandError, Result};
 use crate::resp::reply::Reply;
 use crate::session::Session;
@@ -140,10 +140,14 @@ pub(crate) fn help(_: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
     ]))
 }
 
-/// Redis' text for an unknown command: the name and the beginning of the arguments.
+/// The error for a command that is not in the table: that it is not built, for a command of Redis,
+/// else Redis' text with the name and the beginning of the arguments.
 pub(crate) fn unknown_command(args: &[Bytes]) -> CommandError {
     const LONGEST: usize = 128;
     let name = args.first().map(|name| printed(name, LONGEST)).unwrap_or_default();
+    if let Some(reason) = absent::reason(name) {
+        return not_built(&name.to_ascii_uppercase(), reason);
+    }
     let mut beginning = Vec::new();
     for argument in args.iter().skip(1) {
         if beginning.len() >= LONGEST {
@@ -162,8 +166,23 @@ pub(crate) fn unknown_command(args: &[Bytes]) -> CommandError {
     ])
 }
 
-/// Redis' text for an unknown subcommand.
+fn not_built(name: &[u8], reason: &str) -> CommandError {
+    CommandError::quoting(&[
+        b"ERR command '",
+        name,
+        b"' of Redis is not built in SoftFlash: ",
+        reason.as_bytes(),
+        b" (docs/redis.md, \"Commands\")",
+    ])
+}
+
+/// The error for an unknown subcommand, as [`unknown_command`].
 pub(crate) fn unknown_subcommand(container: &Spec, name: &[u8]) -> CommandError {
+    let whole = [container.name.as_bytes(), b"|", name].concat();
+    if let Some(reason) = absent::reason(&whole) {
+        let shown = [container.name.as_bytes(), b" ", name].concat();
+        return not_built(&shown.to_ascii_uppercase(), reason);
+    }
     CommandError::quoting(&[
         b"ERR unknown subcommand '",
         printed(name, 128),

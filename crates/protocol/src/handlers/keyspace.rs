@@ -141,7 +141,7 @@ async fn random_shown(wide: &Wide<'_>, random: u64) -> Result<Option<Bytes>> {
 /// DBSIZE
 pub(crate) fn dbsize(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     async move {
-        let count = wide.key_count().await?;
+        let count = wide.key_count().await?.keys;
         Ok(Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX)))
     }
     .boxed_local()

@@ -5,6 +5,8 @@
 
 use crate::error::Result;
 use bytes::Bytes;
+use softflash_store::stats::KeyCount;
+use softflash_store::value::Wanted;
 use softflash_store::{Entry, Exclusive};
 use std::collections::BTreeMap;
 
@@ -37,6 +39,13 @@ impl Changes {
         self.keys.iter().filter(live).map(|(key, _)| key)
     }
 
+    fn count_live(&self, now_ms: u64) -> KeyCount {
+        let is_live = |expiry: &&Option<u64>| Changes::is_live(**expiry, now_ms);
+        let live = self.keys.values().filter(is_live);
+        let expiring = live.clone().filter(|expiry| **expiry != Some(0)).count() as u64;
+        KeyCount { keys: live.count() as u64, expiring }
+    }
+
     /// Whether the transaction has not touched the key, so that the store's state applies.
     pub fn is_untouched(&self, key: &Bytes) -> bool {
         !self.cleared && !self.keys.contains_key(key)
@@ -51,18 +60,21 @@ pub(crate) struct Overlay<'a> {
 }
 
 impl Overlay<'_> {
-    /// The number of keys.
-    pub async fn key_count(&self, now_ms: u64) -> Result<u64> {
-        let live = self.changes.live(now_ms).count() as u64;
+    /// The number of keys, and of those that expire.
+    pub async fn key_count(&self, now_ms: u64) -> Result<KeyCount> {
+        let mut count = self.changes.count_live(now_ms);
         if self.changes.cleared {
-            return Ok(live);
+            return Ok(count);
         }
-        let stored = self.exclusive.key_count().await?;
-        let mut replaced = 0;
+        count.add(self.exclusive.key_count().await?);
         let mut transaction = self.exclusive.begin();
         for key in self.changes.keys.keys() {
-            replaced += u64::from(transaction.contains(key).await?);
+            if let Some(replaced) = transaction.find(key, Wanted::Keys).await? {
+                count.keys = count.keys.saturating_sub(1);
+                let expired = u64::from(replaced.expires_at_ms != 0);
+                count.expiring = count.expiring.saturating_sub(expired);
+            }
         }
-        Ok((stored + live).saturating_sub(replaced))
+        Ok(count)
     }
 }

@@ -6,7 +6,7 @@ use crate::handlers::handler::{
 };
 use crate::handlers::{
     acl, client, config, connection, counter, debug, expire, flash, introspection, keyspace,
-    multi_key, object, range, record, rename, server, set, slowlog, transaction, volume,
+    multi_key, object, range, record, rename, script, server, set, slowlog, transaction, volume,
 };
 
 /// The handlers, in the order of [`CommandId::ALL`].
@@ -77,6 +77,8 @@ const fn of(id: CommandId) -> Handler {
         CommandId::Del => keys_only(multi_key::del),
         CommandId::Discard => Handler::Session(transaction::discard),
         CommandId::Echo => Handler::Session(connection::echo),
+        CommandId::Eval => keyed(script::eval),
+        CommandId::Evalsha => keyed(script::eval),
         CommandId::Exec => Handler::Exec,
         CommandId::Exists => keys_only(multi_key::exists),
         CommandId::Expire => keyed(expire::expire),
@@ -136,6 +138,12 @@ const fn of(id: CommandId) -> Handler {
         CommandId::Renamenx => keyed(rename::renamenx),
         CommandId::Reset => Handler::Session(connection::reset),
         CommandId::Scan => Handler::Wide(keyspace::scan),
+        CommandId::Script => Handler::Container,
+        CommandId::ScriptExists => Handler::Session(script::exists),
+        CommandId::ScriptFlush => Handler::Session(script::flush),
+        CommandId::ScriptHelp => Handler::Session(script::help),
+        CommandId::ScriptKill => Handler::Session(script::kill),
+        CommandId::ScriptLoad => Handler::Session(script::load),
         CommandId::Select => Handler::Session(connection::select),
         CommandId::Set => loading(Load::If(set::needs_old), set::set),
         CommandId::Setex => blind(set::setex),

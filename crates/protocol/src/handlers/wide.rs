@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::handlers::overlay::Overlay;
 use bytes::Bytes;
 use softflash_base::SliceId;
+use softflash_store::stats::KeyCount;
 use softflash_store::{ScanPage, Store, StoreError};
 
 /// A running command on the whole store.
@@ -52,7 +53,7 @@ impl Wide<'_> {
     }
 
     /// The number of keys.
-    pub async fn key_count(&self) -> Result<u64> {
+    pub async fn key_count(&self) -> Result<KeyCount> {
         match self.overlay {
             Some(overlay) => overlay.key_count(self.store.now_ms()).await,
             None => Ok(self.store.key_count().await?),

@@ -19,9 +19,7 @@ pub(crate) enum Admitted {
     Watch(Command),
     /// To be run once all commands before it have been answered.
     Waiting(Command),
-    Exec {
-        silent: bool,
-    },
+    Exec(Command),
 }
 
 impl Session {
@@ -33,8 +31,11 @@ impl Session {
             self.reply_mode = ReplyMode::On;
         }
         let silent = skipped || self.reply_mode == ReplyMode::Off;
-        let args = request.args;
-        let checked = self.check(store, &args);
+        let mut args = request.args;
+        let checked = self.check(store, &args).and_then(|spec| {
+            self.name_script(store, spec, &mut args)?;
+            Ok(spec)
+        });
         let spec = match checked {
             Ok(spec) => spec,
             Err(refused) => {
@@ -51,25 +52,34 @@ impl Session {
             return Admitted::Answer(if silent { Reply::None } else { reply });
         }
         match handler_of(spec) {
+            // It is counted when it runs.
+            Handler::Waiting(_) => return Admitted::Waiting(Command { spec, args, silent }),
+            _ => self.tally.add(spec.id),
+        }
+        match handler_of(spec) {
             Handler::Keyed(_) => Admitted::Keyed(Command { spec, args, silent }),
             Handler::Wide(_) => Admitted::Wide(Command { spec, args, silent }),
             Handler::Watch => Admitted::Watch(Command { spec, args, silent }),
-            Handler::Waiting(_) => Admitted::Waiting(Command { spec, args, silent }),
-            Handler::Exec => Admitted::Exec { silent },
+            Handler::Exec => Admitted::Exec(Command { spec, args, silent }),
             Handler::Session(run) => {
                 let reply = Reply::from(run(self, store, &args));
+                self.context.note_reply(store, spec, &reply);
                 let is_wanted = !skipped && self.reply_mode != ReplyMode::Off;
                 Admitted::Answer(if is_wanted { reply } else { suppressed(reply) })
             }
-            Handler::Container => Admitted::Answer(Reply::None),
+            Handler::Waiting(_) | Handler::Container => Admitted::Answer(Reply::None),
         }
     }
 
     /// A command that is refused before it is queued aborts the transaction; an EXEC that is
     /// refused ends it.
     fn refuse(&mut self, args: &Args, refused: CommandError) -> CommandError {
-        let command = args.first().and_then(|name| find(name));
-        if command.is_some_and(|(_, spec)| matches!(handler_of(spec), Handler::Exec)) {
+        let command = args.first().and_then(|name| find(name)).map(|(_, spec)| spec);
+        if let Some(spec) = command {
+            let subcommand = args.get(1).and_then(|name| spec.subcommand(name));
+            self.context.command_stats.add_refused(subcommand.unwrap_or(spec).id);
+        }
+        if command.is_some_and(|spec| matches!(handler_of(spec), Handler::Exec)) {
             self.transaction = None;
             self.watched.clear();
             let text = refused.text();
@@ -103,7 +113,6 @@ impl Session {
         if self.transaction.is_some() && is_alone(spec, args) {
             return Err(CommandError::Known("ERR Command not allowed inside a transaction"));
         }
-        self.tally.add(index);
         Ok(spec)
     }
 }

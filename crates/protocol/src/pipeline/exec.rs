@@ -81,7 +81,10 @@ impl Session {
         let mut running = Running::new(store, &exclusive, &commands);
         let mut replies = Vec::with_capacity(commands.len());
         for command in &commands {
-            replies.push(running.run(self, command).await.into());
+            let reply = running.run(self, command).await.into();
+            self.tally.add(command.spec.id);
+            self.context.note_reply(store, command.spec, &reply);
+            replies.push(reply);
         }
         let events = std::mem::take(&mut running.events);
         let committed = running.commit().await.map_err(CommandError::TransactionFailed)?;
@@ -102,7 +105,9 @@ impl Session {
                 continue;
             };
             let place = command.args.get(1).and_then(|name| spec.subcommand_place(name));
-            let permitted = self.permit(store, command.spec, index, place, &command.args);
+            let permitted = self
+                .permit(store, command.spec, index, place, &command.args)
+                .and_then(|()| self.permit_calls(store, command.spec, &command.args));
             permitted.map_err(|refused| {
                 let text = refused.text();
                 let reason = text.strip_prefix(b"NOPERM ").unwrap_or(&text);

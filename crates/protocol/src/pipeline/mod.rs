@@ -23,6 +23,7 @@ use encoder::{Encoder, Sink};
 use load::{Loaded, load};
 use segment::{Segment, wait_durable};
 use shard_pipeline::ShardPipeline;
+use softflash_base::Time;
 use softflash_store::value::Wanted;
 use softflash_store::{CommitToken, Store};
 use std::future::Future;
@@ -64,9 +65,12 @@ impl Pipeline {
     pub async fn attend(&mut self, store: &Store) {
         let Some(command) = self.waiting.take() else { return };
         let Handler::Waiting(waiting) = handler_of(command.spec) else { return };
+        let since = store.runtime().now();
+        self.session.tally.add(command.spec.id);
         let reply = Reply::from((waiting.run)(&mut self.session, store, &command.args).await);
+        self.session.context.note_reply(store, command.spec, &reply);
         self.encoder.accept(command.filter_reply(reply));
-        self.account(store);
+        self.account(store, since);
     }
 
     /// Runs requests until `next`, which is given whether the client has authenticated, returns
@@ -81,6 +85,7 @@ impl Pipeline {
         store: &Store,
         mut next: impl FnMut(bool) -> Option<Request>,
     ) -> bool {
+        let since = store.runtime().now();
         let origin = self.session.origin();
         self.session.identity.refresh(&self.session.context.acl);
         let mut encoder = std::mem::take(&mut self.encoder);
@@ -133,16 +138,18 @@ impl Pipeline {
                 Admitted::Watch(command) => {
                     batch.settle(store, &origin, &mut encoder).await;
                     let reply = Box::pin(self.session.watch(store, &command)).await.into();
+                    origin.context.note_reply(store, command.spec, &reply);
                     encoder.accept(command.filter_reply(reply));
                 }
                 Admitted::Waiting(command) => {
                     self.waiting = Some(command);
                     break;
                 }
-                Admitted::Exec { silent } => {
+                Admitted::Exec(command) => {
                     batch.settle(store, &origin, &mut encoder).await;
                     let reply = Box::pin(self.session.exec(store, &mut batch.token)).await.into();
-                    encoder.accept(if silent { Reply::None } else { reply });
+                    origin.context.note_reply(store, command.spec, &reply);
+                    encoder.accept(command.filter_reply(reply));
                 }
             }
         }
@@ -154,15 +161,17 @@ impl Pipeline {
         encoder.join(unsent);
         self.encoder = encoder;
         if commands > 0 {
-            self.account(store);
+            self.account(store, since);
         }
         (more || self.waiting.is_some()) && !self.session.is_closing()
     }
 
-    /// Adds to the shared counters, once per batch.
-    fn account(&mut self, store: &Store) {
+    /// Adds to the shared counters, once for the batch that began at `since`. All its replies are
+    /// sent together, so all its commands have its latency.
+    fn account(&mut self, store: &Store, since: Time) {
         let Session { tally, context, .. } = &mut self.session;
-        let commands = tally.flush(&context.command_counts);
+        let took_ns = store.runtime().now().since_ns(since);
+        let commands = tally.flush(&context.command_stats, took_ns);
         context.counters.commands.fetch_add(commands, Ordering::Relaxed);
         let errors = std::mem::take(&mut self.encoder.errors);
         if errors > 0 {
@@ -222,5 +231,6 @@ async fn timed(
     let since = store.runtime().now();
     let reply = work.await;
     origin.note_wait(store, &command.args, since);
+    origin.context.note_reply(store, command.spec, &reply);
     reply
 }

@@ -113,6 +113,7 @@ where
             }
             Err(error) => Reply::Error(error),
         };
+        self.origin.context.note_reply(self.store, command.spec, &reply);
         command.filter_reply(reply)
     }
 
@@ -137,6 +138,7 @@ where
             }
         };
         self.token.merge(&token);
+        self.origin.context.note_reply(self.store, command.spec, &reply);
         self.answer(command.filter_reply(reply), sink);
     }
 

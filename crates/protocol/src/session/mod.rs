@@ -4,6 +4,7 @@ mod identity;
 mod login;
 mod origin;
 mod permission;
+mod script;
 mod slow_job;
 mod tally;
 pub(crate) mod transaction;

@@ -1,27 +1,29 @@
 //! Batched command counters.
 
-use crate::shared::command_counts::CommandCounts;
+use crate::command::CommandId;
+use crate::shared::command_stats::CommandStats;
 
 /// Counted commands that have not been added to the shared counters: clients mostly repeat the same
 /// command.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    runs: Vec<(usize, u64)>,
+    runs: Vec<(CommandId, u64)>,
 }
 
 impl Tally {
-    pub fn add(&mut self, index: usize) {
-        match self.runs.iter_mut().find(|(of, _)| *of == index) {
+    pub fn add(&mut self, id: CommandId) {
+        match self.runs.iter_mut().find(|(of, _)| *of == id) {
             Some((_, count)) => *count += 1,
-            None => self.runs.push((index, 1)),
+            None => self.runs.push((id, 1)),
         }
     }
 
-    /// Adds the counted commands to the shared counts; returns how many they are.
-    pub fn flush(&mut self, counts: &CommandCounts) -> u64 {
+    /// Adds the counted commands to the shared counters, with the time that the batch took; returns
+    /// how many they are.
+    pub fn flush(&mut self, stats: &CommandStats, took_ns: u64) -> u64 {
         let mut all = 0;
-        for (index, count) in self.runs.drain(..) {
-            counts.count_calls(index, count);
+        for (id, count) in self.runs.drain(..) {
+            stats.add_calls(id, count, took_ns);
             all += count;
         }
         all

@@ -2,11 +2,13 @@
 //! depends on handlers or sessions.
 
 pub mod clients;
-pub(crate) mod command_counts;
+pub mod command_stats;
 pub(crate) mod cursors;
 pub(crate) mod glob;
 mod kill;
+pub mod latency_buckets;
 pub(crate) mod lock;
+pub(crate) mod loss_log;
 pub(crate) mod poll;
 pub mod recording;
 pub mod slowlog;

@@ -15,13 +15,13 @@ use softflash_store::Store;
 use std::sync::Arc;
 
 /// A client of each server.
-struct Pair {
-    theirs: RedisClient,
-    ours: Ours,
+pub struct Pair {
+    pub theirs: RedisClient,
+    pub ours: Ours,
 }
 
 impl Pair {
-    fn connect(
+    pub fn connect(
         server: &RedisServer,
         context: &Arc<softflash_protocol::Context>,
         store: &Store,
@@ -30,7 +30,7 @@ impl Pair {
     }
 
     /// Sends a command to both; returns how the replies differ, if they do.
-    async fn difference(&mut self, command: &[Vec<u8>], rules: &[Rule]) -> Option<String> {
+    pub async fn difference(&mut self, command: &[Vec<u8>], rules: &[Rule]) -> Option<String> {
         let theirs = self.theirs.ask(command);
         let ours = self.ours.exchange(&crate::support::encode(command)).await;
         let whole = Frame::parse(&ours).is_some_and(|(_, length)| length == ours.len());

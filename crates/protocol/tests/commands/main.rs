@@ -16,5 +16,6 @@ mod generator;
 mod parser;
 mod pipelines;
 mod recording;
+mod scripts;
 mod sessions;
 mod support;

@@ -221,13 +221,93 @@ fn info_and_the_flash_commands_show_the_store() {
         let one = text(client.line("INFO clients").await.text());
         assert!(one.starts_with("# Clients\r\n") && !one.contains("# Server"));
         let counts = text(client.line("INFO commandstats").await.text());
-        assert!(counts.contains("cmdstat_set:calls=10\r\n"), "{counts}");
+        assert!(counts.contains("cmdstat_set:calls=10,usec="), "{counts}");
         let stats = text(client.line("FLASH.STATS").await.text());
         assert!(stats.contains("keys:10\r\n") && stats.contains("superblocks_total:"), "{stats}");
         assert_eq!(text(client.line("FLASH.UNITS").await.text()).lines().count(), 6);
         client.line("CONFIG RESETSTAT").await;
         let info = text(client.line("INFO stats").await.text());
         assert!(info.contains("total_commands_processed:1\r\n"), "{info}");
+    });
+}
+
+#[test]
+fn calls_errors_and_latencies_are_counted_for_each_command() {
+    for shards in [1, 3] {
+        bed(shards).run(async |stores, _| {
+            let mut client = Ours::connect(&ours::context(&stores[0]), &stores[0]);
+            for line in [
+                "SET text word",
+                "INCR text",
+                "GET",
+                "CLIENT ID",
+                "CLIENT NOSUCH",
+                "MULTI",
+                "INCR text",
+                "GET text",
+                "EXEC",
+                "MULTI",
+                "GET text",
+                "DISCARD",
+                "DEBUG SLEEP 0.05",
+            ] {
+                client.line(line).await;
+            }
+            let counts = text(client.line("INFO commandstats").await.text());
+            // As in Redis: what is queued counts when it runs, a subcommand by its own name.
+            for (name, calls, refused, failed) in [
+                ("set", 1, 0, 0),
+                ("incr", 2, 0, 2),
+                ("get", 1, 1, 0),
+                ("client|id", 1, 0, 0),
+                ("exec", 1, 0, 0),
+                ("discard", 1, 0, 0),
+                ("debug", 1, 0, 0),
+            ] {
+                let line = format!("cmdstat_{name}:calls={calls},");
+                let line = counts.lines().find(|found| found.starts_with(&line));
+                let line = line.unwrap_or_else(|| panic!("{name} in\n{counts}"));
+                let errors = format!(",rejected_calls={refused},failed_calls={failed}");
+                assert!(line.ends_with(&errors), "{line}");
+            }
+            assert!(counts.contains("cmdstat_client:calls=0,"), "{counts}");
+            let latencies = text(client.line("INFO latencystats").await.text());
+            let median = latencies
+                .lines()
+                .find_map(|line| line.strip_prefix("latency_percentiles_usec_debug:p50="))
+                .and_then(|rest| rest.split('.').next()?.parse::<u64>().ok());
+            assert!(median.is_some_and(|us| (50_000..100_000_000).contains(&us)), "{latencies}");
+            assert!(!latencies.contains("usec_client:"), "{latencies}");
+            client.line("CONFIG RESETSTAT").await;
+            let counts = text(client.line("INFO commandstats").await.text());
+            assert!(!counts.contains("cmdstat_set:"), "{counts}");
+        });
+    }
+}
+
+#[test]
+fn the_keys_that_expire_are_counted() {
+    bed(3).run(async |stores, _| {
+        let mut client = Ours::connect(&ours::context(&stores[0]), &stores[0]);
+        client.line("MSET a 1 b 2 c 3").await;
+        client.line("SET d 4 EX 1000").await;
+        client.line("EXPIRE a 1000").await;
+        let mut keyspace = async |line: &str| {
+            client.line(line).await;
+            text(client.line("INFO keyspace").await.text())
+        };
+        let counted = keyspace("PING").await;
+        assert!(counted.contains("db0:keys=4,expires=2,avg_ttl=0\r\n"), "{counted}");
+        let counted = keyspace("PERSIST a").await;
+        assert!(counted.contains("db0:keys=4,expires=1,"), "{counted}");
+        for line in ["MULTI", "SET d 5", "SET e 6 EX 1000", "EXPIRE b 1000", "INFO keyspace"] {
+            client.line(line).await;
+        }
+        let replies = client.line("EXEC").await;
+        let counted = text(replies.items()[3].text());
+        assert!(counted.contains("db0:keys=5,expires=2,"), "{counted}");
+        client.line("FLUSHALL").await;
+        assert!(!text(client.line("INFO keyspace").await.text()).contains("db0"));
     });
 }
 

@@ -1,5 +1,6 @@
 //! Metrics in Prometheus' OpenMetrics text format, with units in the names.
 
+use crate::http::command_metrics;
 use crate::telemetry::{DomainStats, Snapshot, VolumeStats};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -26,6 +27,7 @@ pub(super) fn render(snapshot: &Snapshot) -> Result<String, fmt::Error> {
 /// Fields of the store that are gauges; all others are counters.
 pub(super) const GAUGES: [&str; 19] = [
     "keys",
+    "expiring_keys",
     "memtable_bytes",
     "cache_bytes",
     "cache_budget_bytes",
@@ -51,7 +53,7 @@ struct State(Snapshot);
 
 impl Collector for State {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Snapshot { server, store, volumes, units } = &self.0;
+        let Snapshot { server, store, volumes, units, commands } = &self.0;
         let mut out = Out(&mut encoder);
         out.gauge("uptime", "Time since the start", Some(Unit::Seconds), server.uptime_seconds)?;
         out.gauge("shards", "Shards, each with a thread", None, server.shards)?;
@@ -88,7 +90,8 @@ impl Collector for State {
         }
         domain_metrics(&mut out, volumes)?;
         volume_metrics(&mut out, volumes)?;
-        units_metrics(&mut out, units)
+        units_metrics(&mut out, units)?;
+        command_metrics::encode(out.0, commands)
     }
 }
 

@@ -1,5 +1,6 @@
 //! HTTP for monitoring: metrics, health and the state of the units.
 
+mod command_metrics;
 mod metrics;
 #[cfg(test)]
 mod tests;

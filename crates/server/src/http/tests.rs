@@ -2,6 +2,7 @@ use super::*;
 use crate::telemetry::{DomainStats, ServerStats, VolumeStats};
 use softflash_base::UnitId;
 use softflash_ftl::{SpaceAccount, UnitState, UnitTelemetry};
+use softflash_protocol::{CommandStat, EDGES_US};
 use softflash_store::stats::StoreStats;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -54,6 +55,15 @@ fn example() -> Snapshot {
             ..DomainStats::default()
         }],
         units: vec![unit(0), unit(1)],
+        commands: vec![CommandStat {
+            name: "get",
+            calls: 4,
+            refused: 0,
+            failed: 1,
+            sum_us: 2_000_500,
+            by_edge: (0..EDGES_US.len() as u64 + 1).map(|edge| u64::from(edge % 7 == 0)).collect(),
+            percentiles_us: [1, 128, 128],
+        }],
     }
 }
 
@@ -79,6 +89,14 @@ fn metrics_carry_their_units() {
         "softflash_volume_refusals_total{volume=\"disk\",limit=\"quota\"} 1",
         "softflash_unit_busy_seconds_total{unit=\"1\"} 1.5",
         "softflash_unit_superblocks_free{unit=\"0\"} 3.0",
+        "softflash_command_duration_seconds_sum{command=\"get\"} 2.0005",
+        "softflash_command_duration_seconds_count{command=\"get\"} 4",
+        "softflash_command_duration_seconds_bucket{le=\"0.000001\",command=\"get\"} 1",
+        "softflash_command_duration_seconds_bucket{le=\"0.000064\",command=\"get\"} 1",
+        "softflash_command_duration_seconds_bucket{le=\"0.000128\",command=\"get\"} 2",
+        "softflash_command_duration_seconds_bucket{le=\"+Inf\",command=\"get\"} 4",
+        "softflash_command_errors_total{command=\"get\",reason=\"failed\"} 1",
+        "softflash_command_errors_total{command=\"get\",reason=\"refused\"} 0",
         "# EOF",
     ] {
         assert!(text.lines().any(|found| found == line), "`{line}` is missing in\n{text}");
@@ -87,6 +105,30 @@ fn metrics_carry_their_units() {
     let all = families.len();
     families.dedup();
     assert_eq!(families.len(), all, "a family appears twice");
+}
+
+/// The names after `softflash_` in the queries of the dashboard.
+fn metrics_of_dashboard() -> Vec<String> {
+    let dashboard = include_str!("../../../../examples/grafana.json");
+    let dashboard: serde_json::Value = serde_json::from_str(dashboard).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
+    let queries = targets.map(|target| target["expr"].as_str().unwrap());
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = queries.flat_map(|query| query.split(move |c| !is_of_name(c)));
+    words.filter(|word| word.starts_with("softflash_")).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_metric_of_the_dashboard_is_printed() {
+    let text = metrics::render(&example()).unwrap();
+    let name_of = |line: &str| line.split(['{', ' ']).next().unwrap_or_default().to_owned();
+    let printed: Vec<String> = text.lines().map(name_of).collect();
+    let wanted = metrics_of_dashboard();
+    assert!(wanted.len() > 20, "{wanted:?}");
+    for name in wanted {
+        assert!(printed.contains(&name), "`{name}` is not in\n{text}");
+    }
 }
 
 /// Fields of the store that only grow.

@@ -3,6 +3,7 @@
 pub mod cache;
 pub mod compaction;
 pub mod cursor;
+mod live_count;
 pub mod memtable;
 pub mod merge;
 pub mod patch;

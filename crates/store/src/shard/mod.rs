@@ -71,7 +71,7 @@ use crate::kv::slice::Slice;
 use crate::kv::tree::Run;
 use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
-use crate::stats::StoreStats;
+use crate::stats::{KeyCount, StoreStats};
 use admission::Throttle;
 use budget::Budget;
 use bytes::Bytes;
@@ -274,13 +274,13 @@ impl Shard {
     }
 
     /// The number of keys; see [`key_count`].
-    pub(crate) async fn key_count(&self) -> u64 {
+    pub(crate) async fn key_count(&self) -> KeyCount {
         self.gate.pass().await;
         self.key_estimate()
     }
 
     /// As [`key_count`](Self::key_count), for the holder of the gate.
-    pub(crate) fn key_estimate(&self) -> u64 {
+    pub(crate) fn key_estimate(&self) -> KeyCount {
         key_count::key_estimate(&self.slices)
     }
 
@@ -290,8 +290,10 @@ impl Shard {
         let units = self.units();
         let trees: Vec<_> = self.slices.iter().map(Slice::tree).collect();
         let patches = || trees.iter().flat_map(|tree| tree.patches());
+        let count = self.key_estimate();
         StoreStats {
-            keys: self.key_estimate(),
+            keys: count.keys,
+            expiring_keys: count.expiring,
             device_reads: units.iter().map(|unit| unit.reads).sum(),
             device_programs: units.iter().map(|unit| unit.programs).sum(),
             device_erases: units.iter().map(|unit| unit.erases).sum(),

@@ -6,6 +6,7 @@ use super::transaction::Transaction;
 use super::{ScanPage, Store};
 use crate::error::Result;
 use crate::shard::Scanner;
+use crate::stats::KeyCount;
 use crate::value::Wanted;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
@@ -41,12 +42,12 @@ impl Exclusive {
     }
 
     /// As [`Store::key_count`], without waiting for the gates.
-    pub async fn key_count(&self) -> Result<u64> {
+    pub async fn key_count(&self) -> Result<KeyCount> {
         let counts = self
             .store
             .run_on_all(|store| Box::pin(async move { store.shard.key_estimate() }))
             .await?;
-        Ok(counts.into_iter().sum())
+        Ok(KeyCount::sum(counts))
     }
 }
 

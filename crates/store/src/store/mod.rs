@@ -19,7 +19,7 @@ pub use transaction::Transaction;
 use crate::error::{Result, StoreError};
 use crate::layout::StoreLayout;
 use crate::shard::{RandomKeys, Read, Reader, ScanPage, Scanner, Shard, WatchToken};
-use crate::stats::StoreStats;
+use crate::stats::{KeyCount, StoreStats};
 use crate::value::Wanted;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
@@ -207,10 +207,10 @@ impl Store {
     }
 
     /// The number of keys; see `docs/redis.md` for how exact it is.
-    pub async fn key_count(&self) -> Result<u64> {
+    pub async fn key_count(&self) -> Result<KeyCount> {
         let counts =
             self.run_on_all(|store| Box::pin(async move { store.shard.key_count().await }));
-        Ok(counts.await?.into_iter().sum())
+        Ok(KeyCount::sum(counts.await?))
     }
 
     /// A live key chosen by `random`, if there is any.

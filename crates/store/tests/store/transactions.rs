@@ -100,7 +100,7 @@ fn watches_detect_writes_and_clears() {
         stores[0].commit(transaction).await.unwrap();
         drop(exclusive);
         assert!(token.touched());
-        assert_eq!(stores[0].key_count().await.unwrap(), 0);
+        assert_eq!(stores[0].key_count().await.unwrap().keys, 0);
     });
 }
 
@@ -157,7 +157,7 @@ fn a_clear_survives_a_crash_and_no_key_reappears() {
         });
         for _ in 0..2 {
             bed.crash(async |stores, _| {
-                assert_eq!(stores[0].key_count().await.unwrap(), 1);
+                assert_eq!(stores[0].key_count().await.unwrap().keys, 1);
                 let found = stores[0].begin().get(&Bytes::from_static(b"new")).await.unwrap();
                 assert!(found.is_some());
                 let old = stores[0].begin().get(&Bytes::from_static(b"old7")).await.unwrap();

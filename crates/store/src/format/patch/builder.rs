@@ -93,6 +93,7 @@ pub struct PatchBuilder {
     newest_seq: u64,
     entries: u32,
     puts: u32,
+    expiring: u32,
     tombstones: u32,
     min_seq: u64,
     max_seq: u64,
@@ -153,6 +154,7 @@ impl PatchBuilder {
             newest_seq: 0,
             entries: 0,
             puts: 0,
+            expiring: 0,
             tombstones: 0,
             min_seq: u64::MAX,
             max_seq: 0,
@@ -256,7 +258,9 @@ impl PatchBuilder {
         self.entries += 1;
         self.min_seq = self.min_seq.min(fields.seq);
         self.max_seq = self.max_seq.max(fields.seq);
-        self.puts += u32::from(fields.put && fields.fragment == 0);
+        let is_value = fields.put && fields.fragment == 0;
+        self.puts += u32::from(is_value);
+        self.expiring += u32::from(is_value && fields.expires_at_ms != 0);
         self.tombstones += u32::from(!fields.put);
         if self.last.as_ref().is_none_or(|last| last.key != fields.key) {
             self.newest_seq = fields.seq;
@@ -350,6 +354,7 @@ impl PatchBuilder {
             tombstones_len: 0,
             filter_len: 0,
             references_len: 0,
+            expiring: self.expiring,
             metadata_checksum: 0,
         }
     }

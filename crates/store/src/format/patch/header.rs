@@ -10,10 +10,12 @@ use softflash_base::checksum64;
 
 /// Bytes of the fixed header.
 pub const HEADER_BYTES: usize = 128;
-/// The newest version of the format: of a patch with references.
-pub const VERSION: u16 = 2;
-/// The version of a patch without references.
-const VERSION_WITHOUT_REFERENCES: u16 = 1;
+/// The newest version of the format: of a patch with values that expire.
+pub const VERSION: u16 = 3;
+/// The version of a patch with references and without values that expire.
+const VERSION_WITH_REFERENCES: u16 = 2;
+/// The version of a patch without both.
+const VERSION_PLAIN: u16 = 1;
 
 const MAGIC: [u8; 8] = *b"SFPATCH\0";
 const WHAT: &str = "a patch header";
@@ -63,6 +65,8 @@ pub struct PatchHeader {
     pub filter_len: u32,
     /// Bytes of the references, which follow; 0 where there are none.
     pub references_len: u32,
+    /// Values that expire; 0 in patches of older programs, which did not count them.
+    pub expiring: u32,
     /// Checksum of the metadata behind the header.
     pub metadata_checksum: u64,
 }
@@ -72,11 +76,7 @@ impl PatchHeader {
     pub fn encode(&self, identity: u64) -> [u8; HEADER_BYTES] {
         let mut out = [0; HEADER_BYTES];
         put_at(&mut out, 0, &MAGIC);
-        let version = match self.references_len {
-            0 => VERSION_WITHOUT_REFERENCES,
-            _ => VERSION,
-        };
-        put_at(&mut out, 8, &version.to_le_bytes());
+        put_at(&mut out, 8, &self.version().to_le_bytes());
         put_at(&mut out, 10, &self.slice.to_le_bytes());
         let shift = low_u8(self.page_bytes.trailing_zeros().into());
         put_at(&mut out, 12, &[self.level_hint, compress::code(self.compression), shift, 0]);
@@ -87,10 +87,19 @@ impl PatchHeader {
             put_at(&mut out, 40 + 4 * number, &value.to_le_bytes());
         }
         put_at(&mut out, 88, &self.references_len.to_le_bytes());
+        put_at(&mut out, 92, &self.expiring.to_le_bytes());
         put_at(&mut out, 112, &self.metadata_checksum.to_le_bytes());
         let sum = checksum(&out, identity);
         put_at(&mut out, CHECKSUM_AT, &sum.to_le_bytes());
         out
+    }
+
+    fn version(&self) -> u16 {
+        match (self.expiring, self.references_len) {
+            (0, 0) => VERSION_PLAIN,
+            (0, _) => VERSION_WITH_REFERENCES,
+            _ => VERSION,
+        }
     }
 
     fn numbers(&self) -> [u32; 12] {
@@ -125,7 +134,7 @@ impl PatchHeader {
             return Err(FormatError::Checksum { what: WHAT });
         }
         let version = reader.u16()?;
-        if !(VERSION_WITHOUT_REFERENCES..=VERSION).contains(&version) {
+        if !(VERSION_PLAIN..=VERSION).contains(&version) {
             return Err(FormatError::Version { what: "a patch", found: version, known: VERSION });
         }
         let slice = reader.u16()?;
@@ -154,12 +163,13 @@ impl PatchHeader {
             tombstones_len: reader.u32()?,
             filter_len: reader.u32()?,
             references_len: reader.u32()?,
+            expiring: reader.u32()?,
             metadata_checksum: Reader::starting_at(bytes, 112, WHAT).u64()?,
         };
-        if (version == VERSION) != (decoded.references_len > 0) {
-            return Err(reader.malformed("its version does not fit its references"));
+        if version != decoded.version() {
+            return Err(reader.malformed("its version does not fit its contents"));
         }
-        if reserved != 0 || reader.take(20)?.iter().any(|byte| *byte != 0) {
+        if reserved != 0 || reader.take(16)?.iter().any(|byte| *byte != 0) {
             return Err(reader.malformed("a reserved byte is not zero"));
         }
         decoded.check(&reader)?;
@@ -188,6 +198,9 @@ impl PatchHeader {
         let entries = self.references_len / entry_bytes;
         if !self.references_len.is_multiple_of(entry_bytes) || entries > self.entries {
             return Err(reader.malformed("its references do not fit"));
+        }
+        if self.puts > self.entries || self.expiring > self.puts {
+            return Err(reader.malformed("its values do not fit"));
         }
         if !self.tombstones_len.is_multiple_of(8) || self.tombstones_len / 8 > self.tombstones {
             return Err(reader.malformed("its deletions do not fit"));

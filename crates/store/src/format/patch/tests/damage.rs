@@ -79,11 +79,11 @@ fn truncated_bytes_are_an_error() {
 #[test]
 fn a_newer_version_is_distinguished_from_damage() {
     let mut bytes = small_image(Compression::None).metadata;
-    put_at(&mut bytes, 8, &3u16.to_le_bytes());
+    put_at(&mut bytes, 8, &4u16.to_le_bytes());
     let seed = crate::format::seed(IDENTITY, crate::format::Domain::PatchHeader, 0);
     let sum = softflash_base::checksum64(seed, &bytes[..120]);
     put_at(&mut bytes, 120, &sum.to_le_bytes());
-    let newer = Err(FormatError::Version { what: "a patch", found: 3, known: 2 });
+    let newer = Err(FormatError::Version { what: "a patch", found: 4, known: 3 });
     assert_eq!(decode_metadata(&bytes, IDENTITY).map(|_| ()), newer);
     let blank = Err(FormatError::NotFound { what: "patch header" });
     assert_eq!(decode_metadata(&[0; 4096], IDENTITY).map(|_| ()), blank);
