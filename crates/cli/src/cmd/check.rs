@@ -20,11 +20,11 @@ Examples:
   softflash check ./softflash-data -o json
   softflash check ./softflash-data --repair --dry-run
 
-Reads all data and changes nothing. Exit code 0: all acknowledged data and all metadata are \ \
+Reads all data and changes nothing. Exit code 0: all acknowledged data and all metadata are \
 intact; 1: there is damage, or the directory cannot be read at all.
 
-With --repair, damaged patches are rewritten with their readable parts, and lost keys are named. \ \
-Exit code 0: the store is intact, and nothing was lost; 1: data were lost, or not all damage was \ \
+With --repair, damaged patches are rewritten with their readable parts, and lost keys are named. \
+Exit code 0: the store is intact, and nothing was lost; 1: data were lost, or not all damage was \
 repaired.")]
 pub struct Check {
     /// The data directory

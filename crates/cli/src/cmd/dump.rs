@@ -64,8 +64,8 @@ Examples:
   softflash dump ./softflash-data keys.sfdump
   softflash dump --resp 127.0.0.1:6379 keys.sfdump --force
 
-The file gets its name only when it is complete. The format is described in docs/dump-format.md. \ \
-The dump of a running server is not a snapshot: keys written meanwhile have their old or new \ \
+The file gets its name only when it is complete. The format is described in docs/dump-format.md. \
+The dump of a running server is not a snapshot: keys written meanwhile have their old or new \
 state.")]
 pub struct Dump {
     #[command(flatten)]

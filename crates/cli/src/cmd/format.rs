@@ -30,7 +30,7 @@ Examples:
   softflash format ./data --backend model --preset sdf
   softflash format ./data --block-device /dev/nvme1n1 --discard punch --force
 
-The directory is created completely or not at all; with --force an existing data directory is \ \
+The directory is created completely or not at all; with --force an existing data directory is \
 deleted first.")]
 pub struct Format {
     /// Data directory to create

@@ -24,8 +24,8 @@ Examples:
   softflash load ./softflash-data keys.sfdump
   softflash load --resp 127.0.0.1:6379 keys.sfdump
 
-Existing keys are overwritten, other keys stay. Keys that have expired since the dump are left \ \
-out. Loading a file twice has the same result as loading it once; after an interruption, run it \ \
+Existing keys are overwritten, other keys stay. Keys that have expired since the dump are left \
+out. Loading a file twice has the same result as loading it once; after an interruption, run it \
 again, or continue with --skip and the number that was shown.")]
 pub struct Load {
     #[command(flatten)]

@@ -24,9 +24,9 @@ Examples:
       --precondition steady --speed 4 -o json
   softflash replay disk.csv --device tlc-modern --copies 8 --copy-offset 32GiB
 
-Requests are issued at their times, even if the drive falls behind; the result says so. Changes \ \
-apply in this order: speed, copies, wrap. Formats: msr, fio-v2, fio-v3, blkparse, vscsi, mqsim, \ \
-alibaba, tencent; see \ docs/traces.md.")]
+Requests are issued at their times, even if the drive falls behind; the result says so. Changes \
+apply in this order: speed, copies, wrap. Formats: msr, fio-v2, fio-v3, blkparse, vscsi, mqsim, \
+alibaba, tencent; see docs/traces.md.")]
 pub struct Replay {
     /// The trace, plain, gzip or zstd; `-` for standard input
     #[arg(value_name = "TRACE")]

@@ -58,18 +58,17 @@ Volumes are served with --nbd, as `NAME` and, read-only, `NAME@SNAPSHOT` (`docs/
   softflash format /srv/flash --size 64GiB --units 16 --volume-units 8
   softflash serve --data /srv/flash --nbd 127.0.0.1:10809
 NBD has no passwords. So where Redis clients need one, or the address is not on this machine, NBD \
-\ clients must show a certificate (--tls-port, --tls-cert, --tls-key and --tls-ca; \
---tls-client-auth \ required), or --nbd-open says that everyone who reaches the address is \
-welcome. With --tls-port, \ NBD clients may use TLS on the address of --nbd, and with --resp off \
-they must.
+clients must show a certificate (--tls-port, --tls-cert, --tls-key and --tls-ca; --tls-client-auth \
+required), or --nbd-open says that everyone who reaches the address is welcome. With --tls-port, \
+NBD clients may use TLS on the address of --nbd, and with --resp off they must.
 
-Users and their permissions are set by ACL SETUSER and saved by ACL SAVE (`docs/security.md`). \ \
+Users and their permissions are set by ACL SETUSER and saved by ACL SAVE (`docs/security.md`). \
 SIGHUP reloads the certificates.
 
-Prints one line that begins with `ready` to standard output once it accepts connections, and in \ \
-the line directly before it the memory budget, `memory=` and its bytes. SIGTERM, SIGINT and the \ \
+Prints one line that begins with `ready` to standard output once it accepts connections, and in \
+the line directly before it the memory budget, `memory=` and its bytes. SIGTERM, SIGINT and the \
 command SHUTDOWN stop it: requests in progress complete, all data are made durable, exit code 0. A \
-\ second Ctrl-C stops it immediately.")]
+second Ctrl-C stops it immediately.")]
 pub struct Serve {
     #[command(flatten)]
     file: SettingsFile,

@@ -18,7 +18,7 @@ Examples:
   softflash units ./softflash-data
   softflash units ./softflash-data -o json | jq '.[] | select(.bad_blocks > 0)'
 
-Reads the flash and changes nothing. While a server has the directory open, ask the server: \ \
+Reads the flash and changes nothing. While a server has the directory open, ask the server: \
 FLASH.UNITS with any Redis client, or GET /api/units with --http.")]
 pub struct Units {
     /// The data directory

@@ -25,7 +25,7 @@ pub(super) fn render(snapshot: &Snapshot) -> Result<String, fmt::Error> {
 }
 
 /// Fields of the store that are gauges; all others are counters.
-pub(super) const GAUGES: [&str; 19] = [
+pub(super) const GAUGES: [&str; 20] = [
     "keys",
     "expiring_keys",
     "memtable_bytes",

@@ -27,7 +27,7 @@ Examples:
   softflash bench device --pattern read --size 4KiB --depth 32 -o json
 
 Creates a file device in --directory, uses it through the flash translation layer, and removes it. \
-\ `write` puts whole 8 MiB blocks and releases the oldest when space runs short; `read` reads at \ \
+`write` puts whole 8 MiB blocks and releases the oldest when space runs short; `read` reads at \
 random from blocks that were written before the measurement.")]
 pub struct DeviceBench {
     /// Access pattern

@@ -34,10 +34,10 @@ Examples:
   softflash bench recovery --value-size 4KiB --capacity 8GiB
 
 Fills a store on a model of flash in virtual time. At each fullness level the store is closed and \
-\ opened; then as many keys as memory holds are rewritten, the power is cut, and the store is \
-opened \ again. Reports the time until every shard serves: on the model's clock, and as processor \
-time of \ this machine with all shards on one core; and both per terabyte of capacity. Some keys \
-are looked \ up after each start; a missing key is an error.")]
+opened; then as many keys as memory holds are rewritten, the power is cut, and the store is opened \
+again. Reports the time until every shard serves: on the model's clock, and as processor time of \
+this machine with all shards on one core; and both per terabyte of capacity. Some keys are looked \
+up after each start; a missing key is an error.")]
 pub struct Recovery {
     /// Preset of the array: model, small, sdf or tlc
     #[arg(long, value_name = "NAME", default_value = "sdf")]

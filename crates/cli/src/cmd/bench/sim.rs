@@ -20,7 +20,7 @@ Examples:
       --workload mixed-8k --log-requests log.csv
 
 By default a million requests. Processor time is that of the measured part; the preconditioning of \
-\ the drive is reported separately. A run whose write amplification still drifts says so.")]
+the drive is reported separately. A run whose write amplification still drifts says so.")]
 pub struct Sim {
     #[command(flatten)]
     target: Target,

@@ -17,8 +17,8 @@ Examples:
   softflash lab run --all --quick --out results
   softflash lab report results             write results/report.html
 
-Experiments, devices, layouts and workloads are TOML files. The program contains those of the \ \
-project; the path of a file can be used in place of a name. docs/laboratory.md describes their \ \
+Experiments, devices, layouts and workloads are TOML files. The program contains those of the \
+project; the path of a file can be used in place of a name. docs/laboratory.md describes their \
 format.")]
 pub struct Lab {
     #[command(subcommand)]

@@ -15,8 +15,8 @@ Examples:
   softflash lab report before after --to compared.html
 
 Draws every experiment that has a result in the directory. Several directories stand side by side: \
-\ figures with their ratios to those of the first, lines in one plot. The file is self-contained: \
-no \ network, no scripts.")]
+figures with their ratios to those of the first, lines in one plot. The file is self-contained: no \
+network, no scripts.")]
 pub struct Report {
     /// Output directories of `lab run --out`
     #[arg(value_name = "DIR", required = true)]

@@ -20,10 +20,10 @@ Examples:
   softflash lab run ./mine.toml --out results --seed 7 -o json
   softflash lab run --all --quick --out results
 
-Writes DIR/NAME/result.json and result.csv, and a file for each cell (run) in DIR/NAME/cells. \ \
+Writes DIR/NAME/result.json and result.csv, and a file for each cell (run) in DIR/NAME/cells. \
 Existing cells with the same inputs and the same program are reused: after Ctrl-C the same command \
-\ continues. Equal seeds give equal bytes on any number of threads. After a failed cell the others \
-\ still run; its experiment has no result then, and the exit code is 1.")]
+continues. Equal seeds give equal bytes on any number of threads. After a failed cell the others \
+still run; its experiment has no result then, and the exit code is 1.")]
 pub struct Run {
     /// Experiments, by name or by the path of a TOML file
     #[arg(value_name = "NAME", required_unless_present = "all")]

@@ -41,16 +41,16 @@ Examples:
   softflash record - --format mqsim | gzip > requests.trace.gz
   softflash record disk.csv.gz --volume disk --format msr
 
-Ends after --duration or --requests, or at the first Ctrl-C: then the trace is complete and gets \ \
-its name. A second Ctrl-C ends the program immediately and leaves no file. The name selects the \ \
+Ends after --duration or --requests, or at the first Ctrl-C: then the trace is complete and gets \
+its name. A second Ctrl-C ends the program immediately and leaves no file. The name selects the \
 compression: .gz, .zst or none.
 
 Records the accesses to keys: each key gets a range of 4 KiB blocks for its value when it is first \
-\ seen; reads, writes and deletions become reads, writes and trims of it. With --volume records \
-the \ requests of NBD clients to a volume as they arrive.
+seen; reads, writes and deletions become reads, writes and trims of it. With --volume records the \
+requests of NBD clients to a volume as they arrive.
 
-Clients never wait for the recorder: if it is too slow, the server drops events and counts them, \ \
-and the exit code is 1. Formats and their limits are described in docs/traces.md; `softflash \ \
+Clients never wait for the recorder: if it is too slow, the server drops events and counts them, \
+and the exit code is 1. Formats and their limits are described in docs/traces.md; `softflash \
 replay` runs a trace on a simulated drive.")]
 pub struct Record {
     /// Where to write the trace; `-` for standard output

@@ -26,8 +26,8 @@ Examples:
       | gzip > sda.csv.gz
 
 Changes apply in this order: speed, copies, wrap, device size. The name of the output selects the \
-\ compression: .gz, .zst or none. The file gets its name only when it is complete. docs/traces.md \
-\ describes what each format cannot represent.")]
+compression: .gz, .zst or none. The file gets its name only when it is complete. docs/traces.md \
+describes what each format cannot represent.")]
 pub struct Convert {
     #[command(flatten)]
     source: Source,

@@ -18,7 +18,7 @@ Examples:
   zcat disk.csv.gz | softflash trace summary - --from msr \\
       --strict -o json | jq .mix
 
-One pass, at most about 60 MB of memory besides the program itself. docs/traces.md explains the \ \
+One pass, at most about 60 MB of memory besides the program itself. docs/traces.md explains the \
 figures.")]
 pub struct Summarize {
     #[command(flatten)]

@@ -26,7 +26,7 @@ Examples:
   softflash volume delete-snapshot ./data disk before-upgrade
 
 The server must be stopped. Volumes are thin: they take space as they are written, and may promise \
-\ more than there is. docs/volumes.md describes them.")]
+more than there is. docs/volumes.md describes them.")]
 pub struct Volume {
     #[command(subcommand)]
     what: What,

@@ -40,18 +40,18 @@ Examples:
   softflash bench ftl --spare 7 --batch 64 -o json
   softflash bench ftl --size 16GiB --recovery
 
-Measures the mapped FTL of volumes: processor time of random writes and reads of 4 KiB, write \ \
+Measures the mapped FTL of volumes: processor time of random writes and reads of 4 KiB, write \
 amplification beside theory, and memory. The device below costs next to nothing: every command has \
-\ ended at the next poll, there is no kernel and no time, and pages of data are not kept. A volume \
-\ that takes all usable space is filled, then overwritten at uniformly random places until the \
-write \ amplification of an overwrite differs by less than 1 % from that of the one before (at \
-least three \ overwrites, at most twelve); then the measured writes begin. --batch requests of 4 \
-KiB are under \ way at a time.
+ended at the next poll, there is no kernel and no time, and pages of data are not kept. A volume \
+that takes all usable space is filled, then overwritten at uniformly random places until the write \
+amplification of an overwrite differs by less than 1 % from that of the one before (at least three \
+overwrites, at most twelve); then the measured writes begin. --batch requests of 4 KiB are under \
+way at a time.
 
-Times of writes include the collection and the checkpoints that they cause. `net` is without the \ \
+Times of writes include the collection and the checkpoints that they cause. `net` is without the \
 checksums and copies of mapping units and without the null device, which are measured alone at the \
-\ end of the run. With --recovery the power is cut immediately before a checkpoint, and the domain \
-\ is mounted again.")]
+end of the run. With --recovery the power is cut immediately before a checkpoint, and the domain \
+is mounted again.")]
 pub struct FtlBench {
     /// Size of the flash
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_size)]

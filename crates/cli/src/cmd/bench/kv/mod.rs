@@ -50,7 +50,7 @@ Examples:
   softflash bench kv --workload ycsb-a --distribution zipf:0.99
 
 Creates a store in --directory and removes it at the end. All workloads but `fill` fill it first, \
-\ which is not measured. Each thread has a shard, and accesses keys of that shard.")]
+which is not measured. Each thread has a shard, and accesses keys of that shard.")]
 pub struct Kv {
     /// Workload
     #[arg(long, value_enum, default_value_t)]

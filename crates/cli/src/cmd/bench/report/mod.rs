@@ -27,8 +27,8 @@ Examples:
       --out docs/results/kv.html --svg
 
 The page is self-contained: no network, no scripts. Medians over the rounds of a script are shown. \
-\ Write amplification of uniform overwrites is shown beside the theory of greedy cleaning, in \
-which \ values alone are written.")]
+Write amplification of uniform overwrites is shown beside the theory of greedy cleaning, in which \
+values alone are written.")]
 pub struct BenchReport {
     /// JSON output of scripts in bench/, or of `bench kv -o json`
     #[arg(value_name = "FILE", required = true)]
