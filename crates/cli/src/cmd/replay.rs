@@ -1,5 +1,6 @@
 //! `softflash replay`
 
+use crate::cmd::progress::Progress;
 use crate::cmd::simulated::{Report, Target, measured};
 use crate::cmd::trace::{Tick, open, remarks};
 use crate::error::CliError;
@@ -136,9 +137,10 @@ impl Replay {
             })
             .inspect(|item| item.iter().for_each(|request| played.borrow_mut().note(request)));
         let mut trace = self.changed(chosen, capacity_bytes).map_err(TraceError::from)?;
-        let report = measured(&device.name, &layout_name, None, |control| {
-            simulate(&setting, Asked::Trace(&mut trace), control)
-        })?;
+        let report =
+            measured(&device.name, &layout_name, &Progress::of_preparation(), |control| {
+                simulate(&setting, Asked::Trace(&mut trace), control)
+            })?;
         drop(trace);
         bar.finish_and_clear();
         let played = played.into_inner();

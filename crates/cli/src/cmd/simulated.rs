@@ -1,18 +1,14 @@
 //! Shared parts of `bench sim` and `replay`: the simulated drive and the results.
 
 use crate::cmd::bench::measure::Stopwatch;
+use crate::cmd::progress::Progress;
 use crate::error::CliError;
-use crate::output;
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::Serialize;
 use softflash_base::histogram::LatencySummary;
 use softflash_lab::{Control, LabError, Outcome, Precondition, Programs};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
-
-/// Steps of the progress bar.
-const STEPS: u64 = 1000;
 
 /// The simulated drive.
 #[derive(Debug, Args)]
@@ -112,12 +108,12 @@ impl From<LatencySummary> for Latency {
     }
 }
 
-/// Runs a simulation with the progress bar of [`progress`], if any, and measures the preparation
-/// and the measured part separately.
+/// Runs a simulation and shows its progress, and measures the preparation and the measured part
+/// separately.
 pub fn measured(
     device: &str,
     layout: &str,
-    bar: Option<&ProgressBar>,
+    progress: &Progress,
     run: impl FnOnce(&Control) -> Result<Outcome, LabError>,
 ) -> Result<Report, CliError> {
     let stop = AtomicBool::new(false);
@@ -125,10 +121,11 @@ pub fn measured(
     let (measuring, measured) = (Mutex::new(None), Mutex::new(None));
     let outcome = run(&Control {
         stop: &stop,
-        on_progress: &|share| show(bar, share),
+        on_progress: &|share| progress.show(share),
         on_measuring: &|| {
             let cost = (before.stop(), Stopwatch::start());
             *measuring.lock().unwrap_or_else(PoisonError::into_inner) = Some(cost);
+            progress.measuring();
         },
         on_measured: &|| {
             let mut measuring = measuring.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,6 +133,7 @@ pub fn measured(
             *measured.lock().unwrap_or_else(PoisonError::into_inner) = cost;
         },
     });
+    progress.finish();
     let measuring = measuring.into_inner().unwrap_or_else(PoisonError::into_inner);
     let measured = measured.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (precondition_cpu_seconds, cost) = match (measured, measuring) {
@@ -168,19 +166,6 @@ pub fn measured(
         read_latency_ns: outcome.read_latency.into(),
         write_latency_ns: outcome.write_latency.into(),
     })
-}
-
-/// A bar for the progress of a simulation.
-pub fn progress() -> ProgressBar {
-    let bar = output::steps(STEPS);
-    bar.set_message("simulating");
-    bar
-}
-
-fn show(bar: Option<&ProgressBar>, share: f64) {
-    if let Some(bar) = bar {
-        bar.set_position((share.clamp(0.0, 1.0) * STEPS as f64) as u64);
-    }
 }
 
 impl Report {

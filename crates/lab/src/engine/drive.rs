@@ -12,6 +12,7 @@ mod tests;
 use crate::cell::{Cell, Control, Limits};
 use crate::engine::limits::{add_limits, add_programmed_share};
 use crate::engine::meter::{Completion, CountsPages, Cut, Meter, PageCounts};
+use crate::engine::progress::share_of_preparation;
 use crate::error::LabError;
 use crate::outcome::{Outcome, Programs, Span};
 use ahead::Ahead;
@@ -141,10 +142,7 @@ impl<'a, 'c> Play<'a, 'c> {
             Precondition::Steady => 2 * drive.frontier_pages(),
             _ => 0,
         };
-        let prepared = match setting.precondition {
-            Precondition::Random4k { .. } => random_writes::PROGRESS_SHARE,
-            _ => 0.0,
-        };
+        let prepared = share_of_preparation(setting.precondition);
         let (limits, trace) = (setting.limits, workload.is_none());
         Ok(Play { drive, host, limits, trace, warm_up_pages, prepared, control })
     }

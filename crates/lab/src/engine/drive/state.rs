@@ -2,6 +2,7 @@
 
 use super::random_writes;
 use crate::cell::Control;
+use crate::engine::progress::prepared;
 use crate::error::LabError;
 use softflash_base::random::Rng;
 use softflash_drive::Drive;
@@ -16,8 +17,8 @@ const ROUND_SHARE: f64 = 0.25;
 /// The maximum number of rounds; after them the state is accepted as steady.
 const MOST_ROUNDS: u32 = 40;
 
-/// Pages written between two checks for a stop.
-const CHECK_EVERY: u64 = 1 << 22;
+/// Pages written between two reports of the progress, each with a check for a stop.
+const REPORT_EVERY: u64 = 1 << 16;
 
 /// Brings a drive into an initial state.
 pub(in crate::engine) fn prepare(
@@ -76,10 +77,11 @@ fn overwrite(
 ) -> Result<(), LabError> {
     let page_bytes = u64::from(drive.page_bytes());
     let pages = drive.capacity_bytes() / page_bytes;
-    for page in 0..pages * u64::from(times) {
+    let all = pages * u64::from(times);
+    for page in 0..all {
         drive.overwrite_now(rng.below(pages) * page_bytes);
-        if page.is_multiple_of(CHECK_EVERY) && control.stopped() {
-            return Err(LabError::Stopped);
+        if page.is_multiple_of(REPORT_EVERY) {
+            prepared(control, page as f64 / all as f64)?;
         }
     }
     Ok(())
@@ -98,9 +100,9 @@ fn settle(
     let mut source = writes.source(drive.capacity_bytes(), rng)?;
     let mut steady = SteadyState::new(SteadyCriterion::default());
     let round = (drive.capacity_bytes() as f64 * ROUND_SHARE) as u64;
-    for _ in 0..MOST_ROUNDS {
+    for number in 0..MOST_ROUNDS {
         drive.clear_counters();
-        let mut written = 0;
+        let (mut written, mut reported) = (0, 0);
         while written < round {
             let access = source.next();
             if access.kind != AccessKind::Write {
@@ -111,9 +113,11 @@ fn settle(
                 drive.overwrite_hinted_now(page * page_bytes, access.hint);
             }
             written += u64::from(access.bytes);
-        }
-        if control.stopped() {
-            return Err(LabError::Stopped);
+            if written >= reported {
+                reported = written + REPORT_EVERY * page_bytes;
+                let rounds = f64::from(number) + written as f64 / round.max(1) as f64;
+                prepared(control, rounds / f64::from(MOST_ROUNDS))?;
+            }
         }
         if steady.add(drive.counters().waf()) {
             break;
