@@ -25,6 +25,9 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 4] = [Kind::Device, Kind::Layout, Kind::Workload, Kind::Experiment];
+
     /// Its name, in messages.
     pub fn name(self) -> &'static str {
         match self {
