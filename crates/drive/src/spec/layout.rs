@@ -50,6 +50,12 @@ pub struct PageMapped {
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     #[schemars(extend("default" = true))]
     pub suspend: bool,
+    /// Whether the dies of a chip work at the same time (multi-LUN operations of ONFI). Without it a
+    /// chip takes a command only when it has none: reads and programs of one die wait for those of
+    /// the others. Then `gang` is `plane`, and a chip has at most 4 planes.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    #[schemars(extend("default" = true))]
+    pub die_interleaving: bool,
 }
 
 impl Default for PageMapped {
@@ -66,6 +72,7 @@ impl Default for PageMapped {
             copyback: false,
             write_buffer: yes(),
             suspend: yes(),
+            die_interleaving: yes(),
         }
     }
 }
