@@ -17,6 +17,7 @@ pub mod experiment;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod host;
+pub mod import;
 pub mod keys;
 pub mod layout;
 pub mod measure;

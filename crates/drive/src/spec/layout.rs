@@ -50,9 +50,9 @@ pub struct PageMapped {
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     #[schemars(extend("default" = true))]
     pub suspend: bool,
-    /// Whether the dies of a chip work at the same time (multi-LUN operations of ONFI). Without it a
-    /// chip takes a command only when it has none: reads and programs of one die wait for those of
-    /// the others. Then `gang` is `plane`, and a chip has at most 4 planes.
+    /// Whether the dies of a chip work at the same time (multi-LUN operations of ONFI). Without it
+    /// a chip takes a command only when it has none: reads and programs of one die wait for those
+    /// of the others. Then `gang` is `plane`, and a chip has at most 4 planes.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     #[schemars(extend("default" = true))]
     pub die_interleaving: bool,

@@ -1,5 +1,6 @@
 //! `softflash lab`
 
+mod import;
 mod jobs;
 mod keys;
 mod list;
@@ -17,6 +18,7 @@ Examples:
   softflash lab list
   softflash lab show mqsim-default > mine.toml
   softflash lab keys device                every key of a device file
+  softflash lab import mqsim ssdconfig.xml --out mine
   softflash lab run sdf-table4 --out results
   softflash lab run --all --quick --out results
   softflash lab report results             write results/report.html
@@ -37,6 +39,8 @@ enum What {
     Show(show::Show),
     /// List the keys of a kind of file, with type, unit, range, default and meaning
     Keys(keys::Keys),
+    /// Make files of a configuration of another simulator
+    Import(import::Import),
     /// Run experiments and compare their figures with published ones
     Run(run::Run),
     /// Draw the results as one HTML file
@@ -50,6 +54,7 @@ impl Lab {
             What::List(list) => list.run(),
             What::Show(show) => show.run(),
             What::Keys(keys) => keys.run(),
+            What::Import(import) => import.run(),
             What::Run(run) => run.run(),
             What::Report(report) => report.run(),
         }
