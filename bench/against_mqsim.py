@@ -106,7 +106,8 @@ class Softflash:
 
     def trace_us(self, path):
         command = ["replay", path, "--format", "mqsim", "--wrap", "--precondition", "fill"]
-        return [mean_of_all(self.ran(command, layout)) for layout in self.layouts]
+        kinds = [line.split()[4] for line in path.read_text().splitlines() if line.strip()]
+        return [mean_of_all(self.ran(command, layout), kinds) for layout in self.layouts]
 
     def ran(self, command, layout):
         device = self.home / "mqsim.toml"
@@ -114,10 +115,10 @@ class Softflash:
         return common.run_json(list(map(str, command)))
 
 
-def mean_of_all(outcome):
-    """The mean latency of reads and writes, in microseconds: a trace's flow has both."""
-    kinds = [(outcome["tally"][f"{kind}s"], outcome[f"{kind}_latency_ns"]["mean"]) for kind in ("read", "write")]
-    return sum(count * mean for count, mean in kinds) / sum(count for count, _ in kinds) / 1000
+def mean_of_all(outcome, kinds):
+    """The mean latency of reads (kind 1) and writes (0) of a trace, in microseconds."""
+    sums = [kinds.count(number) * outcome[f"{kind}_latency_ns"]["mean"] for number, kind in (("1", "read"), ("0", "write"))]
+    return sum(sums) / len(kinds) / 1000
 
 
 def main():
