@@ -71,7 +71,7 @@ pub fn impossible(file: &str, text: &str, problem: String) -> TomlError {
 
 /// The first value that serde's message quotes, as in ``invalid type: string "x"``.
 fn quoted(message: &str) -> Option<&str> {
-    let mark = message.find(['"', '`'])?;
+    let mark = message.find(['"', '`', '\''])?;
     let (quote, rest) = message.get(mark..)?.split_at_checked(1)?;
     rest.split(quote).next()
 }

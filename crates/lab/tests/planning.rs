@@ -270,4 +270,13 @@ fn two_tables_in_place_of_one_are_told_the_quotes() {
     );
     let error = planned(&text, Form::default()).unwrap_err().to_string();
     assert!(error.contains("set.\"workload.pattern\" ="), "{error}");
+    let text = TEXT.replace("\"random-write-8k\"", "\"hot-cold-write-8k\"").replace(
+        "vary.op_percent = [7, 25.5]",
+        "vary.op_percent = [7, 25.5]\nset.workload.pattern.zipf.exponent = 0.9",
+    );
+    let error = planned(&text, Form::default()).unwrap_err().to_string();
+    assert!(error.contains("write its path in quotes to replace it"), "{error}");
+    let text = TEXT.replace("precondition = \"none\"", "precondition = \"nonne\"");
+    let error = planned(&text, Form::default()).unwrap_err().to_string();
+    assert!(error.starts_with("it.toml: line 25: 'nonne' is no state of a device"), "{error}");
 }

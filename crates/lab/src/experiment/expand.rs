@@ -259,7 +259,8 @@ fn understood<T: DeserializeOwned>(
 
 /// Adds the way to replace a whole table to an error of two tables in place of one.
 fn whole(mut error: TomlError) -> TomlError {
-    if error.problem.contains("exactly 1 element") {
+    let several = ["exactly 1 element", "fewer elements in map"];
+    if several.iter().any(|words| error.problem.contains(words)) {
         error.problem += "; `set` adds keys to a table: write its path in quotes to replace it, as \
                           set.\"workload.pattern\" = { zipf = { exponent = 0.9 } }";
     }
