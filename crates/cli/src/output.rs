@@ -4,7 +4,7 @@
 
 use crate::error::CliError;
 use clap::ValueEnum;
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -18,6 +18,9 @@ pub enum Form {
     /// JSON for programs.
     Json,
 }
+
+/// Columns of a table with long texts.
+const WIDTH: u16 = 120;
 
 /// Prints a result with a single write. A closed output, as after `head`, is not an error.
 pub fn result(text: &str) {
@@ -64,6 +67,17 @@ pub fn rows(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
 /// Prints rows of text under a header.
 pub fn named_rows(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
     let mut table = plain_table();
+    table.set_header(header.to_vec());
+    for row in rows {
+        table.add_row(row);
+    }
+    result(&table.to_string());
+}
+
+/// Prints rows of text under a header, with long texts on several lines.
+pub fn wrapped_rows(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
+    let mut table = plain_table();
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
     table.set_header(header.to_vec());
     for row in rows {
         table.add_row(row);

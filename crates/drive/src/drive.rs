@@ -14,6 +14,7 @@ use crate::dispatch::Dispatch;
 use crate::error::DriveError;
 use crate::front::Front;
 use crate::host_queue::HostQueue;
+use crate::interleaving;
 use crate::pages::Pages;
 use crate::request::{Done, HostRequest};
 use crate::shape::Shape;
@@ -45,6 +46,7 @@ impl Drive {
         layout: &PageMapped,
         op_percent: f64,
     ) -> Result<Drive, DriveError> {
+        let device = &*interleaving::as_commanded(device, layout)?;
         let shape = Shape::new(device, layout, op_percent)?;
         let dies = Dies::new(device, layout, &shape)?;
         let buffer_pages =

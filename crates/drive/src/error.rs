@@ -42,6 +42,15 @@ pub enum DriveError {
         /// The most.
         most: u32,
     },
+    /// A chip with one command at a time that cannot be modelled as one die.
+    #[error(
+        "die_interleaving = false: {problem}; use gang = \"plane\" and at most 4 planes a chip, or \
+         die_interleaving = true"
+    )]
+    Interleaving {
+        /// What does not fit.
+        problem: String,
+    },
     /// A request beyond the end.
     #[error(
         "a request for bytes {offset_bytes} to {end_bytes} of a drive of {capacity_bytes} bytes; \

@@ -52,6 +52,7 @@ pub mod drive;
 mod error;
 mod front;
 mod host_queue;
+mod interleaving;
 mod pages;
 mod placing;
 mod precondition;

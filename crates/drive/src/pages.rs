@@ -366,7 +366,11 @@ mod tests {
                         assert_eq!(done, model[at].pop_front().map(|(_, tag)| tag), "seed {seed}");
                     }
                 }
-                assert_eq!(pages.requests(), model.iter().map(VecDeque::len).sum(), "seed {seed}");
+                assert_eq!(
+                    pages.requests(),
+                    model.iter().map(VecDeque::len).sum::<usize>(),
+                    "seed {seed}"
+                );
                 for (queue, model) in queues.iter().zip(&model) {
                     assert_eq!(queue.is_empty(), model.is_empty(), "seed {seed}");
                     let first = model.front().map_or(NONE, |&(page, _)| page);

@@ -2,6 +2,7 @@
 
 use crate::layout::Layout;
 use crate::workload::Workload;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softflash_drive::spec::DeviceSpec;
 use softflash_workload::{AccessKind, Precondition};
@@ -30,7 +31,7 @@ pub struct Cell {
 }
 
 /// Parameters beside hardware, layout and workload.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Parameters {
     /// Over-provisioning in percent, spare / logical; that of the layout by default.
@@ -38,6 +39,7 @@ pub struct Parameters {
     pub op_percent: Option<f64>,
     /// The drive's state before: `none`, `fill`, `overwrite:2`, `steady` or `random-4k:3600s`.
     #[serde(default, with = "as_text")]
+    #[schemars(with = "Precondition")]
     pub precondition: Precondition,
     /// Requests of the measured part; that of the workload by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +62,7 @@ pub struct Parameters {
 }
 
 /// How a store reads a conventional drive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DriveIo {
     /// Bypasses the page cache, as `serve` does: a read is one request.

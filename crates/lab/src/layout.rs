@@ -1,11 +1,12 @@
 //! Layouts: how a device uses its flash. Experiments vary the layout on the same hardware.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softflash_device::model::UnitKind;
 use softflash_drive::spec::PageMapped;
 
 /// A layout, as a preset in TOML states it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Layout {
     /// A description in one line.
     #[serde(default)]
@@ -16,7 +17,7 @@ pub struct Layout {
 }
 
 /// Kinds of layouts, selected by `kind`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum LayoutKind {
     /// A conventional drive: pages are mapped by firmware behind a block interface.
@@ -26,7 +27,7 @@ pub enum LayoutKind {
 }
 
 /// Units with explicit erase, as the host's software sees them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Units {
     /// The flash of a unit.
@@ -41,7 +42,7 @@ pub struct Units {
 }
 
 /// Which unit takes the next write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduler {
     /// All units in turn.
@@ -52,7 +53,7 @@ pub enum Scheduler {
 }
 
 /// The order of the commands of a die.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// Reads before waiting writes and erases.

@@ -17,6 +17,8 @@ pub mod experiment;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod host;
+pub mod import;
+pub mod keys;
 pub mod layout;
 pub mod measure;
 pub mod outcome;

@@ -1,6 +1,8 @@
 //! Parses TOML files of users. Errors name the file, the line and the key, with the nearest known
 //! key.
 
+mod expectation;
+
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
@@ -46,7 +48,9 @@ pub fn toml_error(file: &str, text: &str, error: &toml::de::Error) -> TomlError 
     };
     let problem = match unknown {
         Some(unknown) => unknown.to_string(),
-        None => message,
+        None => {
+            expectation::explained(&message, line.and_then(|line| expectation::key_at(text, line)))
+        }
     };
     TomlError { file: file.to_owned(), line, problem }
 }
@@ -67,7 +71,7 @@ pub fn impossible(file: &str, text: &str, problem: String) -> TomlError {
 
 /// The first value that serde's message quotes, as in ``invalid type: string "x"``.
 fn quoted(message: &str) -> Option<&str> {
-    let mark = message.find(['"', '`'])?;
+    let mark = message.find(['"', '`', '\''])?;
     let (quote, rest) = message.get(mark..)?.split_at_checked(1)?;
     rest.split(quote).next()
 }
@@ -222,7 +226,8 @@ mod tests {
 
     #[test]
     fn other_mistakes_have_their_line() {
-        assert!(problem::<Drive>("\n\nchannels = \"four\"").starts_with("a.toml: line 3: invalid"));
+        let expected = "a.toml: line 3: channels: string \"four\", expected a whole number from 0 to 4294967295";
+        assert_eq!(problem::<Drive>("\n\nchannels = \"four\""), expected);
         assert!(problem::<Drive>("channels = = 4").starts_with("a.toml: line 1: "));
         let missing = problem::<Drive>("schedule = \"fifo\"");
         assert!(missing.contains("missing field `channels`"), "{missing}");
@@ -233,7 +238,7 @@ mod tests {
         let text = "schedule = \"fifo\"\nchannels = \"four\"\n";
         let table: toml::Table = toml::from_str(text).unwrap();
         let error = from_table::<Drive>("a.toml", text, table).unwrap_err().to_string();
-        assert!(error.starts_with("a.toml: line 2: invalid type: string \"four\""), "{error}");
+        assert!(error.starts_with("a.toml: line 2: channels: string \"four\""), "{error}");
     }
 
     #[test]

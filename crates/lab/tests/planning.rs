@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+use softflash_lab::presets::Kind;
 use softflash_lab::{Experiment, Form, LabError, Plan, Workload};
 use std::collections::BTreeSet;
 
@@ -262,4 +263,55 @@ fn mistakes_are_named_with_line_and_remedy() {
         assert!(found.contains(expected), "{to}: {found}");
         assert!(found.contains("it.toml") || found.contains("sfd"), "{to}: {found}");
     }
+}
+
+#[test]
+fn paths_in_a_file_begin_at_its_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    std::fs::create_dir(directory.path().join("parts")).unwrap();
+    let device = Kind::Device.find("sdf").unwrap().text;
+    let layout = "default_layout = \"./own.toml\"\n";
+    put("parts/drive.toml", &device.replace("default_layout = \"sdf\"\n", layout));
+    put("parts/own.toml", &Kind::Layout.find("page-mapped").unwrap().text);
+    let text = "title = \"paths\"\n[[group]]\ndevice = \"parts/drive.toml\"\nworkload = \"random-read-8k\"\n\
+                [[group.row]]\nlabel = \"r\"\nmeasure = \"waf\"\n";
+    put("mine.toml", text);
+    let path = directory.path().join("mine.toml").display().to_string();
+    let plan = Experiment::find(&path).unwrap().plan(Form::default()).unwrap();
+    assert_eq!(
+        (plan.cells[0].layout_name.as_str(), plan.cells[0].device.name.as_str()),
+        ("own", "sdf")
+    );
+    put("mine.toml", &text.replace("parts/drive.toml", "drive.toml"));
+    let error = Experiment::find(&path).unwrap().plan(Form::default()).unwrap_err().to_string();
+    let wanted = directory.path().join("drive.toml").display().to_string();
+    assert!(error.starts_with(&format!("{path}: line 3: {wanted}: No such file")), "{error}");
+    assert!(error.ends_with("paths begin at the directory of this file"), "{error}");
+}
+
+#[test]
+fn two_tables_in_place_of_one_are_told_the_quotes() {
+    let text = TEXT.replace(
+        "set.precondition = \"none\"",
+        "set.workload.pattern.zipf.exponent = 0.9\nset.precondition = \"none\"",
+    );
+    let error = planned(&text, Form::default()).unwrap_err().to_string();
+    let quotes = "replace it as a whole: set.\"workload.pattern\" = { zipf = { exponent = ... } }";
+    assert!(error.contains(quotes), "{error}");
+    let text = TEXT.replace(
+        "closed = { threads = 4, queue_depth = 1 }",
+        "open = { requests_per_second = 1.0 }",
+    );
+    let error = planned(&text, Form::default()).unwrap_err().to_string();
+    assert!(error.contains("set.\"workload.pattern\" ="), "{error}");
+    let text = TEXT.replace("\"random-write-8k\"", "\"hot-cold-write-8k\"").replace(
+        "vary.op_percent = [7, 25.5]",
+        "vary.op_percent = [7, 25.5]\nset.workload.pattern.zipf.exponent = 0.9",
+    );
+    let error = planned(&text, Form::default()).unwrap_err().to_string();
+    assert!(error.contains("write its path in quotes to replace it"), "{error}");
+    let text = TEXT.replace("precondition = \"none\"", "precondition = \"nonne\"");
+    let error = planned(&text, Form::default()).unwrap_err().to_string();
+    assert!(error.starts_with("it.toml: line 25: 'nonne' is no state of a device"), "{error}");
 }

@@ -2,10 +2,11 @@
 //! its read and program times, and the older pages that a power cut in its program can destroy.
 
 use crate::geometry::{Geometry, GeometryError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Bits per cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cell {
     /// One.
@@ -31,7 +32,7 @@ impl Cell {
 }
 
 /// The order in which the pages of word lines are programmed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pairing {
     /// Word line after word line, lower to upper: pages 0 and 1 of an MLC block share one.

@@ -1,6 +1,7 @@
 //! The geometry of an array, and conversions between addresses and flat indexes.
 
 use crate::address::{BlockAddress, BlockIndex, ChannelIndex, DieIndex, PageAddress, PageIndex};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -17,27 +18,35 @@ pub const MAX_PAGES_PER_BLOCK: u32 = 65_534;
 pub const MAX_ENTITIES: u32 = 1 << 16;
 
 /// The geometry of an array.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Geometry {
     /// Channels: buses that carry one transfer at a time each.
+    #[schemars(range(min = 1))]
     pub channels: u16,
-    /// Chips (packages) on a channel.
+    /// Chips (packages) on a channel; a channel has at most 64 dies.
+    #[schemars(range(min = 1, max = 64))]
     pub chips_per_channel: u8,
     /// Dies in a chip; a die executes one command at a time.
     #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 64))]
     pub dies_per_chip: u8,
-    /// Planes in a die, 1 to [`MAX_PLANES`]; one command can work on the same page of each.
+    /// Planes in a die; one command can work on the same page of each (multi-plane).
+    #[schemars(range(min = 1, max = 4))]
     pub planes_per_die: u8,
     /// Erase blocks in a plane, bad ones included.
+    #[schemars(range(min = 1))]
     pub blocks_per_plane: u32,
-    /// Pages in a block, at most [`MAX_PAGES_PER_BLOCK`].
+    /// Pages in a block, a multiple of the pages of a word line (bits per cell).
+    #[schemars(range(min = 1, max = 65534))]
     pub pages_per_block: u32,
     /// Data bytes in a page.
+    #[schemars(range(min = 1, max = 1048576))]
     pub page_bytes: u32,
     /// Spare bytes in a page. They cost transfer time if the bus configuration transfers them;
     /// their contents (ECC parity, in a real device) are not stored.
     #[serde(default)]
+    #[schemars(range(max = 1048576))]
     pub spare_bytes: u32,
 }
 

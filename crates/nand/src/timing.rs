@@ -2,6 +2,7 @@
 
 use crate::cell::{Cell, Pairing};
 use crate::geometry::{Geometry, MAX_PLANES};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -12,23 +13,27 @@ pub const LONGEST_STEP_NS: u64 = 600_000_000_000;
 pub(crate) const MAX_LEVELS: usize = 4;
 
 /// Times of a die.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DieTiming {
-    /// Bits per cell.
+    /// Bits per cell, which is also the pages of a word line.
     pub cell: Cell,
     /// The order in which pages of a word line are programmed.
     #[serde(default)]
     pub pairing: Pairing,
     /// tR, from command to data in the page register: one time for all pages, or one for each level
     /// of the cell from the lower page up.
+    #[schemars(inner(range(min = 1, max = 600_000_000_000_u64)))]
     pub read_ns: Vec<u64>,
     /// tPROG, from data in the register to programmed: one time, or one for each level.
+    #[schemars(inner(range(min = 1, max = 600_000_000_000_u64)))]
     pub program_ns: Vec<u64>,
-    /// tBERS.
+    /// tBERS, the time to erase a block.
+    #[schemars(range(min = 1, max = 600_000_000_000_u64))]
     pub erase_ns: u64,
     /// One further read of a page with shifted thresholds; tR where absent.
     #[serde(default)]
+    #[schemars(range(min = 1, max = 600_000_000_000_u64))]
     pub retry_ns: Option<u64>,
     /// A second register lets a die sense the next page while the last one is transferred.
     #[serde(default)]
@@ -45,13 +50,15 @@ pub struct DieTiming {
 }
 
 /// The times to suspend an operation for a read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SuspendTiming {
     /// From the read's arrival until the array is free for it. An operation with at most this time
     /// left is not suspended.
+    #[schemars(range(max = 600_000_000_000_u64))]
     pub suspend_ns: u64,
     /// From the time when the array is free again until the operation continues.
+    #[schemars(range(max = 600_000_000_000_u64))]
     pub resume_ns: u64,
     /// The most suspensions of one operation; further reads wait for its end, so that writes do not
     /// starve.
@@ -59,10 +66,11 @@ pub struct SuspendTiming {
 }
 
 /// Times of a channel's bus.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BusTiming {
-    /// Transfer rate of the channel.
+    /// Transfer rate of the channel, for data in both directions.
+    #[schemars(range(min = 1))]
     pub bytes_per_second: u64,
     /// Command and address cycles: bus time of every transfer in addition to its data.
     #[serde(default)]

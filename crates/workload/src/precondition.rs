@@ -1,12 +1,13 @@
 //! The state of a device before a measurement.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
 /// The state of a device before a measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Precondition {
     /// Erased, never written.
@@ -15,6 +16,7 @@ pub enum Precondition {
     #[default]
     Fill,
     /// Filled, then overwritten at random.
+    #[schemars(extend("form" = "overwrite:TIMES"))]
     Overwrite {
         /// How many times the capacity is written at random.
         times: u32,
@@ -23,6 +25,7 @@ pub enum Precondition {
     Steady,
     /// Filled, then written at random, 4 KiB at a time, for as long.
     #[serde(rename = "random-4k")]
+    #[schemars(extend("form" = "random-4k:SECONDSs"))]
     Random4k {
         /// Virtual time of the writes, in seconds.
         seconds: u32,

@@ -7,6 +7,7 @@ pub mod format;
 pub mod info;
 pub mod lab;
 pub mod load;
+mod progress;
 pub mod record;
 mod repair;
 pub mod replay;

@@ -1,5 +1,6 @@
 //! `softflash replay`
 
+use crate::cmd::progress::Progress;
 use crate::cmd::simulated::{Report, Target, measured};
 use crate::cmd::trace::{Tick, open, remarks};
 use crate::error::CliError;
@@ -137,7 +138,8 @@ impl Replay {
             })
             .inspect(|item| item.iter().for_each(|request| played.borrow_mut().note(request)));
         let mut trace = self.changed(chosen, capacity_bytes).map_err(TraceError::from)?;
-        let report = measured(&self.target, &device.name, &layout_name, None, |control| {
+        let progress = Progress::of_preparation();
+        let report = measured(&self.target, &device.name, &layout_name, &progress, |control| {
             simulate(&setting, Asked::Trace(&mut trace), control)
         })?;
         drop(trace);

@@ -21,6 +21,7 @@ mod command_line;
 mod dump_and_load;
 mod kills;
 mod lab_command;
+mod lab_files;
 mod memory;
 mod nbd;
 mod nbd_clients;

@@ -2,6 +2,7 @@
 
 use crate::geometry::UnitGeometry;
 use crate::queue_pair::OpenError;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softflash_nand::{
     ArrayConfig, BusTiming, Cell, DieTiming, FaultConfig, Geometry, Pairing, SuspendTiming, presets,
@@ -9,7 +10,7 @@ use softflash_nand::{
 use std::ops::Range;
 
 /// The unit that software addresses independently.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnitKind {
     /// A channel with all its chips, as in SDF.

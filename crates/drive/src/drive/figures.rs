@@ -4,6 +4,7 @@ use super::Drive;
 use crate::buffer::Buffer;
 use crate::counters::{DriveCounters, MapCounters};
 use crate::error::DriveError;
+use crate::interleaving;
 use crate::precondition;
 use crate::shape::Shape;
 use crate::spec::{DeviceSpec, PageMapped};
@@ -16,6 +17,7 @@ impl Drive {
         layout: &PageMapped,
         op_percent: f64,
     ) -> Result<u64, DriveError> {
+        let device = &*interleaving::as_commanded(device, layout)?;
         Ok(Shape::new(device, layout, op_percent)?.capacity_bytes())
     }
 

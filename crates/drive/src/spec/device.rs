@@ -2,11 +2,12 @@
 //! device use the same parameters. The choices of an experiment (over-provisioning, layout, state)
 //! are not part of it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softflash_nand::{ArrayConfig, BusTiming, DieTiming, Geometry};
 
 /// A device, as a preset in TOML states it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceSpec {
     /// The preset's name.
@@ -36,7 +37,7 @@ pub struct DeviceSpec {
 }
 
 /// The link between host and device: full duplex, each direction first come, first served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
     /// Device to host, in bytes a second; 0: no limit.
@@ -52,7 +53,7 @@ pub struct LinkSpec {
 
 /// Work of a controller with its FTL inside. The firmware is one server: requests and their pages
 /// pass it one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerSpec {
     /// Firmware time a request, in nanoseconds.
@@ -74,7 +75,7 @@ pub struct ControllerSpec {
 }
 
 /// The times of the host's software stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostSpec {
     /// Time from the application's call to the device, in nanoseconds, added to each request.
@@ -99,7 +100,7 @@ impl Default for HostSpec {
 }
 
 /// Where a preset's numbers come from, printed by reports.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Provenance {
     /// Numbers that a source gives, as `number: source`.

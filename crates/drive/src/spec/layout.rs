@@ -1,32 +1,40 @@
 //! How a page-mapped drive uses its flash.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softflash_mapping::{MapKind, PlacementPolicy, Schedule, VictimPolicy, WearPolicy};
 
 /// A page-mapped layout, as a preset in TOML states it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PageMapped {
     /// The scope of a write frontier: the blocks that are written, erased and collected together.
+    /// It decides whether programs are multi-plane, and so how fast a drive writes: with `die` one
+    /// command programs a page of every plane in the time of one page, with `plane` the planes of
+    /// a die program one after the other.
     #[serde(default, rename = "gang", alias = "write_frontier")]
     pub frontier: FrontierScope,
     /// Over-provisioning in percent: spare / logical. Experiments override it.
     #[serde(default = "seven")]
+    #[schemars(range(min = 0.0, max = 1000.0))]
     pub op_percent: f64,
     /// Which block is collected next.
     #[serde(default)]
     pub victim: VictimPolicy,
     /// How erases are levelled over the blocks of a write frontier.
     #[serde(default, skip_serializing_if = "is_fifo")]
+    #[schemars(extend("default" = "fifo"))]
     pub wear: WearPolicy,
     /// The order of the commands of a die.
     #[serde(default)]
     pub schedule: Schedule,
     /// Which write frontier takes a page of the host.
     #[serde(default, skip_serializing_if = "is_static")]
+    #[schemars(extend("default" = "static"))]
     pub placement: PlacementPolicy,
     /// Whether the map is in memory, or on flash with a share of it in memory.
     #[serde(default, skip_serializing_if = "is_page_map")]
+    #[schemars(extend("default" = "page"))]
     pub map: MapKind,
     /// Data pages for each page of parity across channels; 0: no parity.
     #[serde(default)]
@@ -40,7 +48,14 @@ pub struct PageMapped {
     /// Whether reads suspend programs and erases, where the flash can. A die then takes one read
     /// while it programs or erases, and senses it before the work that waits, in any `schedule`.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
+    #[schemars(extend("default" = true))]
     pub suspend: bool,
+    /// Whether the dies of a chip work at the same time (multi-LUN operations of ONFI). Without it
+    /// a chip takes a command only when it has none: reads and programs of one die wait for those
+    /// of the others. Then `gang` is `plane`, and a chip has at most 4 planes.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    #[schemars(extend("default" = true))]
+    pub die_interleaving: bool,
 }
 
 impl Default for PageMapped {
@@ -57,6 +72,7 @@ impl Default for PageMapped {
             copyback: false,
             write_buffer: yes(),
             suspend: yes(),
+            die_interleaving: yes(),
         }
     }
 }
@@ -86,7 +102,7 @@ fn is_fifo(wear: &WearPolicy) -> bool {
 }
 
 /// The blocks that share a write frontier, and are collected together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FrontierScope {
     /// Each block for itself; every plane has its own write frontier.

@@ -14,6 +14,7 @@ mod tests;
 use crate::cell::{Cell, Control, Limits};
 use crate::engine::limits::{add_limits, add_programmed_bytes, add_programmed_share};
 use crate::engine::meter::{Completion, CountsPages, Cut, Meter, PageCounts};
+use crate::engine::progress::share_of_preparation;
 use crate::error::LabError;
 use crate::outcome::{Backlog, Outcome, Programs, Settled, Span};
 use ahead::Ahead;
@@ -151,9 +152,8 @@ impl<'a, 'c> Play<'a, 'c> {
             _ => 0,
         };
         let prepared = match setting.precondition {
-            Precondition::Random4k { .. } => random_writes::PROGRESS_SHARE,
-            _ if settled.is_some() => settle::PROGRESS_SHARE,
-            _ => 0.0,
+            Precondition::Steady if settled.is_none() => 0.0,
+            state => share_of_preparation(state),
         };
         Ok(Play {
             drive,

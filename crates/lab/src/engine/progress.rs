@@ -1,13 +1,33 @@
 //! The progress of a run.
 
 use crate::cell::{Control, Limits};
+use crate::error::LabError;
 use softflash_base::Time;
+use softflash_workload::Precondition;
 use std::cell::Cell;
 
-/// The share of a run's progress that is assigned to filling the device.
+/// The share of a run's progress that is assigned to filling the device or to its initial state.
 const FILL_SHARE: f64 = 0.5;
 /// Requests between two progress reports.
 const SILENT: u64 = 256;
+
+/// The share of a run's progress that is over when its initial state is reached: states that are
+/// written in order take nearly no time.
+pub fn share_of_preparation(state: Precondition) -> f64 {
+    match state {
+        Precondition::None | Precondition::Fill => 0.0,
+        _ => FILL_SHARE,
+    }
+}
+
+/// Reports the completed share of the initial state; an error if the run is to stop.
+pub fn prepared(control: &Control, share: f64) -> Result<(), LabError> {
+    if control.stopped() {
+        return Err(LabError::Stopped);
+    }
+    (control.on_progress)(FILL_SHARE * share.min(1.0));
+    Ok(())
+}
 
 /// Reports the progress of a run.
 pub struct Progress<'a> {

@@ -9,8 +9,8 @@ use crate::cell::{Cell, Parameters};
 use crate::error::LabError;
 use crate::layout::Layout;
 use crate::measure::Measure;
-use crate::presets::{Document, Kind};
-use crate::toml_text::{self, suggestion};
+use crate::presets::{Document, Kind, seen_from};
+use crate::toml_text::{self, TomlError, suggestion};
 use crate::workload::Workload;
 use serde::de::DeserializeOwned;
 use softflash_base::checksum::checksum64;
@@ -39,8 +39,7 @@ pub fn expand(
     let prefix = group.name.clone().unwrap_or_else(|| (number + 1).to_string());
     let axes = axes(experiment, group, quick)?;
     let find = |kind: Kind, names: &[String]| -> Result<Vec<Document>, LabError> {
-        let found = |name: &String| kind.find(name).map_err(|error| experiment.unknown(error));
-        names.iter().map(found).collect()
+        names.iter().map(|name| experiment.preset(kind, name)).collect()
     };
     let devices = find(Kind::Device, &group.device)?;
     let workloads = find(Kind::Workload, &group.workload)?;
@@ -48,7 +47,7 @@ pub fn expand(
     let variants = if group.variants.is_empty() { &plain[..] } else { &group.variants };
     for device in &devices {
         let layouts = match group.layout.is_empty() {
-            true => vec![Kind::Layout.find(&device.read::<DeviceSpec>()?.default_layout)?],
+            true => vec![default_layout(device)?],
             false => find(Kind::Layout, &group.layout)?,
         };
         for layout in &layouts {
@@ -70,6 +69,12 @@ pub fn expand(
         }
     }
     Ok(())
+}
+
+/// The layout that a device names.
+fn default_layout(device: &Document) -> Result<Document, LabError> {
+    let name = device.read::<DeviceSpec>()?.default_layout;
+    Kind::Layout.find(&seen_from(&device.directory, &name))
 }
 
 /// A field, and the values that it takes.
@@ -256,7 +261,17 @@ fn understood<T: DeserializeOwned>(
     table: &Table,
 ) -> Result<T, LabError> {
     let changed = toml_text::from_table(&experiment.file, &experiment.text, table.clone());
-    changed.map_err(|error| document.read::<T>().err().unwrap_or(error).into())
+    changed.map_err(|error| document.read::<T>().err().unwrap_or_else(|| whole(error)).into())
+}
+
+/// Adds the way to replace a whole table to an error of two tables in place of one.
+fn whole(mut error: TomlError) -> TomlError {
+    let several = ["exactly 1 element", "fewer elements in map"];
+    if several.iter().any(|words| error.problem.contains(words)) {
+        error.problem += "; `set` adds keys to a table: write its path in quotes to replace it, as \
+                          set.\"workload.pattern\" = { zipf = { exponent = 0.9 } }";
+    }
+    error
 }
 
 /// The place of a point along the x axis; 0 in a distribution, which has no point of its own.

@@ -2,6 +2,8 @@
 //! `device.link.read_bytes_per_second` or `op_percent`.
 
 use crate::cell::Parameters;
+use crate::keys;
+use crate::presets::Kind;
 use crate::toml_text::suggestion;
 use toml::{Table, Value};
 
@@ -62,16 +64,14 @@ impl Tables {
                 return Ok(());
             }
             _ => {
-                let known = ROOTS.iter().chain(&Parameters::NAMES).copied();
-                let known: Vec<&str> = known.collect();
-                return Err(format!("unknown field `{path}`; {}", suggestion(root, known)));
+                return Err(unknown(path, root));
             }
         };
         if rest.is_empty() {
             return Err(format!("`{path}` is a preset; say which of its fields, as `{path}.name`"));
         }
         set_in(table, rest, &assignment.value)
-            .map_err(|part| format!("`{path}`: `{part}` is no table"))
+            .map_err(|part| format!("`{path}`: `{part}` is no table; {}", whole(path, &part)))
     }
 
     /// The value of a field; a path without a root is that of a parameter.
@@ -84,6 +84,29 @@ impl Tables {
             _ => get_in(&self.parameters, path),
         }
     }
+}
+
+/// The error for a path that begins with no preset and no parameter: it may lack its beginning.
+fn unknown(path: &str, root: &str) -> String {
+    let kinds = [Kind::Device, Kind::Layout, Kind::Workload];
+    let complete = kinds.into_iter().find_map(|kind| {
+        let listed = keys::of(kind).into_iter().any(|key| key.key == path);
+        listed.then(|| format!("{}.{path}", kind.name()))
+    });
+    let hint = complete.map(|complete| format!("write `{complete}`")).unwrap_or_else(|| {
+        suggestion(root, ROOTS.iter().chain(&Parameters::NAMES).copied().collect::<Vec<_>>())
+    });
+    format!("unknown field `{path}`; {hint}")
+}
+
+/// How to replace the value at `part` of a path as a whole.
+fn whole(path: &str, part: &str) -> String {
+    let parts: Vec<&str> = path.split('.').collect();
+    let end = parts.iter().position(|known| *known == part).unwrap_or(0);
+    let (head, tail) = parts.split_at_checked(end + 1).unwrap_or((&parts, &[]));
+    let inner =
+        tail.iter().rev().fold("...".to_owned(), |inner, key| format!("{{ {key} = {inner} }}"));
+    format!("replace it as a whole: set.\"{}\" = {inner}", head.join("."))
 }
 
 /// Creates missing tables of the path, as presets may omit fields with a default.
@@ -152,6 +175,13 @@ mod tests {
         assert!(set("worklaod.size").unwrap_err().contains("nearest known one is `workload`"));
         assert!(set("op_precent").unwrap_err().contains("nearest known one is `op_percent`"));
         assert!(set("device").unwrap_err().contains("say which of its fields"));
-        assert!(set("device.name.x").unwrap_err().contains("`name` is no table"));
+        let error = set("device.name.x.y").unwrap_err();
+        assert!(error.contains("`name` is no table; replace it as a whole"), "{error}");
+        assert!(error.ends_with("set.\"device.name\" = { x = { y = ... } }"), "{error}");
+        assert!(
+            set("pattern.zipf.exponent")
+                .unwrap_err()
+                .ends_with("write `workload.pattern.zipf.exponent`")
+        );
     }
 }

@@ -15,8 +15,9 @@ pub use published::{Bound, Published};
 pub use spec::{Derived, Function, Group, Plot, Requests, Row, Spec, Variant};
 
 use crate::error::LabError;
-use crate::presets::Kind;
+use crate::presets::{Document, Kind, seen_from};
 use crate::toml_text::TomlError;
+use std::path::PathBuf;
 
 /// A parsed experiment, before it is planned.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +28,8 @@ pub struct Experiment {
     file: String,
     /// Its contents.
     text: String,
+    /// The directory of its file, from which the paths in it lead.
+    directory: PathBuf,
     /// The parsed contents.
     pub spec: Spec,
 }
@@ -36,18 +39,32 @@ impl Experiment {
     pub fn find(name: &str) -> Result<Experiment, LabError> {
         let document = Kind::Experiment.find(name)?;
         let spec = document.read()?;
-        Ok(Experiment { name: document.name, file: document.file, text: document.text, spec })
+        let Document { name, file, text, directory, .. } = document;
+        Ok(Experiment { name, file, text, directory, spec })
     }
 
     /// Parses the text of an experiment's file.
     pub fn parse(name: &str, file: &str, text: &str) -> Result<Experiment, LabError> {
         let spec = crate::toml_text::from_text(file, text)?;
-        Ok(Experiment { name: name.to_owned(), file: file.to_owned(), text: text.to_owned(), spec })
+        let (name, file, text) = (name.to_owned(), file.to_owned(), text.to_owned());
+        Ok(Experiment { name, file, text, directory: PathBuf::new(), spec })
+    }
+
+    /// Finds a preset that the file names, or the file at a path that begins at its directory.
+    fn preset(&self, kind: Kind, name: &str) -> Result<Document, LabError> {
+        let found = kind.find(&seen_from(&self.directory, name));
+        found.map_err(|error| self.unknown(name, error))
     }
 
     /// Adds the place in the file to the error of an unknown preset.
-    fn unknown(&self, error: LabError) -> LabError {
+    fn unknown(&self, name: &str, error: LabError) -> LabError {
         match error {
+            LabError::File { path, source } => {
+                let path = path.display();
+                let problem =
+                    format!("{path}: {source}; paths begin at the directory of this file");
+                self.wrong(name, problem)
+            }
             LabError::NoSuchPreset { what, name, suggestion, .. } => {
                 let line = self.line_of(&name).map(|line| format!("line {line}: "));
                 let place = format!("{}: {}", self.file, line.unwrap_or_default());

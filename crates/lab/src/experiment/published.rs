@@ -1,9 +1,10 @@
 //! Published figures and bounds.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A published figure.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "write a number, `{ at_least = NUMBER }` or `{ at_most = NUMBER }`")]
 pub enum Published {
     /// A value.
@@ -15,14 +16,14 @@ pub enum Published {
 }
 
 /// A bound from below.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AtLeast {
     at_least: f64,
 }
 
 /// A bound from above.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AtMost {
     at_most: f64,

@@ -2,11 +2,12 @@
 
 use super::published::Published;
 use crate::theory::Law;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// An experiment: cells to run, rows to print of them.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
     /// A description in one line.
@@ -44,7 +45,7 @@ pub struct Spec {
 }
 
 /// Cells of one kind: every device with every layout, workload, variant and value.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
     /// The prefix of the names of its cells; by default the number of the group.
@@ -52,27 +53,34 @@ pub struct Group {
     pub name: Option<String>,
     /// Devices.
     #[serde(deserialize_with = "one_or_many")]
+    #[schemars(with = "OneOrMany")]
     pub device: Vec<String>,
     /// Layouts; by default that of each device.
     #[serde(default, deserialize_with = "one_or_many")]
+    #[schemars(with = "OneOrMany")]
     pub layout: Vec<String>,
     /// Workloads.
     #[serde(deserialize_with = "one_or_many")]
+    #[schemars(with = "OneOrMany")]
     pub workload: Vec<String>,
     /// Fields of device, layout, workload and parameters that this group overrides.
     #[serde(default)]
+    #[schemars(with = "Fields")]
     pub set: toml::Table,
     /// Fields with lists of values, in all combinations.
     #[serde(default)]
+    #[schemars(with = "Fields")]
     pub vary: toml::Table,
     /// Named sets of fields, each combined with all other lists.
     #[serde(default, rename = "variant")]
     pub variants: Vec<Variant>,
     /// The fields that the quick form sets after all others.
     #[serde(default)]
+    #[schemars(with = "Fields")]
     pub quick: toml::Table,
     /// The fields that the quick form varies instead.
     #[serde(default)]
+    #[schemars(with = "Fields")]
     pub quick_vary: toml::Table,
     /// The rows of each cell.
     #[serde(rename = "row")]
@@ -80,18 +88,19 @@ pub struct Group {
 }
 
 /// A named set of fields.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
     /// The text of `{variant}` in labels.
     pub name: String,
     /// The fields.
     #[serde(default)]
+    #[schemars(with = "Fields")]
     pub set: toml::Table,
 }
 
 /// A row of a cell.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
     /// Its label, with placeholders such as `{device}`.
@@ -113,16 +122,18 @@ pub struct Row {
 }
 
 /// A row that is calculated from other rows.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Derived {
     /// Its label.
     pub label: String,
     /// Labels of rows; a `*` at the end matches any text.
     #[serde(deserialize_with = "one_or_many")]
+    #[schemars(with = "OneOrMany")]
     pub of: Vec<String>,
     /// The rows that they are compared with, where the function compares.
     #[serde(default, deserialize_with = "one_or_many")]
+    #[schemars(with = "OneOrMany")]
     pub over: Vec<String>,
     /// The function.
     #[serde(rename = "as")]
@@ -133,7 +144,7 @@ pub struct Derived {
 }
 
 /// How a row is calculated from others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Function {
     /// The first of `of` divided by the first of `over`.
@@ -157,7 +168,7 @@ pub enum Function {
 }
 
 /// How rows are drawn.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plot {
     /// Its name in rows.
@@ -186,7 +197,7 @@ pub struct Plot {
 }
 
 /// The requests of a distribution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Requests {
     /// Reads.
@@ -207,14 +218,19 @@ fn five_percent() -> f64 {
     0.05
 }
 
+/// Fields by their paths, for the schema.
+type Fields = BTreeMap<String, String>;
+
+/// A string, or a list of strings.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a string or a list of strings was expected")]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
 /// `"a"` is `["a"]`.
 fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged, expecting = "a string or a list of strings was expected")]
-    enum OneOrMany {
-        One(String),
-        Many(Vec<String>),
-    }
     Ok(match OneOrMany::deserialize(deserializer)? {
         OneOrMany::One(one) => vec![one],
         OneOrMany::Many(many) => many,

@@ -9,7 +9,7 @@ use crate::workload::Workload;
 use serde::de::DeserializeOwned;
 use softflash_drive::spec::DeviceSpec;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The kinds of presets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,9 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 4] = [Kind::Device, Kind::Layout, Kind::Workload, Kind::Experiment];
+
     /// Its name, in messages.
     pub fn name(self) -> &'static str {
         match self {
@@ -48,9 +51,11 @@ impl Kind {
     /// Finds a preset by its name, or reads the file at a path.
     pub fn find(self, name: &str) -> Result<Document, LabError> {
         if is_path(name) {
-            let text = fs::read_to_string(name).map_err(LabError::file(name))?;
-            let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or(name);
-            return Document::parse(stem, name, text);
+            let path = Path::new(name);
+            let text = fs::read_to_string(path).map_err(LabError::file(path))?;
+            let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or(name);
+            let directory = path.parent().map(Path::to_owned).unwrap_or_default();
+            return Ok(Document { directory, ..Document::parse(stem, name, text)? });
         }
         let known = || self.embedded().iter().map(|(name, _)| *name);
         match self.embedded().iter().find(|(known, _)| *known == name) {
@@ -66,6 +71,11 @@ impl Kind {
     pub fn all(self) -> Result<Vec<Document>, LabError> {
         self.embedded().iter().map(|(name, _)| self.find(name)).collect()
     }
+}
+
+/// A name, or a path that is relative to `directory`.
+pub fn seen_from(directory: &Path, name: &str) -> String {
+    if is_path(name) { directory.join(name).display().to_string() } else { name.to_owned() }
 }
 
 /// Whether a name is the path of a file.
@@ -84,12 +94,15 @@ pub struct Document {
     pub text: String,
     /// The parsed contents.
     pub table: toml::Table,
+    /// The directory of the file, from which the paths in it lead; empty for a preset.
+    pub directory: PathBuf,
 }
 
 impl Document {
     fn parse(name: &str, file: &str, text: String) -> Result<Document, LabError> {
         let table = from_text(file, &text)?;
-        Ok(Document { name: name.to_owned(), file: file.to_owned(), text, table })
+        let (name, file) = (name.to_owned(), file.to_owned());
+        Ok(Document { name, file, text, table, directory: PathBuf::new() })
     }
 
     /// Its description in one line.
@@ -111,7 +124,8 @@ impl Document {
 /// The device of this name or path.
 pub fn device(name: &str) -> Result<DeviceSpec, LabError> {
     let document = Kind::Device.find(name)?;
-    let device: DeviceSpec = document.read()?;
+    let mut device: DeviceSpec = document.read()?;
+    device.default_layout = seen_from(&document.directory, &device.default_layout);
     let possible = device.array().validate();
     possible.map_err(|error| document.impossible(error.to_string()))?;
     Ok(device)

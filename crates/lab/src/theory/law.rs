@@ -4,6 +4,7 @@ use super::{d_choices_waf, fifo_waf, greedy_waf, md1_wait};
 use crate::cell::Cell;
 use crate::layout::LayoutKind;
 use crate::workload::Workload;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use softflash_drive::spec::{DeviceSpec, FrontierScope, HostSpec, PageMapped, VictimPolicy};
 use softflash_workload::{ArrivalPattern, BlockWorkload, Load, Pattern, RequestSize, Span};
@@ -12,7 +13,7 @@ use softflash_workload::{ArrivalPattern, BlockWorkload, Load, Pattern, RequestSi
 const VICTIM: &str = "the layout's `victim` to be the theory's";
 
 /// A theory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Law {
     /// Write amplification of greedy cleaning, [`greedy_waf`].

@@ -2,19 +2,22 @@
 
 use crate::policy::PolicyError;
 use crate::policy::number;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// How a drive keeps its map. In text: `page`, `cached:1/8`, `cached:12.5%`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(!try_from, !into, rename_all = "kebab-case")]
 pub enum MapKind {
     /// All of it in memory.
     #[default]
     Page,
     /// Pages of it on flash; this share of them is cached in memory.
-    Cached(Share),
+    #[schemars(extend("form" = "cached:SHARE"))]
+    Cached(#[schemars(with = "String")] Share),
 }
 
 /// A share above 0 and up to 1, as a fraction in lowest terms.

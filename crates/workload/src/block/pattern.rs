@@ -1,6 +1,7 @@
 //! Access patterns: the places of requests.
 
 use crate::error::{Problem, count, share, some_share};
+use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -12,7 +13,7 @@ const MAX_STREAMS: u64 = 65_536;
 
 /// The access pattern: a word (`"random"`, `"sequential"`) or a table, as in `{ zipf = { exponent =
 /// 0.99 } }`.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Pattern {
     /// Every place is equally likely.
@@ -22,11 +23,13 @@ pub enum Pattern {
     Sequential {
         /// Streams that take turns, each in its own part of the span, all parts equally long.
         #[serde(default = "one")]
+        #[schemars(range(min = 1, max = 65536))]
         streams: u32,
     },
     /// The place of rank `k` (from 0) is as likely as `1 / (k + 1)^exponent`.
     Zipf {
         /// 0 is uniform, 0.99 is YCSB's.
+        #[schemars(range(min = 0.0))]
         exponent: f64,
         /// Popular places are spread over the span; otherwise they are at its beginning.
         #[serde(default)]
@@ -35,8 +38,10 @@ pub enum Pattern {
     /// A small part of the span has a large part of the accesses; both parts are uniform within.
     HotCold {
         /// Share of the span that is hot, at its beginning.
+        #[schemars(range(min = 0.0, max = 1.0))]
         hot_space: f64,
         /// Share of the accesses that go to the hot part.
+        #[schemars(range(min = 0.0, max = 1.0))]
         hot_accesses: f64,
     },
 }

@@ -2,10 +2,11 @@
 
 use crate::error::Problem;
 use crate::one_of::{BytesOr, bytes_or};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The size of requests: a number of bytes, or a list of sizes with weights.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum RequestSize {
     /// One size for all requests.
@@ -15,12 +16,14 @@ pub enum RequestSize {
 }
 
 /// One of several sizes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SizeShare {
     /// The size.
+    #[schemars(range(min = 1))]
     pub bytes: u32,
     /// Its frequency, relative to the weights of the others.
+    #[schemars(range(min = 0.0, max = 1e15))]
     pub weight: f64,
 }
 

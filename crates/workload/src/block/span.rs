@@ -1,13 +1,14 @@
 //! The span: the accessed part of a device.
 
 use crate::error::{Problem, count, some_share};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Largest capacity: leaves room above for rounding up.
 const MAX_CAPACITY_BYTES: u64 = 1 << 62;
 
 /// The accessed part of the capacity, from its beginning.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Span {
     /// A share of the capacity, above 0 and at most 1.

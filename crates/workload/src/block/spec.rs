@@ -6,6 +6,7 @@ use super::source::BlockSource;
 use super::span::Span;
 use crate::error::{Problem, WorkloadError, count, share};
 use crate::load::{Load, MAX_OUTSTANDING, RateCaps};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 
@@ -14,7 +15,7 @@ use softflash_base::random::Rng;
 const ROUNDING: f64 = 1e-12;
 
 /// The workload of a block client.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BlockWorkload {
     /// The preset's name.
@@ -23,24 +24,30 @@ pub struct BlockWorkload {
     #[serde(default)]
     pub title: String,
     /// Share of the requests that read, 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub read_fraction: f64,
     /// Share of the requests that trim, 0 to 1; the rest writes.
     #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub trim_fraction: f64,
     /// The access pattern.
     #[serde(default, deserialize_with = "word_or_table")]
     pub pattern: Pattern,
     /// The size of requests, unless `read_size` or `write_size` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("unit" = "bytes"))]
     pub size: Option<RequestSize>,
     /// The size of reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("unit" = "bytes"))]
     pub read_size: Option<RequestSize>,
     /// The size of writes and trims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("unit" = "bytes"))]
     pub write_size: Option<RequestSize>,
     /// Offsets are multiples of this; each request's own size unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub align_bytes: Option<u32>,
     /// The accessed part of the capacity.
     #[serde(default)]
@@ -50,6 +57,7 @@ pub struct BlockWorkload {
     pub load: Load,
     /// Threads beside those of `load` that only write, one request at a time each.
     #[serde(default, skip_serializing_if = "is_none")]
+    #[schemars(range(max = 16_777_216), extend("default" = 0))]
     pub writers: u32,
     /// The most bytes per second.
     #[serde(default)]

@@ -5,6 +5,7 @@ use super::source::KvSource;
 use crate::error::{Problem, WorkloadError, count, share};
 use crate::load::RateCaps;
 use crate::one_of::{BytesOr, bytes_or};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use softflash_base::random::{Rng, Zipf};
 
@@ -17,7 +18,7 @@ const MAX_KEYS: u64 = 1 << 40;
 
 /// The workload of key-value clients. Every slice has the same number of clients, each a
 /// synchronous thread that sends a batch of requests at a time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KvWorkload {
     /// The preset's name.
@@ -27,12 +28,15 @@ pub struct KvWorkload {
     pub title: String,
     /// Slices of the key space.
     #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 65536))]
     pub slices: u32,
     /// Clients of each slice.
     #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 65536))]
     pub clients: u32,
     /// Requests that a client sends together.
     #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 65536))]
     pub batch: u32,
     /// A client sends its next batch when the whole last batch has completed; otherwise each
     /// completed request is followed by another at once.
@@ -51,15 +55,19 @@ pub struct KvWorkload {
     /// Values from this length on, in bytes, are written once to blocks of their own; by default
     /// all values are in the store's trees, as in the papers' store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("unit" = "bytes"))]
     pub value_threshold: Option<u64>,
     /// The length of keys.
     #[serde(default = "sixteen")]
+    #[schemars(range(min = 1, max = 1024))]
     pub key_bytes: u32,
     /// Keys of each slice; alternatively give `data_bytes_per_slice`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub keys_per_slice: Option<u64>,
     /// Keys and values of each slice in bytes, from which the number of keys follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub data_bytes_per_slice: Option<u64>,
     /// The most bytes per second of all clients together.
     #[serde(default)]
@@ -81,7 +89,7 @@ fn sixteen() -> u32 {
 }
 
 /// The kind of operations.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Operation {
     /// Read values by key.
@@ -91,17 +99,19 @@ pub enum Operation {
     /// Reads and writes.
     Mixed {
         /// Share of the requests that read, 0 to 1.
+        #[schemars(range(min = 0.0, max = 1.0))]
         read_fraction: f64,
     },
     /// Scan ranges of keys with their values.
     Scan {
         /// Bytes of keys and values that one scan covers.
+        #[schemars(range(min = 1))]
         scan_bytes: u64,
     },
 }
 
 /// The order of keys.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum KvOrder {
     /// Every key is equally likely.
@@ -110,6 +120,7 @@ pub enum KvOrder {
     /// Popularity falls by Zipf's law; popular keys are spread over the slice.
     Zipf {
         /// 0 is uniform, 0.99 is YCSB's.
+        #[schemars(range(min = 0.0))]
         exponent: f64,
     },
     /// One key after the other, and again from the beginning; the clients of a slice begin evenly
@@ -122,13 +133,14 @@ pub enum KvOrder {
     /// next unit, while keys in order would all go to the same one.
     Strided {
         /// The distance from key to key.
+        #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
         keys: u64,
     },
 }
 
 /// The size of values: a number of bytes, or a range such as `{ min = 100_000, max = 1_000_000 }`
 /// in which every size is equally likely.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ValueSize {
     /// One size for all values.

@@ -1,6 +1,7 @@
 //! Arrival times of the requests of an open loop.
 
 use crate::error::{Problem, count};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softflash_base::Time;
 use softflash_base::random::Rng;
@@ -12,7 +13,7 @@ pub(super) const MAX_RATE: f64 = 1e9;
 const MAX_BURST_NS: u64 = 3_600_000_000_000;
 
 /// How arrivals are spread over time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ArrivalPattern {
     /// Constant gaps.
@@ -24,8 +25,10 @@ pub enum ArrivalPattern {
     /// arrivals while off. Begins with an on period.
     Bursts {
         /// The length of an on period, in nanoseconds.
+        #[schemars(range(min = 1, max = 3_600_000_000_000_u64))]
         on_ns: u64,
         /// The length of an off period, in nanoseconds.
+        #[schemars(range(min = 1, max = 3_600_000_000_000_u64))]
         off_ns: u64,
     },
 }

@@ -1,6 +1,7 @@
 //! Caps on bytes a second: token buckets in virtual time.
 
 use crate::error::{Problem, count};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softflash_base::{AccessKind, Time};
 
@@ -8,14 +9,16 @@ use softflash_base::{AccessKind, Time};
 const MAX_BYTES_PER_SECOND: u64 = 1 << 50;
 
 /// Caps of a workload; an absent one means no cap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RateCaps {
     /// The most bytes read per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_125_899_906_842_624_u64))]
     pub read_bytes_per_second: Option<u64>,
     /// The most bytes written per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_125_899_906_842_624_u64))]
     pub write_bytes_per_second: Option<u64>,
     /// Bytes of reads, and of writes, that may pass at once after a pause; 0: evenly spaced.
     #[serde(default)]

@@ -2,6 +2,7 @@
 
 use super::arrivals::{ArrivalPattern, Arrivals, MAX_RATE};
 use crate::error::{Problem, count};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 
@@ -9,19 +10,22 @@ use softflash_base::random::Rng;
 pub(crate) const MAX_OUTSTANDING: u64 = 1 << 24;
 
 /// When requests are made.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Load {
     /// Clients that wait for their requests: the device sets the pace.
     Closed {
         /// Clients, alike and independent of each other.
         #[serde(default = "one")]
+        #[schemars(range(min = 1, max = 16777216))]
         threads: u32,
         /// Requests, or batches, that each of them keeps outstanding.
         #[serde(default = "one")]
+        #[schemars(range(min = 1, max = 16777216))]
         queue_depth: u32,
         /// Requests that are made together; if absent, each is made alone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 1, max = 16777216))]
         batch: Option<u32>,
         /// A batch is followed by the next when the whole batch has completed; otherwise each
         /// completed request is followed by another at once.
@@ -34,6 +38,7 @@ pub enum Load {
     /// Requests arrive at given times, whether the device keeps up or not.
     Open {
         /// The mean number of requests per second.
+        #[schemars(range(min = 0.0, max = 1e9))]
         requests_per_second: f64,
         /// Their distribution over time.
         #[serde(default)]

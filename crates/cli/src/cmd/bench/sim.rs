@@ -1,6 +1,7 @@
 //! `softflash bench sim`
 
-use crate::cmd::simulated::{Report, Target, measured, progress};
+use crate::cmd::progress::Progress;
+use crate::cmd::simulated::{Report, Target, measured};
 use crate::error::CliError;
 use crate::output::{self, Form};
 use clap::Args;
@@ -46,12 +47,11 @@ impl Sim {
     /// Simulates and prints the result.
     pub fn run(self) -> Result<(), CliError> {
         let cell = self.cell()?;
-        let bar = progress();
+        let progress = Progress::of_run();
         let (device, layout) = (&cell.device.name, &cell.layout_name);
-        let report = measured(&self.target, device, layout, Some(&bar), |control| {
+        let report = measured(&self.target, device, layout, &progress, |control| {
             engine::run(&cell, control)
         })?;
-        bar.finish_and_clear();
         let report = SimReport { workload: cell.workload_name, report };
         match self.output {
             Form::Json => output::json(&report),

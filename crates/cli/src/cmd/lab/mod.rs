@@ -1,9 +1,12 @@
 //! `softflash lab`
 
+mod import;
 mod jobs;
+mod keys;
 mod list;
 mod report;
 mod run;
+mod show;
 
 use crate::error::CliError;
 use clap::{Args, Subcommand};
@@ -13,13 +16,16 @@ use clap::{Args, Subcommand};
 #[command(after_help = "\
 Examples:
   softflash lab list
+  softflash lab show mqsim-default > mine.toml
+  softflash lab keys device                every key of a device file
+  softflash lab import mqsim ssdconfig.xml --out mine
   softflash lab run sdf-table4 --out results
   softflash lab run --all --quick --out results
   softflash lab report results             write results/report.html
 
 Experiments, devices, layouts and workloads are TOML files. The program contains those of the \
-project; the path of a file can be used in place of a name. docs/laboratory.md describes their \
-format.")]
+project; the path of a file can be used in place of a name. docs/laboratory.md explains them, \
+docs/keys.md lists their keys.")]
 pub struct Lab {
     #[command(subcommand)]
     what: What,
@@ -29,6 +35,12 @@ pub struct Lab {
 enum What {
     /// Show experiments, devices, layouts and workloads
     List(list::List),
+    /// Print a preset or an experiment as a file
+    Show(show::Show),
+    /// List the keys of a kind of file, with type, unit, range, default and meaning
+    Keys(keys::Keys),
+    /// Make files of a configuration of another simulator
+    Import(import::Import),
     /// Run experiments and compare their figures with published ones
     Run(run::Run),
     /// Draw the results as one HTML file
@@ -36,10 +48,13 @@ enum What {
 }
 
 impl Lab {
-    /// Lists, runs or draws.
+    /// Lists, shows, runs or draws.
     pub fn run(self) -> Result<(), CliError> {
         match self.what {
             What::List(list) => list.run(),
+            What::Show(show) => show.run(),
+            What::Keys(keys) => keys.run(),
+            What::Import(import) => import.run(),
             What::Run(run) => run.run(),
             What::Report(report) => report.run(),
         }

@@ -7,19 +7,15 @@ mod scaled;
 pub use report::{Latency, Report};
 
 use crate::cmd::bench::measure::{Cost, Stopwatch};
+use crate::cmd::progress::Progress;
 use crate::error::CliError;
-use crate::output;
 use clap::Args;
-use indicatif::ProgressBar;
 use log::RequestLog;
 use softflash_lab::cell::OnRequest;
 use softflash_lab::{Control, LabError, Outcome, Precondition};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
-
-/// Steps of the progress bar.
-const STEPS: u64 = 1000;
 
 /// The simulated drive.
 #[derive(Debug, Args)]
@@ -52,17 +48,18 @@ pub struct Costs {
     measured: Cost,
 }
 
-/// Runs a simulation with the progress bar of [`progress`], if any, and measures the preparation
-/// and the measured part separately.
+/// Runs a simulation and shows its progress, and measures the preparation and the measured part
+/// separately.
 pub fn measured(
     target: &Target,
     device: &str,
     layout: &str,
-    bar: Option<&ProgressBar>,
+    progress: &Progress,
     run: impl FnOnce(&Control) -> Result<Outcome, LabError>,
 ) -> Result<Report, CliError> {
     let log = target.log_requests.as_deref().map(RequestLog::create).transpose()?;
-    let ran = timed(log.as_ref(), bar, run);
+    let ran = timed(log.as_ref(), progress, run);
+    progress.finish();
     let (outcome, costs) = match log {
         Some(log) => log.finish(ran),
         None => ran,
@@ -72,7 +69,7 @@ pub fn measured(
 
 fn timed(
     log: Option<&RequestLog>,
-    bar: Option<&ProgressBar>,
+    progress: &Progress,
     run: impl FnOnce(&Control) -> Result<Outcome, LabError>,
 ) -> Result<(Outcome, Costs), CliError> {
     let stop = AtomicBool::new(false);
@@ -82,11 +79,11 @@ fn timed(
     let on_request = log.map(|log| move |request: &_| add(log, request));
     let outcome = run(&Control {
         stop: &stop,
-        on_progress: &|share| show(bar, share),
+        on_progress: &|share| progress.show(share),
         on_measuring: &|| {
             let cost = (before.stop(), Stopwatch::start());
             *measuring.lock().unwrap_or_else(PoisonError::into_inner) = Some(cost);
-            bar.iter().for_each(|bar| bar.set_message("measuring"));
+            progress.measuring();
         },
         on_measured: &|| {
             let mut measuring = measuring.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,17 +105,4 @@ fn timed(
         return Err(LabError::LostRequests { requests, completed }.into());
     }
     Ok((outcome, Costs { preparation_cpu_seconds, measured }))
-}
-
-/// A bar for the progress of a simulation.
-pub fn progress() -> ProgressBar {
-    let bar = output::steps(STEPS);
-    bar.set_message("preparing the drive");
-    bar
-}
-
-fn show(bar: Option<&ProgressBar>, share: f64) {
-    if let Some(bar) = bar {
-        bar.set_position((share.clamp(0.0, 1.0) * STEPS as f64) as u64);
-    }
 }

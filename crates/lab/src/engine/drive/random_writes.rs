@@ -5,6 +5,7 @@
 //! written in no time. Steps are short against the change of the state.
 
 use crate::cell::Control;
+use crate::engine::progress::prepared;
 use crate::error::LabError;
 use softflash_base::random::Rng;
 use softflash_base::{AccessKind, Time};
@@ -21,9 +22,6 @@ const TIMED: [u64; 2] = [4 * OUTSTANDING, 64 * OUTSTANDING];
 
 /// The share of the capacity that a step writes at most, in time and in no time each.
 const STEP_SHARE: f64 = 1.0 / 64.0;
-
-/// The share of a run's progress that is assigned to these writes.
-pub(super) const PROGRESS_SHARE: f64 = 0.5;
 
 /// Writes between two checks for a stop.
 const CHECK_EVERY: u64 = 1 << 20;
@@ -44,7 +42,7 @@ pub(super) fn write_for(
         let count = ((left_ns as f64 / each_ns) as u64).min(most);
         writes.in_no_time(drive, count, control)?;
         left_ns = left_ns.saturating_sub((count as f64 * each_ns) as u64);
-        (control.on_progress)(PROGRESS_SHARE * (1.0 - left_ns as f64 / time_ns as f64));
+        prepared(control, 1.0 - left_ns as f64 / time_ns as f64)?;
         // Less than one write is left.
         if count == 0 {
             break;

@@ -6,6 +6,7 @@
 //! the end. A window that is as long as all before it shows such a change.
 
 use crate::cell::Control;
+use crate::engine::progress::prepared;
 use crate::error::LabError;
 use crate::outcome::Settled;
 use softflash_base::random::Rng;
@@ -24,9 +25,6 @@ const MOST_TRIMS: f64 = 0.99;
 
 /// Bytes written between two reports of progress, and checks for a stop.
 const REPORT_EVERY: u64 = 1 << 30;
-
-/// The share of a run's progress that is assigned to settling.
-pub(super) const PROGRESS_SHARE: f64 = 0.5;
 
 /// Runs the workload's writes and trims until write amplification is level. Nothing may be under
 /// way.
@@ -95,11 +93,6 @@ impl Rewriting<'_> {
     }
 
     fn report(&self, of_rewrite: f64) -> Result<(), LabError> {
-        if self.control.stopped() {
-            return Err(LabError::Stopped);
-        }
-        let share = (f64::from(self.rewrites) + of_rewrite) / f64::from(MOST_REWRITES);
-        (self.control.on_progress)(PROGRESS_SHARE * share.min(1.0));
-        Ok(())
+        prepared(self.control, (f64::from(self.rewrites) + of_rewrite) / f64::from(MOST_REWRITES))
     }
 }

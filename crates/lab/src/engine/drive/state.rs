@@ -3,14 +3,15 @@
 use super::random_writes;
 use super::settle::settle;
 use crate::cell::Control;
+use crate::engine::progress::prepared;
 use crate::error::LabError;
 use crate::outcome::Settled;
 use softflash_base::random::Rng;
 use softflash_drive::Drive;
 use softflash_workload::{BlockWorkload, Pattern, Precondition, RequestSize, Span};
 
-/// Pages written between two checks for a stop.
-const CHECK_EVERY: u64 = 1 << 22;
+/// Pages written between two reports of the progress, each with a check for a stop.
+const REPORT_EVERY: u64 = 1 << 16;
 
 /// Brings a drive into an initial state; returns how it was settled, if it was.
 pub(in crate::engine) fn prepare(
@@ -88,10 +89,11 @@ fn overwrite(
 ) -> Result<(), LabError> {
     let page_bytes = u64::from(drive.page_bytes());
     let pages = drive.capacity_bytes() / page_bytes;
-    for page in 0..pages * u64::from(times) {
+    let all = pages * u64::from(times);
+    for page in 0..all {
         drive.overwrite_now(rng.below(pages) * page_bytes);
-        if page.is_multiple_of(CHECK_EVERY) && control.stopped() {
-            return Err(LabError::Stopped);
+        if page.is_multiple_of(REPORT_EVERY) {
+            prepared(control, page as f64 / all as f64)?;
         }
     }
     Ok(())

@@ -378,16 +378,24 @@ fn slow_requests_are_counted_by_their_latency() {
     assert!(!over_max.clone().any(wrong));
 }
 
-#[test]
-fn progress_includes_the_random_writes_before_the_run() {
+/// The shares of a run's progress that are reported.
+fn progress(precondition: Precondition) -> Vec<f64> {
     let (workload, mut cell) = cell(Load::closed(1, 8), 70_000);
     cell.workload = Workload::Block(workload);
-    cell.parameters.precondition = Precondition::Random4k { seconds: 5 };
+    cell.parameters.precondition = precondition;
     let (stop, shares) = (AtomicBool::new(false), std::sync::Mutex::new(Vec::new()));
     let told = |share| shares.lock().unwrap().push(share);
     let control = crate::cell::Control { on_progress: &told, ..unattended(&stop) };
     crate::engine::run(&cell, &control).unwrap();
     let shares = shares.into_inner().unwrap();
     assert!(shares.is_sorted() && shares[0] < 0.2 && *shares.last().unwrap() > 0.9, "{shares:?}");
+    shares
+}
+
+#[test]
+fn progress_includes_the_initial_state() {
+    let shares = progress(Precondition::Random4k { seconds: 5 });
     assert!(shares.iter().any(|share| (0.4..=0.5).contains(share)), "{shares:?}");
+    let shares = progress(Precondition::Overwrite { times: 200 });
+    assert!(shares.iter().any(|share| (0.1..=0.5).contains(share)), "{shares:?}");
 }

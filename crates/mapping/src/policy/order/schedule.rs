@@ -1,6 +1,7 @@
 //! The orders of the operations of a die, and their text.
 
 use crate::policy::text::{PolicyError, number, with_number};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softflash_base::AccessKind;
 use std::fmt;
@@ -8,8 +9,9 @@ use std::str::FromStr;
 
 /// The order of the operations of a die. In text: `fifo`, `reads-first`, `weighted-fair:3:1`,
 /// `deadline:5`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(!try_from, !into, rename_all = "kebab-case")]
 pub enum Schedule {
     /// Host commands in the order of their arrival.
     #[default]
@@ -17,9 +19,11 @@ pub enum Schedule {
     /// Reads before programs.
     ReadsFirst,
     /// Reads and programs share the die's time.
-    WeightedFair(Shares),
+    #[schemars(extend("form" = "weighted-fair:R:W"))]
+    WeightedFair(#[schemars(with = "String")] Shares),
     /// The earliest deadline first: reads are due after so many milliseconds, programs after ten
     /// times as many.
+    #[schemars(extend("form" = "deadline:MS"))]
     Deadline(u32),
 }
 

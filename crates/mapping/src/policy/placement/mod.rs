@@ -11,6 +11,7 @@ mod view;
 
 use crate::policy::text::{PolicyError, with_number};
 use by_hint::MOST_CLASSES;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -19,8 +20,9 @@ pub use view::Lanes;
 
 /// Which write frontier takes a page of the host. In text: `static`, `round-robin`, `least-queue`,
 /// `least-worn`, `by-hint:2`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(!try_from, !into, rename_all = "kebab-case")]
 pub enum PlacementPolicy {
     /// The one of the page's number.
     #[default]
@@ -32,6 +34,7 @@ pub enum PlacementPolicy {
     /// The one with the fewest erases, of those whose dies are not behind.
     LeastWorn,
     /// The one of the page's number and of the request's class, of so many classes.
+    #[schemars(extend("form" = "by-hint:CLASSES"))]
     ByHint(u32),
 }
 

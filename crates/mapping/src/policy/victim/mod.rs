@@ -11,6 +11,7 @@ mod view;
 mod windowed_greedy;
 
 use crate::policy::text::{PolicyError, with_number};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
 use std::fmt;
@@ -20,8 +21,9 @@ pub use view::{Candidates, NOT_CLOSED};
 
 /// Which block is collected next. In text: `greedy`, `fifo`, `cost-benefit`, `d-choices:8`,
 /// `windowed-greedy:64`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(!try_from, !into, rename_all = "kebab-case")]
 pub enum VictimPolicy {
     /// The one with the fewest valid pages.
     #[default]
@@ -32,8 +34,10 @@ pub enum VictimPolicy {
     /// write.
     CostBenefit,
     /// The one with the fewest valid pages of so many random ones.
+    #[schemars(extend("form" = "d-choices:D"))]
     DChoices(u32),
     /// The one with the fewest valid pages of so many that were closed first.
+    #[schemars(extend("form" = "windowed-greedy:W"))]
     WindowedGreedy(u32),
 }
 

@@ -8,6 +8,7 @@ mod tests;
 mod view;
 
 use crate::policy::text::{PolicyError, with_number};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -15,8 +16,9 @@ use std::str::FromStr;
 pub use view::{FreeView, WearView};
 
 /// How the erases of a group are levelled. In text: `fifo`, `dynamic`, `static:20`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(!try_from, !into, rename_all = "kebab-case")]
 pub enum WearPolicy {
     /// Free blocks in the order of their erases (round-robin); no data are moved.
     #[default]
@@ -25,6 +27,7 @@ pub enum WearPolicy {
     Dynamic,
     /// As [`Dynamic`](WearPolicy::Dynamic), and the block with the fewest erases is collected when
     /// another has more than so many erases more.
+    #[schemars(extend("form" = "static:N"))]
     Static(u32),
 }
 

@@ -1,0 +1,132 @@
+//! `softflash lab import`
+
+use crate::error::CliError;
+use crate::output::{self, Form};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use softflash_lab::import::{WithoutCounterpart, mqsim};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `lab import`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  softflash lab import mqsim ssdconfig.xml --out mine
+  softflash lab import mqsim ssdconfig.xml --workload workload.xml --out mine
+  softflash bench sim --device mine/ssdconfig.toml --workload mine/ssdconfig-flow-1.toml")]
+pub struct Import {
+    #[command(subcommand)]
+    from: From,
+}
+
+#[derive(Debug, Subcommand)]
+enum From {
+    /// A configuration of MQSim (ssdconfig.xml): device, layout, and the flows of a workload
+    Mqsim(Mqsim),
+}
+
+impl Import {
+    /// Imports.
+    pub fn run(self) -> Result<(), CliError> {
+        match self.from {
+            From::Mqsim(mqsim) => mqsim.run(),
+        }
+    }
+}
+
+/// Arguments of `lab import mqsim`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  softflash lab import mqsim ssdconfig.xml --out mine
+  softflash lab import mqsim ssdconfig.xml --workload workload.xml --out mine -o json
+
+Writes DIR/NAME.toml (the device), DIR/NAME-layout.toml and DIR/NAME-flow-N.toml, where NAME is the
+configuration's name without its extension, and prints every parameter without a counterpart.
+docs/devices.md says how parameters are translated.")]
+struct Mqsim {
+    /// The configuration
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The workload definitions
+    #[arg(long, value_name = "FILE")]
+    workload: Option<PathBuf>,
+    /// Directory of the files
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Form,
+}
+
+#[derive(Serialize)]
+struct Report {
+    files: Vec<String>,
+    remarks: Vec<String>,
+    without_counterpart: Vec<Left>,
+}
+
+#[derive(Serialize)]
+struct Left {
+    file: String,
+    #[serde(flatten)]
+    left: WithoutCounterpart,
+}
+
+impl Mqsim {
+    fn run(self) -> Result<(), CliError> {
+        let text = read(&self.file)?;
+        let flows = self.workload.as_deref().map(read).transpose()?;
+        let (file, workload) = (shown(&self.file), self.workload.as_deref().map(shown));
+        let name = self
+            .file
+            .file_stem()
+            .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        let import =
+            mqsim::import(&name, (&file, &text), workload.as_deref().zip(flows.as_deref()));
+        let import = import.map_err(|error| CliError::Failed(error.to_string()))?;
+        let files = import.files().map_err(|error| CliError::Failed(format!("{file}: {error}")))?;
+        fs::create_dir_all(&self.out).map_err(CliError::file(&self.out))?;
+        let mut written = Vec::new();
+        for file in files {
+            let path = self.out.join(format!("{}.toml", file.name));
+            softflash_lab::results::write_atomically(&path, file.text.as_bytes())?;
+            written.push(shown(&path));
+        }
+        let left = |(file, left)| Left { file, left };
+        let without_counterpart = import.without_counterpart.into_iter().map(left).collect();
+        let report = Report { files: written, remarks: import.remarks, without_counterpart };
+        match self.output {
+            Form::Json => output::json(&report),
+            Form::Table => {
+                report.print();
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Report {
+    fn print(&self) {
+        self.files.iter().for_each(|file| output::result(&format!("{file}: written")));
+        self.remarks.iter().for_each(|remark| output::result(remark));
+        if self.without_counterpart.is_empty() {
+            return;
+        }
+        output::result("");
+        let rows = self.without_counterpart.iter().map(|Left { left, .. }| {
+            vec![left.parameter.clone(), left.value.clone(), left.instead.to_owned()]
+        });
+        output::wrapped_rows(&["without counterpart", "value", "here"], rows);
+    }
+}
+
+fn read(path: &Path) -> Result<String, CliError> {
+    let bytes = fs::read(path).map_err(CliError::file(path))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

@@ -1,0 +1,129 @@
+//! Configurations of MQSim: `ssdconfig.xml` and workload definitions
+//! (<https://github.com/CMU-SAFARI/MQSim>).
+
+mod device;
+mod layout;
+mod parameters;
+#[cfg(test)]
+mod tests;
+mod workload;
+
+use super::xml::{self, Element};
+use super::{ImportError, Imported, WithoutCounterpart};
+use crate::layout::Layout;
+use crate::workload::Workload;
+use parameters::Parameters;
+use serde::Serialize;
+use softflash_drive::spec::DeviceSpec;
+
+/// A configuration of MQSim as presets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Import {
+    /// The device.
+    pub device: DeviceSpec,
+    /// The layout.
+    pub layout: Layout,
+    /// The flows of the workload definitions, one after the other.
+    pub workloads: Vec<Workload>,
+    /// All parameters that none of these has, with the file that they are in.
+    pub without_counterpart: Vec<(String, WithoutCounterpart)>,
+    /// What was changed on the way.
+    pub remarks: Vec<String>,
+    name: String,
+}
+
+/// Imports a configuration, and workload definitions if they are given, each as the name of a file
+/// and its text. `name` is that of the device.
+pub fn import(
+    name: &str,
+    (file, text): (&str, &str),
+    workloads: Option<(&str, &str)>,
+) -> Result<Import, ImportError> {
+    let root = xml::parse(file, text)?;
+    named(&root, "Execution_Parameter_Set", file)?;
+    let mut parameters = Parameters::of(file, &root);
+    let mut remarks = Vec::new();
+    let device = device::device(name, file, &mut parameters)?;
+    let mut layout = layout::layout(&device, &mut parameters, &mut remarks)?;
+    let mut without_counterpart = parameters.left();
+    let mut flows = Vec::new();
+    if let Some((file, text)) = workloads {
+        let root = xml::parse(file, text)?;
+        named(&root, "MQSim_IO_Scenarios", file)?;
+        for (number, flow) in flows_of(&root).enumerate() {
+            let mut parameters = Parameters::of(file, flow);
+            let name = format!("{name}-flow-{}", number + 1);
+            let flow = workload::flow(&name, flow, &mut parameters, &mut remarks)?;
+            if let Some(flow) = flow {
+                layout.write_buffer |= flow.buffers_writes;
+                flows.push(Workload::Block(flow.workload));
+            }
+            without_counterpart.extend(parameters.left());
+        }
+        layout.write_buffer &= device.controller.write_buffer_bytes > 0;
+    } else {
+        layout.write_buffer = device.controller.write_buffer_bytes > 0;
+    }
+    let title = format!("The layout of {file}, a configuration of MQSim");
+    let layout = Layout { title, kind: crate::layout::LayoutKind::PageMapped(layout) };
+    let name = name.to_owned();
+    Ok(Import { device, layout, workloads: flows, without_counterpart, remarks, name })
+}
+
+fn named(root: &Element, name: &str, file: &str) -> Result<(), ImportError> {
+    if root.name == name {
+        return Ok(());
+    }
+    let problem =
+        format!("the outermost element is `{}`, not `{name}`; give a file of MQSim", root.name);
+    Err(ImportError { file: file.to_owned(), line: Some(root.line), problem })
+}
+
+fn flows_of(root: &Element) -> impl Iterator<Item = &Element> {
+    root.children.iter().flat_map(|scenario| &scenario.children)
+}
+
+impl Import {
+    /// The name of the layout's file.
+    pub fn layout_name(&self) -> String {
+        format!("{}-layout", self.name)
+    }
+
+    /// The files, the device first. The device names the layout's file, beside it, as its own.
+    pub fn files(&self) -> Result<Vec<Imported>, toml::ser::Error> {
+        let mut device = self.device.clone();
+        device.default_layout = format!("./{}.toml", self.layout_name());
+        let head = self.comments();
+        let mut files = vec![
+            Imported { name: self.name.clone(), text: format!("{head}{}", in_toml(&device)?) },
+            Imported {
+                name: self.layout_name(),
+                text: format!("{head}{}", in_toml(&self.layout)?),
+            },
+        ];
+        for workload in &self.workloads {
+            let Workload::Block(block) = workload else { continue };
+            files.push(Imported { name: block.name.clone(), text: in_toml(block)? });
+        }
+        Ok(files)
+    }
+
+    /// What was left out, as comments.
+    fn comments(&self) -> String {
+        let mut text =
+            "# Made from a configuration of MQSim by `softflash lab import mqsim`.\n".to_owned();
+        self.remarks.iter().for_each(|remark| text += &format!("# {remark}\n"));
+        if !self.without_counterpart.is_empty() {
+            text += "# Without a counterpart:\n";
+        }
+        for (_, left) in &self.without_counterpart {
+            let value = left.value.replace(char::is_control, " ");
+            text += &format!("#   {} = {value}: {}\n", left.parameter, left.instead);
+        }
+        text + "\n"
+    }
+}
+
+fn in_toml(value: &impl Serialize) -> Result<String, toml::ser::Error> {
+    toml::to_string(value)
+}

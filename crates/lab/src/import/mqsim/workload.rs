@@ -1,0 +1,96 @@
+//! A flow of workload definitions.
+
+use super::parameters::Parameters;
+use crate::import::ImportError;
+use crate::import::xml::Element;
+use softflash_workload::{ArrivalPattern, BlockWorkload, Load, Pattern, RequestSize, Span};
+
+/// Bytes of a sector, in which MQSim counts.
+const SECTOR_BYTES: u32 = 512;
+
+/// A synthetic flow.
+pub struct Flow {
+    pub workload: BlockWorkload,
+    /// Whether its writes go to the device's cache.
+    pub buffers_writes: bool,
+}
+
+/// The workload of a flow; none of a trace, for which a remark says how to replay it.
+pub fn flow(
+    name: &str,
+    flow: &Element,
+    parameters: &mut Parameters,
+    remarks: &mut Vec<String>,
+) -> Result<Option<Flow>, ImportError> {
+    if flow.name == "IO_Flow_Parameter_Set_Trace_Based" {
+        let path = parameters.word("File_Path").map(|_| "File_Path").unwrap_or("FILE");
+        remarks.push(format!("{name} is a trace: softflash replay {path} --format mqsim"));
+        return Ok(None);
+    }
+    let percent = (0.0, 100.0);
+    let sectors = (1, u32::MAX / SECTOR_BYTES);
+    let size = SECTOR_BYTES * parameters.number("Average_Request_Size", sectors, Some(8))?;
+    if parameters.word("Request_Size_Distribution").is_some_and(|word| word != "FIXED") {
+        remarks.push(format!("{name}: all requests have the mean size of the distribution"));
+    }
+    let mut workload =
+        BlockWorkload::new(name, RequestSize::Fixed(size), pattern(name, parameters, remarks)?);
+    workload.title = "A flow of MQSim".to_owned();
+    workload.read_fraction = parameters.number("Read_Percentage", percent, Some(100.0))? / 100.0;
+    let align = SECTOR_BYTES * parameters.number("Address_Alignment_Unit", sectors, Some(1))?;
+    let aligned = parameters.flag("Generated_Aligned_Addresses", false)?;
+    workload.align_bytes = Some(if aligned { align } else { SECTOR_BYTES });
+    let share: f64 = parameters.number("Working_Set_Percentage", percent, Some(100.0))?;
+    workload.span = Span::Share(if share > 0.0 { share / 100.0 } else { 1.0 });
+    workload.load = load(parameters, size)?;
+    let some = |number: u64| (number > 0).then_some(number);
+    let every = (0, i64::MAX as u64);
+    workload.requests = some(parameters.number("Total_Requests_To_Generate", every, Some(0))?);
+    workload.duration_ns = some(parameters.number("Stop_Time", every, Some(0))?);
+    let mode = parameters.word("Device_Level_Data_Caching_Mode");
+    let buffers_writes = matches!(mode.as_deref(), Some("WRITE_CACHE" | "WRITE_READ_CACHE"));
+    Ok(Some(Flow { workload, buffers_writes }))
+}
+
+fn pattern(
+    name: &str,
+    parameters: &mut Parameters,
+    remarks: &mut Vec<String>,
+) -> Result<Pattern, ImportError> {
+    let hot: f64 = parameters.number("Percentage_of_Hot_Region", (0.0, 100.0), Some(0.0))?;
+    let field = "Address_Distribution";
+    let known = ["RANDOM_UNIFORM", "STREAMING", "RANDOM_HOTCOLD", "MIXED_STREAMING_RANDOM"];
+    Ok(match parameters.word(field).as_deref() {
+        None | Some("RANDOM_UNIFORM") => Pattern::Random,
+        Some("STREAMING") => Pattern::SEQUENTIAL,
+        // A region of `hot` percent has the other percent of the requests.
+        Some("RANDOM_HOTCOLD") if hot > 0.0 => {
+            Pattern::HotCold { hot_space: hot / 100.0, hot_accesses: 1.0 - hot / 100.0 }
+        }
+        Some("RANDOM_HOTCOLD") => Pattern::Random,
+        Some("MIXED_STREAMING_RANDOM") => {
+            remarks.push(format!(
+                "{name}: MIXED_STREAMING_RANDOM has no counterpart; all addresses are random"
+            ));
+            Pattern::Random
+        }
+        Some(other) => return Err(parameters.unknown(field, other, &known)),
+    })
+}
+
+fn load(parameters: &mut Parameters, size: u32) -> Result<Load, ImportError> {
+    let depth = parameters.number("Average_No_of_Reqs_in_Queue", (1, 1 << 24), Some(1))?;
+    let bandwidth: f64 = parameters.number("Bandwidth", (0.0, 1e13), Some(0.0))?;
+    let field = "Synthetic_Generator_Type";
+    match parameters.word(field).as_deref() {
+        None | Some("QUEUE_DEPTH") => Ok(Load::closed(1, depth)),
+        Some("BANDWIDTH") if bandwidth > 0.0 => Ok(Load::Open {
+            requests_per_second: (bandwidth / f64::from(size)).clamp(1e-9, 1e9),
+            arrivals: ArrivalPattern::Poisson,
+        }),
+        Some("BANDWIDTH") => {
+            Err(parameters.unknown(field, "BANDWIDTH without Bandwidth", &["QUEUE_DEPTH"]))
+        }
+        Some(other) => Err(parameters.unknown(field, other, &["QUEUE_DEPTH", "BANDWIDTH"])),
+    }
+}
