@@ -3,7 +3,7 @@
 
 Builds MQSim from a checkout of https://github.com/CMU-SAFARI/MQSim with make and g++, runs it with the ssdconfig.xml of the
 checkout (the map in memory, no data cache), imports the same file with `softflash lab import mqsim`, and runs the same
-requests. The second column of SoftFlash has `die_interleaving = true`, which MQSim does not have."""
+requests. The figures `dies together` are of `die_interleaving = true`, which MQSim does not have."""
 
 import pathlib
 import re
@@ -139,7 +139,7 @@ def main():
         results.append({"run": name, "mqsim_us": theirs, "softflash_us": ours[0], "softflash_together_us": ours[1]})
 
     with Scratch(chosen.dir) as scratch:
-        scratch = pathlib.Path(scratch)
+        scratch = pathlib.Path(scratch).resolve()
         mqsim = Mqsim(pathlib.Path(chosen.mqsim), scratch)
         softflash = Softflash(mqsim, scratch)
         for kind, percent in (("read", 100), ("write", 0)):

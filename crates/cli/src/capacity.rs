@@ -1,5 +1,6 @@
 //! The data that fit a data directory, for people and for scripts.
 
+use crate::counted::counted;
 use crate::formatting::human_bytes;
 use serde_json::{Value, json};
 use softflash_device::DeviceInfo;
@@ -74,7 +75,7 @@ pub fn fields(capacity: &Capacity, device: &DeviceInfo) -> Value {
 }
 
 /// The reason why a device that no data fit is refused, with the size of the smallest one like it
-/// that holds some, if it can have another size.
+/// that holds some, if that is known.
 pub fn too_small(manifest: &Manifest, device: &DeviceInfo, least_bytes: Option<u64>) -> String {
     let remedy = match least_bytes {
         Some(bytes) => format!("use a size of at least {bytes} bytes, or fewer shards or slices"),
@@ -82,10 +83,10 @@ pub fn too_small(manifest: &Manifest, device: &DeviceInfo, least_bytes: Option<u
     };
     let store = &manifest.store;
     format!(
-        "a device of {} holds no data with {} shards and {} slices: all superblocks are kept free for flushes, the log \
-         and merges; {remedy}",
+        "a device of {} holds no data with {} and {}: all superblocks are kept free for flushes, the log and merges; \
+         {remedy}",
         human_bytes(device_bytes(device)),
-        store.shards,
-        store.slices,
+        counted(store.shards.into(), "shard"),
+        counted(store.slices.into(), "slice"),
     )
 }

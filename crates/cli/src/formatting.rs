@@ -1,5 +1,7 @@
 //! Creates a data directory, for `format` and for the first `serve`.
 
+mod least_size;
+
 use crate::capacity;
 use crate::cleanup::Cleanup;
 use crate::domains::Domains;
@@ -39,9 +41,6 @@ const MOST_SLICES: u64 = 8;
 /// Superblocks per slice.
 const SUPERBLOCKS_PER_SLICE: u64 = 32;
 
-/// Superblocks of a unit up to which the smallest device that holds data is searched.
-const MOST_SEARCHED: u32 = 4096;
-
 /// The device to create.
 #[derive(Debug, Clone)]
 pub enum NewDevice {
@@ -74,9 +73,7 @@ impl NewDevice {
 
     /// The payload of a superblock of a file or block device.
     fn superblock_bytes(&self) -> u64 {
-        let wanted = self.file_bytes() / FEWEST_SUPERBLOCKS;
-        let power = 1 << wanted.max(1).ilog2();
-        u64::clamp(power, LEAST_SUPERBLOCK_BYTES, SUPERBLOCK_BYTES)
+        superblock_bytes_of(self.file_bytes())
     }
 
     /// The size of a file or block device; 0 where that cannot be found out.
@@ -90,6 +87,13 @@ impl NewDevice {
             NewDevice::Model(_) => 0,
         }
     }
+}
+
+/// The payload of a superblock of a file or block device of this size.
+fn superblock_bytes_of(file_bytes: u64) -> u64 {
+    let wanted = file_bytes / FEWEST_SUPERBLOCKS;
+    let power = 1 << wanted.max(1).ilog2();
+    u64::clamp(power, LEAST_SUPERBLOCK_BYTES, SUPERBLOCK_BYTES)
 }
 
 /// Parameters of the data directory.
@@ -227,7 +231,7 @@ impl Plan {
                     size_bytes: *size_bytes,
                     discard: *discard,
                     force: self.force,
-                    ..self.file_format(uuid)
+                    ..self.file_format(self.device.superblock_bytes(), uuid)
                 };
                 let formatted = format_file(&path, &format);
                 formatted.map_err(|error| self.with_least_size(error, &store))?;
@@ -248,8 +252,7 @@ impl Plan {
     }
 
     /// A file device of this plan, without its size.
-    fn file_format(&self, uuid: u128) -> FileFormat {
-        let superblock_bytes = self.device.superblock_bytes();
+    fn file_format(&self, superblock_bytes: u64, uuid: u128) -> FileFormat {
         FileFormat { units: self.units, superblock_bytes, ..FileFormat::new(0, uuid) }
     }
 
@@ -259,14 +262,10 @@ impl Plan {
         if capacity::of(manifest, &info).usable_bytes > 0 {
             return Ok(());
         }
-        let least = match &self.device {
-            NewDevice::File { .. } => self.least_size(manifest),
-            NewDevice::Model(_) => None,
-        };
-        Err(CliError::Usage(capacity::too_small(manifest, &info, least)))
+        Err(CliError::Usage(capacity::too_small(manifest, &info, self.least_size(manifest))))
     }
 
-    /// The error, with the size of the smallest file device that holds data.
+    /// The error, with the size of the smallest device that holds data.
     fn with_least_size(&self, error: FormatError, store: &StoreSection) -> DataDirError {
         let manifest = Manifest::new("", store.clone(), self.volumes);
         DataDirError::from(match (error, self.least_size(&manifest)) {
@@ -275,15 +274,6 @@ impl Plan {
             }
             (error, _) => error,
         })
-    }
-
-    /// The size of the smallest file device that holds data.
-    fn least_size(&self, manifest: &Manifest) -> Option<u64> {
-        let format = self.file_format(0);
-        let holds_data = |count: &u32| {
-            capacity::of_units(manifest, self.units, &format.geometry(*count)).usable_bytes > 0
-        };
-        (1..=MOST_SEARCHED).find(holds_data).map(|least| format.bytes_for(least))
     }
 
     /// Mounts the domains of the new device, so that one that is too small is refused now.

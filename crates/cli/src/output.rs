@@ -53,11 +53,7 @@ pub fn pairs<N: Into<String>>(pairs: impl IntoIterator<Item = (N, String)>) {
 
 /// Prints rows under a header; every column but the first is aligned to the right.
 pub fn rows(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
-    let mut table = plain_table();
-    table.set_header(header.to_vec());
-    for row in rows {
-        table.add_row(row);
-    }
+    let mut table = table_of(header, rows);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
@@ -66,23 +62,23 @@ pub fn rows(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
 
 /// Prints rows of text under a header.
 pub fn named_rows(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
-    let mut table = plain_table();
-    table.set_header(header.to_vec());
-    for row in rows {
-        table.add_row(row);
-    }
-    result(&table.to_string());
+    result(&table_of(header, rows).to_string());
 }
 
 /// Prints rows of text under a header, with long texts on several lines.
 pub fn wrapped_rows(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
-    let mut table = plain_table();
+    let mut table = table_of(header, rows);
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    result(&table.to_string());
+}
+
+fn table_of(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
+    let mut table = plain_table();
     table.set_header(header.to_vec());
     for row in rows {
         table.add_row(row);
     }
-    result(&table.to_string());
+    table
 }
 
 fn plain_table() -> Table {

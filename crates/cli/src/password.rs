@@ -45,7 +45,12 @@ impl PasswordSource {
                 Err(error) => Err(CliError::Usage(format!("SOFTFLASH_PASSWORD: {error}"))),
             };
         };
-        let text = fs::read_to_string(path).map_err(CliError::file(path))?;
+        let text = fs::read_to_string(path).map_err(|error| {
+            CliError::Failed(format!(
+                "--password-file {}: {error}; name a text file that can be read",
+                path.display()
+            ))
+        })?;
         match text.lines().next() {
             Some(line) if !line.is_empty() => Ok(Some(line.to_owned())),
             _ => Err(CliError::Usage(format!(

@@ -123,16 +123,27 @@ impl Medium {
 
     /// The units that have a bad block in half of their superblocks.
     pub fn worn_out_units(&self) -> BTreeSet<u16> {
+        self.units_with_bad(1, 2)
+    }
+
+    /// Whether a unit has a bad block in a quarter of its superblocks: as many as a domain of
+    /// volumes keeps free in a unit of 32.
+    pub fn has_lost_its_reserve(&self) -> bool {
+        !self.units_with_bad(1, 4).is_empty()
+    }
+
+    /// The units that have a bad block in this share of their superblocks.
+    fn units_with_bad(&self, part: u32, of: u32) -> BTreeSet<u16> {
         let Some(flash) = self.flash() else { return BTreeSet::new() };
         let units = 0..flash.info().units;
         let Ok(queue) = flash.open_queue_pair(units.clone()) else { return BTreeSet::new() };
         let superblocks = queue.geometry().blocks_per_plane;
-        let is_worn_out = |unit: &u16| {
+        let has_bad = |unit: &u16| {
             let bad: BTreeSet<u32> =
                 queue.bad_blocks(UnitId(*unit)).into_iter().map(|(.., block)| block).collect();
-            bad.len() as u32 * 2 >= superblocks
+            bad.len() as u32 * of >= superblocks * part
         };
-        units.filter(is_worn_out).collect()
+        units.filter(has_bad).collect()
     }
 
     /// Cuts the power.

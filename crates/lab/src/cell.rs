@@ -36,6 +36,7 @@ pub struct Cell {
 pub struct Parameters {
     /// Over-provisioning in percent, spare / logical; that of the layout by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1000.0))]
     pub op_percent: Option<f64>,
     /// The drive's state before: `none`, `fill`, `overwrite:2`, `steady` or `random-4k:3600s`.
     #[serde(default, with = "as_text")]
@@ -58,6 +59,7 @@ pub struct Parameters {
     pub drive_io: DriveIo,
     /// Drives that share the workload evenly: one is simulated, with its share.
     #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 16_777_216))]
     pub drives: u32,
 }
 

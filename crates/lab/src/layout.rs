@@ -1,12 +1,15 @@
 //! Layouts: how a device uses its flash. Experiments vary the layout on the same hardware.
 
+use crate::toml_text::of_kind;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use softflash_device::model::UnitKind;
 use softflash_drive::spec::PageMapped;
+use toml::{Table, Value};
 
 /// A layout, as a preset in TOML states it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Layout {
     /// A description in one line.
     #[serde(default)]
@@ -16,8 +19,28 @@ pub struct Layout {
     pub kind: LayoutKind,
 }
 
+impl<'de> Deserialize<'de> for Layout {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Layout, D::Error> {
+        let mut table = Table::deserialize(deserializer)?;
+        let mut text = |key| match table.remove(key) {
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(D::Error::custom(format!("{key}: expected a text in quotes"))),
+            None => Ok(None),
+        };
+        let title = text("title")?.unwrap_or_default();
+        let missing = "kind is missing; write kind = \"page-mapped\" or kind = \"units\"";
+        let kind = text("kind")?.ok_or_else(|| D::Error::custom(missing))?;
+        let kind = match kind.as_str() {
+            "page-mapped" => of_kind(table).map(LayoutKind::PageMapped),
+            "units" => of_kind(table).map(LayoutKind::Units),
+            _ => Err(D::Error::unknown_variant(&kind, &["page-mapped", "units"])),
+        }?;
+        Ok(Layout { title, kind })
+    }
+}
+
 /// Kinds of layouts, selected by `kind`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum LayoutKind {
     /// A conventional drive: pages are mapped by firmware behind a block interface.

@@ -190,7 +190,7 @@ impl Measure {
         }
     }
 
-    /// What it is, for readers: `read latency, 99th percentile`.
+    /// Its name for readers, as `read latency, 99th percentile`.
     pub fn words(&self) -> String {
         match self {
             Measure::Bandwidth { of, .. } => format!("{} throughput", of.word()),
@@ -216,7 +216,6 @@ impl Measure {
     /// The figure of an outcome; the error names the missing data.
     pub fn of(&self, outcome: &Outcome) -> Result<f64, String> {
         let [read, write] = outcome.bytes_per_second();
-        let seconds = outcome.simulated_ns as f64 / 1e9;
         Ok(match self {
             Measure::Bandwidth { of, scale } => {
                 let bytes_per_second = match of {
@@ -232,7 +231,7 @@ impl Measure {
                     Direction::Write => outcome.write_latency.count,
                     Direction::Both => outcome.completed,
                 };
-                ended as f64 / seconds.max(f64::MIN_POSITIVE)
+                ended as f64 / outcome.seconds()
             }
             Measure::Latency { of, what, scale } => latency(outcome, *of, *what)? / scale.divisor,
             Measure::StddevShare(of) => {
@@ -244,7 +243,7 @@ impl Measure {
             Measure::WafBytes => outcome.waf_bytes(),
             Measure::Drift => 100.0 * drift(outcome)?,
             Measure::Erases => outcome.erases as f64,
-            Measure::Simulated => seconds,
+            Measure::Simulated => outcome.simulated_ns as f64 / 1e9,
             Measure::ChannelUtilisation => mean(&outcome.channel_utilisation),
             Measure::DieUtilisation => mean(&outcome.die_utilisation),
             Measure::Limit { of, scale } => {
@@ -306,8 +305,8 @@ fn latencies(outcome: &Outcome, of: Direction) -> Result<&LatencySummary, String
 
 fn drift(outcome: &Outcome) -> Result<f64, String> {
     let none = || {
-        "the drift of write amplification is unknown: it needs a page-mapped layout, at least 2048 \
-         requests, and writes in their first and last quarter"
+        "the drift of write amplification is unknown: it needs block requests on a page-mapped \
+         layout, at least 2048 of them, and writes in their first and last quarter"
             .to_owned()
     };
     outcome.drift.map(|drift| drift.change).ok_or_else(none)
@@ -417,6 +416,6 @@ mod tests {
         let writes = Measure::parse("write_mean_us").unwrap().of(&outcome());
         assert!(writes.unwrap_err().contains("no writes"));
         let drift = Measure::parse("drift_percent").unwrap().of(&Outcome::default());
-        assert!(drift.unwrap_err().contains("at least 2048 requests"));
+        assert!(drift.unwrap_err().contains("at least 2048 of them"));
     }
 }

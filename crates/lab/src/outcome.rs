@@ -200,9 +200,10 @@ impl Outcome {
         self.completed as f64 / self.seconds()
     }
 
-    /// Virtual seconds of the measured part, above 0.
+    /// Virtual seconds of the measured part, at least a nanosecond: rates are finite for requests
+    /// that take no time, as trims.
     pub fn seconds(&self) -> f64 {
-        (self.simulated_ns as f64 / 1e9).max(f64::MIN_POSITIVE)
+        self.simulated_ns.max(1) as f64 / 1e9
     }
 
     /// This outcome of clients, with the figures of flash and store from `observed`.
@@ -238,6 +239,11 @@ mod tests {
             Outcome { bytes_written: 4096, programmed_bytes: 16384, ..Outcome::default() };
         assert_eq!(outcome.waf_bytes(), 4.0);
         assert_eq!(Outcome::default().waf_bytes(), 0.0);
+    }
+
+    #[test]
+    fn rates_of_requests_that_take_no_time_are_finite() {
+        assert!(Outcome { completed: 1000, ..Outcome::default() }.iops().is_finite());
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Parses TOML files of users. Errors name the file, the line and the key, with the nearest known
 //! key.
 
+mod assignment;
 mod expectation;
 
-use serde::de::DeserializeOwned;
+use serde::de::{self, DeserializeOwned};
 use thiserror::Error;
 
 /// The least similarity (1: equal) of two words of which one may be a misspelling of the other.
@@ -35,16 +36,22 @@ pub fn from_table<T: DeserializeOwned>(
     T::deserialize(table).map_err(|error| toml_error(file, text, &error))
 }
 
+/// Parses the value that the `kind` of a table selects. The error keeps the path of a wrong value,
+/// which serde's own tagged enums lose.
+pub(crate) fn of_kind<T: DeserializeOwned, E: de::Error>(table: toml::Table) -> Result<T, E> {
+    // The path is only in the text of the error.
+    T::deserialize(table).map_err(|error| E::custom(error.to_string().trim_end()))
+}
+
 /// Adds the line of an error in `text`, and a suggestion for a misspelt word.
 pub fn toml_error(file: &str, text: &str, error: &toml::de::Error) -> TomlError {
-    let message = error.message().trim_end().replace('\n', " ");
+    let message = assignment::without_path(error.message()).trim_end().replace('\n', " ");
     let unknown = Unknown::of(&message);
     let line = match (&unknown, error.span()) {
         // The span of a key in a tagged table is that of the whole table.
         (Some(unknown), span) => line_of_word(text, &unknown.word, span.map_or(0, |s| s.start)),
         (None, Some(span)) if span.end > 0 => Some(line_at(text, span.start)),
-        // A table that was built in memory has no spans, but the message quotes the value.
-        (None, _) => quoted(&message).and_then(|value| line_of_word(text, value, 0)),
+        (None, _) => assignment::line_of(text, quoted(&message), assignment::key_of(error)),
     };
     let problem = match unknown {
         Some(unknown) => unknown.to_string(),
@@ -102,7 +109,7 @@ struct Unknown {
     kind: String,
     word: String,
     known: Vec<String>,
-    /// What the message says of the forms with a placeholder, as ``, with 2 to 8 classes``.
+    /// The remark of the message about forms with a placeholder, as ``, with 2 to 8 classes``.
     remark: String,
 }
 
@@ -142,14 +149,15 @@ fn line_at(text: &str, offset: usize) -> usize {
 /// comment.
 pub(crate) fn line_of_word(text: &str, word: &str, offset: usize) -> Option<usize> {
     let first = line_at(text, offset);
-    let string = format!("\"{word}\"");
-    let has_word = |line: &str| {
-        let code = line.split('#').next().unwrap_or(line);
-        let mut words = code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-'));
-        words.any(|w| w == word) || code.contains(&string)
-    };
     let mut lines = text.lines().enumerate().skip(first - 1);
-    lines.find(|(_, line)| has_word(line)).map(|(index, _)| index + 1)
+    lines.find(|(_, line)| has_word(line, word)).map(|(index, _)| index + 1)
+}
+
+/// Whether a line has `word` as a whole word or string outside of a comment.
+fn has_word(line: &str, word: &str) -> bool {
+    let code = line.split('#').next().unwrap_or(line);
+    let mut words = code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-'));
+    words.any(|w| w == word) || code.contains(&format!("\"{word}\""))
 }
 
 #[cfg(test)]
@@ -239,6 +247,14 @@ mod tests {
         let table: toml::Table = toml::from_str(text).unwrap();
         let error = from_table::<Drive>("a.toml", text, table).unwrap_err().to_string();
         assert!(error.starts_with("a.toml: line 2: channels: string \"four\""), "{error}");
+    }
+
+    #[test]
+    fn a_line_with_the_same_value_by_chance_is_not_blamed() {
+        let text = "seed = 7\nset.channels = \"7\"\n";
+        let table: toml::Table = toml::from_str("channels = \"7\"").unwrap();
+        let error = from_table::<Drive>("a.toml", text, table).unwrap_err().to_string();
+        assert!(error.starts_with("a.toml: line 2: set.channels: string \"7\""), "{error}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Workloads of a device: blocks, or keys and values.
 
+use crate::toml_text::of_kind;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use softflash_workload::{BlockWorkload, KvWorkload, WorkloadError};
@@ -21,14 +22,13 @@ impl<'de> Deserialize<'de> for Workload {
         let mut table = Table::deserialize(deserializer)?;
         let kind = match table.remove("kind") {
             Some(Value::String(kind)) => kind,
-            Some(_) => return Err(D::Error::custom("kind: a string was expected")),
+            Some(_) => return Err(D::Error::custom("kind: expected a text in quotes")),
             None if table.contains_key("operation") => "kv".to_owned(),
             None => "block".to_owned(),
         };
-        let told = |error: toml::de::Error| D::Error::custom(error.message());
         match kind.as_str() {
-            "block" => BlockWorkload::deserialize(table).map(Workload::Block).map_err(told),
-            "kv" => KvWorkload::deserialize(table).map(Workload::Kv).map_err(told),
+            "block" => of_kind(table).map(Workload::Block),
+            "kv" => of_kind(table).map(Workload::Kv),
             _ => Err(D::Error::unknown_variant(&kind, &["block", "kv"])),
         }
     }

@@ -214,6 +214,22 @@ fn mistakes_are_named_with_line_and_remedy() {
             "set.device.link.read_bytes_per_s",
             "unknown key `read_bytes_per_s`",
         ),
+        // `seed` has the same value.
+        (
+            "read_bytes_per_second = 5",
+            "read_bytes_per_second = \"3\"",
+            "line 27: group.set.device.link.read_bytes_per_second: string \"3\", expected a whole",
+        ),
+        (
+            "set.precondition = \"none\"",
+            "set.workload.read_fraction = \"3\"",
+            "line 25: group.set.workload.read_fraction: string \"3\", expected a number",
+        ),
+        (
+            "set.precondition = \"none\"",
+            "set.layout.order = 3",
+            "line 25: group.set.layout.order: expected one of its values, in quotes",
+        ),
         ("vary.op_percent = [7, 25.5]", "vary.op_percent = 7", "`op_percent` needs a list"),
         (
             "vary.op_percent",

@@ -61,7 +61,7 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
-    /// Default address of Redis servers.
+    /// The addresses for Redis clients.
     pub fn listens_on(&self) -> impl Iterator<Item = SocketAddr> {
         self.resp.into_iter().chain(self.tls.as_ref().map(|tls| tls.address))
     }

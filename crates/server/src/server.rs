@@ -31,8 +31,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, oneshot};
 
 /// Serves the data directory on the endpoints bound for these settings until SIGTERM, SIGINT or
-/// SHUTDOWN, then closes it. Calls `ready` once connections are accepted,
-/// with whether the user `default` needs a password.
+/// SHUTDOWN, then closes it. Calls `ready` once connections are accepted, with whether the user
+/// `default` needs a password.
 ///
 /// # Errors
 /// [`ServerError`]: before `ready`, invalid settings or directory; afterwards, a shard that ended

@@ -12,9 +12,9 @@ const BYTES_OF_RECORD: u64 = 28;
 /// The record by which capacity is stated: a key and a value of 1 KiB together.
 const RECORD_BYTES: u64 = 1 << 10;
 
-/// Blocks of a slice that are partly filled when its shard is full: the last one of each of its
-/// runs.
-const PARTLY_FILLED: u32 = 2;
+/// Blocks of a slice that the last ones of its runs leave empty when its shard is full: half of
+/// each, of about two runs.
+const PARTLY_FILLED: u32 = 1;
 
 /// Blocks of the log of a full shard.
 const LOG_BLOCKS: u32 = 4;

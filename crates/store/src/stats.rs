@@ -82,8 +82,8 @@ pub struct StoreStats {
     pub superblocks_free: u64,
     /// All superblocks.
     pub superblocks_total: u64,
-    /// Bytes of keys and values that fit an empty store: an estimate for 1 KiB each, without
-    /// compression.
+    /// Bytes of keys and values that fit the empty store: an estimate for keys and values of 1 KiB
+    /// together, without compression.
     pub usable_bytes: u64,
     /// Memtable flushes completed.
     pub flushes: u64,

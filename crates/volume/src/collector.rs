@@ -77,7 +77,7 @@ pub(crate) fn choose(core: &Core, unit: u32, policies: &mut Policies) -> Option<
     let valid = core.map.borrow().blocks.valid_in(victim);
     // What fits a superblock in full frames, each with a head.
     let frame = core.config.frame_units;
-    let fits = core.geometry.block_units * frame / (frame + 1);
+    let fits = core.geometry.data_units() * frame / (frame + 1);
     // Each class leaves a frame that is not full.
     let may_gain = valid + u32::from(core.classes.count()) < fits;
     if !may_gain && valid + classes_in(core, victim) >= fits {

@@ -121,7 +121,7 @@ impl Core {
     /// The places that data may take, so that collection has enough spare space: without frontiers,
     /// the map, reserves, heads of frames, and the spare space of the configuration.
     pub fn compute_usable(&self) -> u32 {
-        let Geometry { units, block_units, .. } = self.geometry;
+        let (units, block_units) = (self.geometry.units, self.geometry.data_units());
         let reserved = RESERVED_OF_UNIT + OPEN_OF_CLASS * u32::from(self.classes.count() - 1);
         let good: u32 = (0..u32::from(units))
             .map(|unit| {

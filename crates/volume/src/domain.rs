@@ -184,17 +184,17 @@ impl Domain {
         if is_uncertain {
             rewriting::write_again(core, recovered.unstable).await?;
         }
-        let emptied = rewriting::make_room(core).await;
+        let moves = rewriting::make_room(core).await;
         rewriting::close(core);
         flusher::flush(core).await?;
         // Data that this recovery could not read must not appear in the next one, and data that
         // were written again must not depend on frames that the next one may not find.
-        if is_uncertain || !emptied.is_empty() {
+        if is_uncertain || moves.are_some {
             checkpoint::make(core).await?;
         }
         // Only now are older data not needed any more.
         let empty = recovered.empty.into_iter().filter(|block| !recovered.useless.contains(block));
-        core.to_release.borrow_mut().extend(empty.chain(emptied));
+        core.to_release.borrow_mut().extend(empty.chain(moves.emptied));
         releases::release_unneeded(core);
         core.runtime.spawn(Box::pin(checkpoint::run(Rc::clone(core))));
         core.runtime.spawn(Box::pin(releases::run(Rc::clone(core))));

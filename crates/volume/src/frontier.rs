@@ -106,9 +106,9 @@ impl Frontiers {
 
 /// Mapping units that fit in the open superblock of a frontier, heads included.
 pub(crate) fn room(core: &Core, unit: u32, stream: Stream) -> u32 {
-    let pages = core.geometry.block_pages();
-    let left = core.frontiers.get(unit, stream).map_or(0, |open| pages - open.next_page);
-    left * core.geometry.page_units
+    let pages = core.geometry.data_pages;
+    let open = core.frontiers.get(unit, stream);
+    open.map_or(0, |open| pages.saturating_sub(open.next_page)) * core.geometry.page_units
 }
 
 /// Whether a frontier can take a frame: its superblock has room, or another can be opened.
@@ -212,7 +212,7 @@ pub(crate) fn begin(core: &Core, unit: u32, stream: Stream, most: u32) -> Buildi
 /// Appends a frame of these entries, whose data follow the first mapping unit of `buffer`. The
 /// frontier must have room for it. Returns the buffer if the superblock takes no more data.
 pub(crate) fn append(
-    core: &Core,
+    core: &Shared,
     unit: u32,
     stream: Stream,
     entries: &[Entry],
@@ -246,8 +246,8 @@ pub(crate) fn append(
             let places = first..first + pages * core.geometry.page_units;
             core.superblocks.begin_frame(block, places, completion.clone());
             core.counters.count_frame(stream, entries.len(), pages * core.geometry.page_units);
-            if next_page == core.geometry.block_pages() {
-                close(core, unit, stream);
+            if next_page >= core.geometry.data_pages {
+                complete(core, unit, stream);
             }
             Ok(Appended { sequence, block, first, programmed: Box::pin(programmed) })
         }
@@ -256,6 +256,31 @@ pub(crate) fn append(
             Err((error.into(), buffer))
         }
     }
+}
+
+/// Closes a superblock without room, with an empty frame in its last pages. A recovery would have
+/// to write the frame before again otherwise, for want of pages that show that it was complete.
+fn complete(core: &Shared, unit: u32, stream: Stream) {
+    let Some(open) = core.frontiers.get(unit, stream) else { return };
+    let left = core.geometry.block_pages() - open.next_page;
+    match left {
+        0 => close(core, unit, stream),
+        _ => drop(append_empty(core, unit, stream, left)),
+    }
+}
+
+/// Appends an empty frame of so many pages, and waits for its end in the background. It holds
+/// nothing, so its failure loses nothing.
+fn append_empty(core: &Shared, unit: u32, stream: Stream, pages: u32) -> Option<Completion> {
+    let mut buffer = core.flash.buffer(cast::index(pages) * core.flash.page_bytes());
+    buffer.fill(0);
+    let completion = Completion::default();
+    let appended = append(core, unit, stream, &[], buffer, &completion).ok()?;
+    let (padded, ended) = (Rc::clone(core), completion.clone());
+    core.runtime.spawn(Box::pin(async move {
+        end_alone(&padded, appended, &ended).await.ok();
+    }));
+    Some(completion)
 }
 
 /// The superblock of a frame has failed: no more frames are appended to it.
@@ -280,24 +305,10 @@ pub(crate) fn pad(core: &Shared) -> Vec<Completion> {
             if unsafe_pages == 0 {
                 continue;
             }
-            let mut buffer = core.flash.buffer(cast::index(unsafe_pages) * core.flash.page_bytes());
-            buffer.fill(0);
-            let completion = Completion::default();
-            if let Ok(appended) = append(core, unit, stream, &[], buffer, &completion) {
-                padding.push(completion.clone());
-                end_padding(core, appended, completion);
-            }
+            padding.extend(append_empty(core, unit, stream, unsafe_pages));
         }
     }
     padding
-}
-
-/// Waits for the end of padding in the background. It holds nothing, so its failure loses nothing.
-fn end_padding(core: &Shared, appended: Appended, completion: Completion) {
-    let padded = Rc::clone(core);
-    core.runtime.spawn(Box::pin(async move {
-        end_alone(&padded, appended, &completion).await.ok();
-    }));
 }
 
 /// Waits for a frame that nobody writes elsewhere if its program fails.

@@ -20,6 +20,9 @@ pub(crate) struct Geometry {
     pub block_units: u32,
     /// Mapping units of a page.
     pub page_units: u32,
+    /// Pages of a superblock for data and the map. Behind them, an empty frame shows that the
+    /// frames before were complete.
+    pub data_pages: u32,
 }
 
 impl Geometry {
@@ -40,12 +43,14 @@ impl Geometry {
                  most {MOST_PAGES_PER_BLOCK}"
             ));
         }
+        let page_units = cast::saturating_u32(page_bytes / MAPPING_UNIT_BYTES);
         let geometry = Geometry {
             first_unit: units.start,
             units: units.end - units.start,
             unit_blocks: flash.space(units.start).total(),
             block_units,
-            page_units: cast::saturating_u32(page_bytes / MAPPING_UNIT_BYTES),
+            page_units,
+            data_pages: data_pages(flash, block_units / page_units),
         };
         let places = u64::from(geometry.units)
             * u64::from(geometry.unit_blocks)
@@ -100,8 +105,20 @@ impl Geometry {
         (inside / self.page_units, inside % self.page_units)
     }
 
+    /// Mapping units of a superblock for data and the map.
+    pub fn data_units(&self) -> u32 {
+        self.data_pages * self.page_units
+    }
+
     /// Pages of a superblock.
     pub fn block_pages(&self) -> u32 {
         self.block_units / self.page_units
     }
+}
+
+/// The pages of a superblock that are complete and safe from power cuts once all of its pages are
+/// programmed; all pages of a superblock that would lose half of them.
+fn data_pages(flash: &Flash, pages: u32) -> u32 {
+    let is_shown = |&end: &u32| flash.safe_after(end) + flash.row_pages() <= pages;
+    (pages / 2..pages).rev().find(is_shown).unwrap_or(pages)
 }

@@ -1,7 +1,7 @@
 //! Moves: data that go from their places to frames in other superblocks.
 
 use crate::building::Building;
-use crate::core::Core;
+use crate::core::{Core, Shared};
 use crate::domain_map::low;
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
@@ -110,7 +110,7 @@ pub(crate) async fn read_places(
 }
 
 /// Appends moved data and names their new places, of those that are still valid.
-pub(crate) async fn append(core: &Core, moving: Moving) -> Result<(), VolumeError> {
+pub(crate) async fn append(core: &Shared, moving: Moving) -> Result<(), VolumeError> {
     let Moving { building, from, as_written } = moving;
     if from.is_empty() {
         return Ok(());

@@ -91,7 +91,7 @@ fn stream(core: &Core) -> Stream {
 
 /// Appends the frame of a change, elsewhere if its program fails.
 async fn write(
-    core: &Core,
+    core: &Shared,
     mut unit: u32,
     mut stream: Stream,
     change: &Change,
@@ -116,7 +116,7 @@ async fn write(
 const MOST_ATTEMPTS: usize = 8;
 
 async fn write_once(
-    core: &Core,
+    core: &Shared,
     unit: u32,
     stream: Stream,
     change: &Change,

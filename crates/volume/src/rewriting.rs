@@ -32,26 +32,42 @@ pub(crate) async fn write_again(
     Ok(())
 }
 
+/// Superblocks that are left to the checkpoint of the mount: one for the map, and one if that
+/// fails.
+const KEPT_FOR_MAP: u32 = 2;
+
+/// The moves of a mount.
+pub(crate) struct Moves {
+    /// Superblocks that have no data any more: the next root releases them.
+    pub emptied: Vec<u32>,
+    /// Whether the map names any new place, also one of a superblock that was moved in part.
+    pub are_some: bool,
+}
+
 /// Moves the data of the sparsest superblocks of each unit together, until as many are free, with
-/// those, as writers need to go on. Returns the superblocks that have no data any more: the next
-/// root releases them.
-pub(crate) async fn make_room(core: &Shared) -> Vec<u32> {
-    let mut emptied = Vec::new();
+/// those, as writers need to go on. The moves count from the next root on.
+pub(crate) async fn make_room(core: &Shared) -> Moves {
+    let mut moves = Moves { emptied: Vec::new(), are_some: false };
     for unit in 0..u32::from(core.geometry.units) {
         let mut policies = collector::policies(core, unit);
         let mut coming = 0;
-        while core.free_superblocks(unit) + coming <= Stream::Host(NO_HINT).reserve() {
+        let is_short = |coming| {
+            let free = core.free_superblocks(unit);
+            free > KEPT_FOR_MAP && free + coming <= Stream::Host(NO_HINT).reserve()
+        };
+        while is_short(coming) {
             let Some(victim) = choose(core, unit, &mut policies) else { break };
+            moves.are_some = true;
             if let Err(error) = collect(core, victim, Stream::Recovery).await {
                 tracing::warn!(%error, unit, "a mount leaves a sparse superblock to collection");
                 core.map.borrow_mut().blocks.close(victim, core.frontiers.closed(unit));
                 break;
             }
-            emptied.push(victim);
+            moves.emptied.push(victim);
             coming += 1;
         }
     }
-    emptied
+    moves
 }
 
 /// Closes the superblocks of data that were written again: later frames in them would not count.

@@ -31,7 +31,7 @@ pub(crate) struct Sent {
 /// Appends a frame, to another unit if its own takes no more data. `prepare` sees the entries
 /// immediately before the frame is appended; the caller changes the map immediately after.
 pub(crate) async fn send(
-    core: &Core,
+    core: &Shared,
     building: Building,
     mut prepare: impl FnMut(&mut [Entry]),
 ) -> Result<Sent, VolumeError> {
@@ -256,7 +256,7 @@ fn send_building(core: &Shared, class: u8) -> bool {
     true
 }
 
-async fn send_and_finish(core: &Core, mut building: Building) -> Result<(), VolumeError> {
+async fn send_and_finish(core: &Shared, mut building: Building) -> Result<(), VolumeError> {
     let growths = std::mem::take(&mut building.growths);
     let sent = send(core, building, |_| {}).await?;
     map_entries(core, &sent.appended, &sent.entries);
@@ -281,7 +281,7 @@ fn map_entries(core: &Core, appended: &Appended, entries: &[Entry]) {
 
 /// Waits until the data of a frame are programmed: after a failure, those that the map still names
 /// are appended elsewhere.
-pub(crate) async fn finish(core: &Core, sent: Sent) -> Result<(), VolumeError> {
+pub(crate) async fn finish(core: &Shared, sent: Sent) -> Result<(), VolumeError> {
     let Sent { appended: Appended { sequence, block, first, programmed }, entries, .. } = sent;
     let (result, buffer) = programmed.await;
     let result = match (result, buffer) {
@@ -307,7 +307,7 @@ pub(crate) async fn finish(core: &Core, sent: Sent) -> Result<(), VolumeError> {
 /// Appends the data that the map names at the places of a failed frame to other superblocks;
 /// returns the first error.
 async fn rewrite(
-    core: &Core,
+    core: &Shared,
     first: u32,
     entries: &[Entry],
     data: &IoBuf,
@@ -340,7 +340,7 @@ const MOST_REWRITES: usize = 8;
 /// place that the map names then. It waits for nothing: flushes and checkpoints, which make space,
 /// wait for it, and so do operations.
 async fn rewrite_unit(
-    core: &Core,
+    core: &Shared,
     from: u32,
     entry: Entry,
     data: &[u8],

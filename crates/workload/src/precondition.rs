@@ -21,11 +21,13 @@ pub enum Precondition {
         /// How many times the capacity is written at random.
         times: u32,
     },
-    /// Filled, then overwritten by the workload until its figures are steady.
+    /// The steady state of the workload's writes: filled, then rewritten by them until write
+    /// amplification is level. For uniform writes of single pages with `greedy` or `fifo`, the
+    /// state is that of theory.
     Steady,
     /// Filled, then written at random, 4 KiB at a time, for as long.
     #[serde(rename = "random-4k")]
-    #[schemars(extend("form" = "random-4k:SECONDSs"))]
+    #[schemars(extend("form" = "random-4k:Ns"))]
     Random4k {
         /// Virtual time of the writes, in seconds.
         seconds: u32,

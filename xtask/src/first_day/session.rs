@@ -1,6 +1,7 @@
 //! A reader's session with one page: a directory, a shell, and a server where commands need one.
 
 use super::block::Line;
+use super::files;
 use super::stand_ins::replaced;
 use crate::Outcome;
 use std::fs;
@@ -32,16 +33,9 @@ pub struct Session<'a> {
 impl<'a> Session<'a> {
     pub fn new(programs: &'a Path, place: PathBuf) -> Outcome<Session<'a>> {
         let session = Session { programs, place, server: None };
-        // A trace in the form of MSR Cambridge, an image of a disk, and a password.
-        session.shell("printf secret > password; head -c 1048576 /dev/urandom > disk.raw")?;
-        let rows = (0..2000_u64).map(|row| {
-            let kind = if row % 3 == 0 { "Write" } else { "Read" };
-            let (ticks, offset) = (128_166_372_000_000_000 + row * 2000, row * 7919 % 4096 * 8192);
-            format!("{ticks},host,0,{kind},{offset},8192,100\n")
-        });
-        let trace: String = rows.collect();
-        fs::write(session.place.join("disk.csv"), trace).map_err(|error| error.to_string())?;
+        files::write(&session.place)?;
         session.shell("gzip -kf disk.csv; qemu-img create -q -f qcow2 guest.qcow2 1M")?;
+        session.shell("softflash serve --print-config > serve.toml")?;
         Ok(session)
     }
 
@@ -57,7 +51,12 @@ impl<'a> Session<'a> {
             ["softflash", "serve", arguments @ ..] => return self.serve(arguments),
             ["softflash", "record", ..]
             | ["redis-cli" | "nbdinfo" | "nbdcopy" | "qemu-img", ..] => {
-                self.ensure_server()?;
+                self.ensure_server(&["--nbd", "127.0.0.1:0"])?;
+            }
+            ["softflash", "dump" | "load", "--resp", ..] => {
+                let password = words.iter().position(|word| *word == "--password-file");
+                let password = password.and_then(|at| words.get(at..at + 2));
+                self.ensure_server(password.unwrap_or_default())?;
             }
             ["softflash", ..] if words.contains(&DEFAULT_DIRECTORY) => {
                 self.stop();
@@ -101,12 +100,13 @@ impl<'a> Session<'a> {
         self.shell(&format!("softflash format {DEFAULT_DIRECTORY} {shape}")).map(drop)
     }
 
-    fn ensure_server(&mut self) -> Outcome {
+    /// Starts a server with these further arguments, unless one runs.
+    fn ensure_server(&mut self, more: &[&str]) -> Outcome {
         match self.server {
             Some(_) => Ok(()),
             None => {
                 self.ensure_directory()?;
-                self.serve(&["--data", DEFAULT_DIRECTORY, "--nbd", "127.0.0.1:0"])
+                self.serve(&[&["--data", DEFAULT_DIRECTORY], more].concat())
             }
         }
     }
@@ -126,15 +126,15 @@ impl<'a> Session<'a> {
         let Some(server) = &self.server else { return command.to_owned() };
         let is_tls = command.contains("--tls");
         let port = if is_tls { server.port("tls=") } else { server.port("resp=") };
-        let (nbd, http) = (server.port("nbd="), server.port("http="));
-        let command =
-            command.replace(":10809", &format!(":{nbd}")).replace(":9100", &format!(":{http}"));
         let command = command.replace(" -p 6380", "").replace(" -p 6379", "");
+        let defaults =
+            [(":6379", "resp="), (":6380", "tls="), (":10809", "nbd="), (":9100", "http=")];
+        let command = defaults.iter().fold(command, |command, (default, name)| {
+            command.replace(default, &format!(":{}", server.port(name)))
+        });
         match command.strip_prefix("redis-cli") {
             Some(rest) => format!("redis-cli -p {port}{rest}"),
-            None if command.starts_with("softflash record")
-                || command.starts_with("softflash load") =>
-            {
+            None if command.starts_with("softflash record") => {
                 format!("{command} --connect 127.0.0.1:{port}")
             }
             None => command,

@@ -1,21 +1,31 @@
 //! What a machine without the reader's files, disks and hours takes instead.
 
+/// The programs of commands that are run. Others could change the machine.
+const PROGRAMS: [&str; 7] =
+    ["softflash", "redis-cli", "nbdinfo", "nbdcopy", "qemu-img", "openssl", "printf"];
+
 /// Words of pages, and what stands for them here.
-const STAND_INS: [(&str, &str); 9] = [
+const STAND_INS: [(&str, &str); 14] = [
     ("cargo run --release -- ", "softflash "),
     ("target/release/softflash ", "softflash "),
     // The device is preallocated.
     ("--size 64GiB", "--size 1GiB"),
     ("--size 100GiB", "--size 1GiB"),
     ("/srv/flash", "DIR"),
+    ("/var/lib/softflash/data", "DIR"),
     ("/etc/softflash.password", "password"),
+    ("/etc/softflash/password", "password"),
+    // The dump that the command before has written.
+    ("keys-2026-11-26.sfdump", "keys-$(date +%F).sfdump"),
+    ("report before after", "report results results"),
     ("--askpass", "--pass secret --no-auth-warning"),
     ("-h flash.example", "-h localhost"),
+    ("--resp flash.example", "--resp localhost"),
     ("/etc/pki/nbd", "pki"),
 ];
 
 /// Beginnings of commands that are not run, with the reason.
-pub const NOT_RUN: [(&str, &str); 14] = [
+pub const NOT_RUN: [(&str, &str); 19] = [
     ("cargo xtask", "a tool for developers; the gate runs those that it needs"),
     ("cargo install", "installs a tool"),
     ("bench/", "runs for minutes, with programs of others"),
@@ -30,6 +40,11 @@ pub const NOT_RUN: [(&str, &str); 14] = [
     ("nbdfuse", "`cargo xtask filesystems` runs it, with file systems"),
     ("mount", "`cargo xtask filesystems` runs it"),
     ("nbdcopy disk.raw 'nbds", "needs certificates for clients; the tests of TLS have it"),
+    ("install ", "changes the machine"),
+    ("useradd ", "changes the machine"),
+    ("runuser ", "needs root and a user that `useradd` adds"),
+    ("systemctl ", "changes the services of the machine"),
+    ("cp ", "copies a data directory of this machine"),
 ];
 
 /// The command with the stand-ins.
@@ -41,4 +56,9 @@ pub fn replaced(command: &str) -> String {
 /// The reason why a command is not run.
 pub fn reason_against(command: &str) -> Option<&'static str> {
     NOT_RUN.iter().find(|(start, _)| command.starts_with(start)).map(|(_, reason)| *reason)
+}
+
+/// Whether the program of a command with its stand-ins is one of those that are run.
+pub fn is_known(command: &str) -> bool {
+    command.split_whitespace().next().is_some_and(|program| PROGRAMS.contains(&program))
 }

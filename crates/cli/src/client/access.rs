@@ -4,13 +4,13 @@ use super::address::ServerAddress;
 use super::tls::TlsClientArguments;
 use super::{Client, Stream};
 use crate::error::CliError;
-use crate::password::PasswordSource;
+use crate::password::{Origin, PasswordSource};
 use clap::Args;
 use std::net::TcpStream;
 use std::time::Duration;
 
 /// Time limit for a reply.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Options for the connection to a running server.
 #[derive(Debug, Clone, Args)]
@@ -22,9 +22,9 @@ pub struct Access {
 }
 
 impl Access {
-    /// Whether TLS is requested.
-    pub fn uses_tls(&self) -> bool {
-        self.tls.is_requested()
+    /// Whether an option is given.
+    pub fn is_given(&self) -> bool {
+        self.tls.is_requested() || matches!(self.password.origin(), Some(Origin::File(_)))
     }
 
     /// Connects, and authenticates if there is a password.
@@ -35,7 +35,9 @@ impl Access {
         let password = self.password.read()?;
         let config = self.tls.config()?;
         let failed = |source| super::io_error(address.socket, source);
-        let socket = TcpStream::connect(address.socket).map_err(failed)?;
+        // A name may have several addresses, and the server listens on some of them.
+        let all = (address.host.as_str(), address.socket.port());
+        let socket = TcpStream::connect(all).map_err(failed)?;
         socket.set_nodelay(true).map_err(failed)?;
         socket.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
         socket.set_write_timeout(Some(PATIENCE)).map_err(failed)?;

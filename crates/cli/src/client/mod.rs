@@ -156,21 +156,27 @@ impl Client {
     }
 }
 
-/// The error of a connection; TLS reports its own as those of the operating system.
+/// The error of a connection; TLS reports its own as those of the operating system, which reports
+/// the end of the time limit as if a later attempt could succeed.
 fn io_error(address: SocketAddr, source: io::Error) -> RespError {
     match source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(error) => RespError::Tls { address, source: error.clone() },
+        None if source.kind() == io::ErrorKind::WouldBlock => {
+            let late = format!("no reply within {} s", access::PATIENCE.as_secs());
+            RespError::Io { address, source: io::Error::new(source.kind(), late) }
+        }
         None => RespError::Io { address, source },
     }
 }
 
 /// What may be the cause of an error of a connection.
 fn question(error: &io::Error) -> &'static str {
-    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof, WouldBlock};
     match error.kind() {
         BrokenPipe | ConnectionReset | UnexpectedEof => {
             "has the server stopped, or is its port for TLS (--tls)?"
         }
+        WouldBlock => "is the server overloaded or suspended?",
         _ => "is a server running there?",
     }
 }

@@ -43,6 +43,10 @@ pub struct Check {
     accept_log_loss: bool,
 }
 
+/// The result of the scrub of a server that has the directory open.
+pub(super) const OF_A_SERVER: &str =
+    "see `data_losses` and `degraded_blocks` of its FLASH.STATS: its scrub reads all data";
+
 const BAR_INTERVAL: Duration = Duration::from_millis(200);
 
 impl Check {
@@ -56,12 +60,11 @@ impl Check {
             };
             return super::repair::run(&self.directory, self.dry_run, on_log_loss, self.output);
         }
-        let report =
-            match OpenDir::open_to_look(&self.directory, "check it after stopping the server") {
-                Ok(directory) => check_store(&directory)?,
-                Err(error) if is_damage(&error) => unreadable(&self.directory, &error),
-                Err(error) => return Err(error),
-            };
+        let report = match OpenDir::open_to_look(&self.directory, OF_A_SERVER) {
+            Ok(directory) => check_store(&directory)?,
+            Err(error) if is_damage(&error) => unreadable(&self.directory, &error),
+            Err(error) => return Err(error),
+        };
         match self.output {
             Form::Json => output::json(&report)?,
             Form::Table => print(&report),
@@ -137,7 +140,7 @@ pub(super) fn print(report: &CheckReport) {
             "keys",
             report
                 .keys
-                .map_or("unknown, because data are lost".to_owned(), |keys| keys.to_string()),
+                .map_or("unknown, because of the damage".to_owned(), |keys| keys.to_string()),
         ),
         ("patches", report.patches.to_string()),
         ("records", report.records.to_string()),

@@ -43,8 +43,9 @@ impl Place {
     pub fn resolve(&self) -> Result<(End<'_>, &Path), CliError> {
         match (&self.resp, self.paths.as_slice()) {
             (Some(address), [file]) => Ok((End::Server(address), file)),
-            (None, _) if self.access.uses_tls() => Err(CliError::Usage(
-                "--tls is for a running server: give --resp HOST:PORT".to_owned(),
+            (None, _) if self.access.is_given() => Err(CliError::Usage(
+                "--tls and --password-file are for a running server: give --resp HOST:PORT"
+                    .to_owned(),
             )),
             (None, [directory, file]) => Ok((End::Directory(directory), file)),
             (Some(_), _) => Err(CliError::Usage(

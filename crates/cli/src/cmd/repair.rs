@@ -1,6 +1,6 @@
 //! `softflash check --repair`
 
-use super::check::{check_store, print as print_check};
+use super::check::{OF_A_SERVER, check_store, print as print_check};
 use crate::embedded::{OpenDir, block_on};
 use crate::error::CliError;
 use crate::output::{self, Form};
@@ -38,10 +38,9 @@ pub fn run(
     on_log_loss: OnLogLoss,
     form: Form,
 ) -> Result<ExitCode, CliError> {
-    const INSTEAD: &str = "repair it after stopping the server";
     let directory = match dry_run {
-        true => OpenDir::open_to_look(path, INSTEAD)?,
-        false => OpenDir::open(path, INSTEAD)?,
+        true => OpenDir::open_to_look(path, OF_A_SERVER)?,
+        false => OpenDir::open(path, OF_A_SERVER)?,
     };
     let detail = &directory.device.info().detail;
     let label = detail.contains("label copy").then(|| detail.clone());
@@ -61,7 +60,7 @@ pub fn run(
         })?),
     };
     drop(directory);
-    let check = check_store(&OpenDir::open_to_look(path, INSTEAD)?)?;
+    let check = check_store(&OpenDir::open_to_look(path, OF_A_SERVER)?)?;
     let failed = done.iter().any(|done| !done.failures.is_empty());
     let lost = found.has_loss() || done.as_ref().is_some_and(RepairReport::has_loss);
     let outcome = Outcome { ok: check.ok && !failed && !lost, label, found, done, check };

@@ -78,29 +78,22 @@ fn a_server_takes_about_as_much_as_format_and_info_promise() {
 fn a_device_that_holds_no_data_is_refused_with_the_smallest_that_does() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
-    let format = |size: &str| {
-        softflash([
-            "format",
-            data.to_str().unwrap(),
-            "--size",
-            size,
-            "--units",
-            "2",
-            "--shards",
-            "2",
-        ])
+    let path = data.to_str().unwrap();
+    let format = |size: &str, shape: &[&str]| {
+        softflash([&["format", path, "--size", size, "--shards", "2"], shape].concat())
     };
-    for size in ["4MiB", "20MiB"] {
-        let refused = format(size);
+    let file: &[&str] = &["--units", "2"];
+    for (size, shape) in [("4MiB", file), ("20MiB", file), ("16MiB", &["--backend", "model"])] {
+        let refused = format(size, shape);
         let text = said(&refused);
         assert_eq!(refused.status.code(), Some(2), "{text}");
         let words: Vec<&str> = text.split_whitespace().collect();
         let at = words.windows(2).position(|pair| pair == ["at", "least"]).expect(&text);
         let least: u64 = words[at + 2].parse().expect(&text);
         assert!(!data.exists(), "nothing stays behind");
-        let too_small = format(&(least - 1).to_string());
+        let too_small = format(&(least - 1).to_string(), shape);
         assert!(!too_small.status.success(), "{}", said(&too_small));
-        let enough = format(&least.to_string());
+        let enough = format(&least.to_string(), shape);
         assert!(enough.status.success(), "{}", said(&enough));
         std::fs::remove_dir_all(&data).unwrap();
     }

@@ -176,7 +176,8 @@ fn slices_and_units_must_suit_the_shards() {
     };
     fails(2, &format(&["--shards", "5"]), &["4 units", "5 shards"]);
     fails(2, &format(&["--shards", "2", "--slices", "1"]), &["1 slices", "2 shards"]);
-    fails(2, &format(&["--shards", "2", "--slice-compression", "9=lz4"]), &["--slice-compression"]);
+    let beyond = ["--shards", "2", "--slices", "8", "--slice-compression", "9=lz4"];
+    fails(2, &format(&beyond), &["--slice-compression"]);
     assert!(!data.exists());
 }
 

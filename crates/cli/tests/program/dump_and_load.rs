@@ -108,6 +108,16 @@ fn a_dump_over_the_network_needs_the_password() {
 }
 
 #[test]
+fn options_for_a_server_are_refused_with_a_directory() {
+    for option in [&["--tls"][..], &["--password-file", "password"]] {
+        for command in ["dump", "load"] {
+            let arguments = [&[command, "data", "keys.sfdump"][..], option].concat();
+            fails(2, &arguments, &["are for a running server", "--resp HOST:PORT"]);
+        }
+    }
+}
+
+#[test]
 fn damaged_files_are_refused_and_failures_leave_no_half_file() {
     let temp = tempfile::tempdir().unwrap();
     let path = |name: &str| temp.path().join(name).to_str().unwrap().to_owned();

@@ -410,8 +410,8 @@ fn a_log_of_requests_has_a_line_for_each() {
     let full = ["--workload", "mixed-8k", "--requests", "10", "--log-requests", "/dev/full"];
     fails(&sim(&laboratory, &full), 1, &["/dev/full: No space left on device"]);
     let (output, log) = logged("none/log.csv", &["10"]);
-    fails(&output, 1, &["log.csv.part: No such file"]);
-    assert!(log.is_err() && !fs::exists(format!("{path}.part")).unwrap());
+    fails(&output, 1, &["log.csv.tmp: No such file"]);
+    assert!(log.is_err() && !fs::exists(format!("{path}.tmp")).unwrap());
 }
 
 fn replay(laboratory: &Laboratory, trace: &str, more: &[&str]) -> Output {

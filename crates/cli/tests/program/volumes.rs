@@ -62,7 +62,7 @@ fn a_directory_with_volume_units_says_so_and_serves_keys_from_the_others() {
     let (_temp, data) = with_volume_units();
     let path = data.to_str().unwrap();
     let info = json(&softflash(["info", path, "-o", "json"]));
-    assert_eq!((&info["device"]["units"], &info["format_version"]), (&value!(4), &value!(3)));
+    assert_eq!((&info["device"]["units"], &info["format_version"]), (&value!(4), &value!(4)));
     assert_eq!(info["volumes"], value!({"units": 2, "op_percent": 7}));
     let shown = softflash(["info", path]);
     let shown = String::from_utf8(shown.stdout).unwrap();
@@ -100,8 +100,7 @@ fn format_says_how_many_units_are_for_volumes() {
     let plain = temp.path().join("plain");
     format(&plain, Backend::File, 256 * MIB);
     let manifest = fs::read_to_string(plain.join("softflash.toml")).unwrap();
-    assert!(manifest.contains("format_version = 2\n"), "{manifest}");
-    assert!(!manifest.contains("volume"), "as before there were volumes: {manifest}");
+    assert!(!manifest.contains("volume"), "{manifest}");
 }
 
 #[test]
@@ -308,8 +307,11 @@ fn wrong_shares_for_volumes_are_refused_and_leave_nothing() {
     refused(&["--volume-units", "many"], &["many", "--volume-units"]);
     refused(&["--shards", "1", "--volume-units", "1", "--volume-op", "101"], &["101", "0..=100"]);
     refused(&["--volume-op", "10"], &["--volume-units"]);
-    let small = ["--shards", "1", "--volume-units", "1"];
-    refused(&small, &["--volume-units 1", "no space for data", "more or larger units"]);
+    let small = ["format", data.to_str().unwrap(), "--size", "50MiB", "--units", "4"];
+    let one = ["--shards", "1", "--volume-units", "1"];
+    let parts = ["--volume-units 1", "no space for data", "more or larger units"];
+    fails(2, &[&small[..], &one].concat(), &parts);
+    assert!(!data.exists());
 }
 
 #[test]

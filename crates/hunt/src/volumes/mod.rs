@@ -45,6 +45,11 @@ pub fn run(scenario: &Scenario, shape: &VolumeShape) -> Result<Record, String> {
             trial.record.worn_out = true;
             Ok(trial.record)
         }
+        // Bad blocks have taken what collection needs, and the data stay.
+        Err(Trouble::Full) if trial.medium.has_lost_its_reserve() => {
+            trial.record.worn_out = true;
+            Ok(trial.record)
+        }
         Err(trouble) => {
             let cuts = trial.record.crash_points + trial.open;
             Err(format!(

@@ -21,8 +21,9 @@ pub struct Spec {
     /// The seed unless another is given.
     #[serde(default = "one")]
     pub seed: u64,
-    /// Runs of each cell with different seeds, 1 to 1000; rows are means over them. 1 unless given.
+    /// Runs of each cell with different seeds; rows are means over them.
     #[serde(default = "one_run")]
+    #[schemars(range(min = 1, max = 1000))]
     pub replicates: u32,
     /// The cells.
     #[serde(rename = "group")]
@@ -184,14 +185,14 @@ pub struct Plot {
     /// The label of the y axis; for a distribution, the share of the requests unless given.
     #[serde(default)]
     pub y_label: String,
-    /// Whether the x axis is logarithmic; false unless given. That of a distribution always is.
+    /// Whether the x axis is logarithmic; that of a distribution always is.
     #[serde(default)]
     pub log_x: bool,
-    /// Whether the y axis is logarithmic; false unless given.
+    /// Whether the y axis is logarithmic.
     #[serde(default)]
     pub log_y: bool,
     /// `read` or `write`: draws the cumulative distribution of the latency of these requests in the
-    /// runs of its rows, in place of the rows' figures; none unless given.
+    /// runs of its rows, in place of the rows' figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distribution: Option<Requests>,
 }

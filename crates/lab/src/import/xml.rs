@@ -54,7 +54,10 @@ pub fn parse(file: &str, text: &str) -> Result<Element, ImportError> {
                 }
             }
             Event::Eof => {
-                return Err(wrong("the file ends before its outermost element".to_owned()));
+                return Err(wrong(match open.last() {
+                    Some(inner) => format!("the file ends inside of `{}`", inner.name),
+                    None => "the file has no element; give a file of MQSim".to_owned(),
+                }));
             }
             _ => {}
         }

@@ -59,6 +59,7 @@ fn of_several(shown: &[Shown]) -> Table {
         let mut cells =
             vec![Cell::text(label), words(row), number(row, row.paper), number(row, row.theory)];
         let first = shown.first().and_then(|first| row_of(first, label)).map(|row| row.ours);
+        let first = first.filter(|first| *first != 0.0);
         for (index, beside) in shown.iter().enumerate() {
             let of_it = row_of(beside, label);
             cells.push(number(row, of_it.map(|row| row.ours)));
@@ -89,7 +90,7 @@ fn row_of<'a>(shown: &'a Shown, label: &str) -> Option<&'a ResultRow> {
     shown.result.rows.iter().find(|row| row.label == label)
 }
 
-/// What the figure is, where the label does not say all of it.
+/// The name of the figure, where the label does not say all of it.
 fn words(row: &ResultRow) -> Cell {
     if row.figure.is_empty() { Cell::Empty } else { Cell::text(&*row.figure) }
 }
@@ -100,8 +101,13 @@ fn number(row: &ResultRow, value: Option<f64>) -> Cell {
 
 /// Every plot that has points.
 pub(super) fn plots(shown: &[Shown]) -> Vec<Plot> {
-    let Some(first) = shown.first() else { return Vec::new() };
-    let drawn = first.result.plots.iter().map(|plot| match plot.distribution {
+    let mut plots: Vec<&Drawn> = Vec::new();
+    for plot in shown.iter().flat_map(|shown| &shown.result.plots) {
+        if plots.iter().all(|known| known.name != plot.name) {
+            plots.push(plot);
+        }
+    }
+    let drawn = plots.into_iter().map(|plot| match plot.distribution {
         Some(of) => distributions(shown, plot, of),
         None => Some((plot, lines(shown, &plot.name)))
             .filter(|(_, lines)| !lines.is_empty())

@@ -47,7 +47,7 @@ pub struct ExperimentResult {
 pub struct ResultRow {
     /// Its label.
     pub label: String,
-    /// What its figures are, for readers; empty for a derived row.
+    /// The name of its figures for readers; empty for a derived row.
     #[serde(default)]
     pub figure: String,
     /// The unit of its figures.

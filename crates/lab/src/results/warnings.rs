@@ -3,13 +3,15 @@
 use crate::experiment::Plan;
 use crate::outcome::{Backlog, Drift, Outcome, Settled};
 
-/// The warnings of all runs of a plan, each with the label of the run's first row.
+/// The warnings of all runs of a plan, each with the label of the run's first row, or with the
+/// run's key if it has no row.
 pub(super) fn of_plan(plan: &Plan, outcomes: &[Outcome]) -> Vec<String> {
     let replicates = plan.replicates as usize;
     let label = |cell: usize| {
         let first = cell - cell % replicates;
         let row = plan.rows.iter().find(|row| row.cell == first);
-        let label = row.map_or_else(String::new, |row| row.label.clone());
+        let key = || plan.cells.get(first).map_or_else(String::new, |cell| cell.key.clone());
+        let label = row.map_or_else(key, |row| row.label.clone());
         if cell == first { label } else { format!("{label}, replicate {}", cell - first + 1) }
     };
     let runs = outcomes.iter().enumerate();

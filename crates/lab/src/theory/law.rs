@@ -16,13 +16,13 @@ const VICTIM: &str = "the layout's `victim` to be the theory's";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Law {
-    /// Write amplification of greedy cleaning, [`greedy_waf`].
+    /// Write amplification of greedy cleaning.
     GreedyWaf,
-    /// Write amplification of FIFO cleaning, [`fifo_waf`].
+    /// Write amplification of FIFO cleaning.
     FifoWaf,
-    /// Write amplification of cleaning the best of some random blocks, [`d_choices_waf`].
+    /// Write amplification of cleaning the best of some random blocks (`victim = "d-choices:D"`).
     DChoicesWaf,
-    /// Mean latency, in microseconds, of reads from a single die: the service and [`md1_wait`].
+    /// Mean latency, in microseconds, of reads from a single die at random times (M/D/1).
     Md1LatencyUs,
 }
 

@@ -53,7 +53,7 @@ const ABSENT: &[(&str, &str)] = &[
     ("there is one database", "move swapdb"),
     ("the log has every write", "bgrewriteaof bgsave lastsave save"),
     ("FLASH.RECORD records the accesses of clients", "monitor"),
-    ("settings belong to the command line", "config|rewrite"),
+    ("the settings are options of `softflash serve`", "config|rewrite"),
     ("there are no modules", "module"),
     ("nothing counts the uses of a key", "object|freq object|idletime"),
     ("of strings and keys, only the listed commands are", "delex digest dump lcs msetex restore"),

@@ -12,6 +12,7 @@ use crate::scripts::Operation;
 use bytes::Bytes;
 use softflash_store::Entry;
 use softflash_store::value::Value;
+use std::collections::HashSet;
 
 /// Keys and arguments of a script.
 pub(super) struct Lock<'a, 'b> {
@@ -30,11 +31,11 @@ impl Lock<'_, '_> {
             },
             Operation::ReleaseIfTrue => Ok(one_or_null(self.release(0)?)),
             Operation::ReleaseEach => self.release_each(),
-            Operation::Expire => self.expire(1),
-            Operation::ExpireSeconds => self.expire(1000),
+            Operation::Expire => self.expire(1, "pexpire"),
+            Operation::ExpireSeconds => self.expire(1000, "expire"),
             Operation::Prolong => self.prolong(true),
             Operation::ProlongOrExpire => {
-                let adds = self.arguments.get(2).is_some_and(|replaces| replaces == "0");
+                let adds = self.arguments.get(2).is_some_and(|word| word == "0");
                 self.prolong(adds)
             }
             Operation::ExpireAll => self.set_all(Lock::holds),
@@ -85,21 +86,23 @@ impl Lock<'_, '_> {
     }
 
     fn release_each(&mut self) -> Result<Reply> {
-        let mut released = 0;
+        let mut released = HashSet::new();
         for (place, key) in self.keys.iter().enumerate() {
             // A repeated key is gone the second time.
-            let is_first = !self.keys.iter().take(place).any(|earlier| earlier == key);
-            released += usize::from(is_first && self.release(place)?);
+            if !released.contains(&key[..]) && self.release(place)? {
+                released.insert(&key[..]);
+            }
         }
-        Ok(Reply::count(released))
+        Ok(Reply::count(released.len()))
     }
 
-    fn expire(&mut self, unit_ms: i64) -> Result<Reply> {
+    /// Sets the expiry of a key that holds the token, as `command` does.
+    fn expire(&mut self, unit_ms: i64, command: &'static str) -> Result<Reply> {
         if !self.holds(0) {
             return Ok(Reply::Integer(0));
         }
         let time_ms = self.time()?.checked_mul(unit_ms);
-        self.expire_in(time_ms)
+        self.expire_in(time_ms, command)
     }
 
     fn prolong(&mut self, adds: bool) -> Result<Reply> {
@@ -108,14 +111,14 @@ impl Lock<'_, '_> {
             return Ok(Reply::Integer(0));
         }
         let time_ms = self.time()?.checked_add(if adds { left_ms } else { 0 });
-        self.expire_in(time_ms)
+        self.expire_in(time_ms, "pexpire")
     }
 
-    /// Sets the expiry of the key; none if the time overflows.
-    fn expire_in(&mut self, time_ms: Option<i64>) -> Result<Reply> {
+    /// Sets the expiry of the key as `command` does; none if the time overflows.
+    fn expire_in(&mut self, time_ms: Option<i64>, command: &'static str) -> Result<Reply> {
         let at_ms = time_ms
             .and_then(|time_ms| time_ms.checked_add(self.call.now_ms()))
-            .ok_or(CommandError::InvalidExpireTime("pexpire"))?;
+            .ok_or(CommandError::InvalidExpireTime(command))?;
         if let (Some(key), Some(Entry { value, .. })) = (self.keys.first(), self.call.take(0)) {
             expire_at(self.call, key, value, at_ms);
         }
@@ -143,7 +146,7 @@ impl Lock<'_, '_> {
 
     fn acquire_or_expire(&mut self) -> Result<Reply> {
         match self.holds(0) {
-            true => self.expire(1),
+            true => self.expire(1, "pexpire"),
             false => Ok(Reply::yes(self.acquire()?)),
         }
     }

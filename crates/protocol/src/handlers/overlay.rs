@@ -71,8 +71,8 @@ impl Overlay<'_> {
         for key in self.changes.keys.keys() {
             if let Some(replaced) = transaction.find(key, Wanted::Keys).await? {
                 count.keys = count.keys.saturating_sub(1);
-                let expired = u64::from(replaced.expires_at_ms != 0);
-                count.expiring = count.expiring.saturating_sub(expired);
+                let expires = u64::from(replaced.expires_at_ms != 0);
+                count.expiring = count.expiring.saturating_sub(expires);
             }
         }
         Ok(count)

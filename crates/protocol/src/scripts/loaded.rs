@@ -25,6 +25,10 @@ impl Scripts {
         }
         let known = Known::with_text(text)?;
         let mut loaded = lock(&self.loaded);
+        // Another thread may have loaded the same text meanwhile.
+        if loaded.iter().any(|(of, _)| *of == digest) {
+            return Some((digest, known));
+        }
         if loaded.len() == MOST {
             loaded.pop_front();
         }

@@ -37,7 +37,7 @@ pub struct CommandStat {
     /// For each of [`EDGES_US`](super::latency_buckets::EDGES_US): calls that took at most so long,
     /// and longer than the edge before it. The last number is of those longer than all edges.
     pub by_edge: Vec<u64>,
-    /// Median, 99th and 99.9th percentile in microseconds, at most a quarter too high.
+    /// Median, 99th and 99.9th percentile: the upper edges of their buckets, in microseconds.
     pub percentiles_us: [u64; 3],
 }
 

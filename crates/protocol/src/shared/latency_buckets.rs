@@ -24,12 +24,14 @@ const fn edges() -> [u64; TOP as usize + 2] {
 /// Counts of latencies.
 pub(super) struct LatencyBuckets {
     counts: [AtomicU64; BUCKETS],
-    sum_ns: AtomicU64,
+    /// In microseconds, because clients with deep pipelines add many latencies at a time: a sum in
+    /// nanoseconds could overflow within hours.
+    sum_us: AtomicU64,
 }
 
 impl Default for LatencyBuckets {
     fn default() -> LatencyBuckets {
-        LatencyBuckets { counts: array::from_fn(|_| AtomicU64::new(0)), sum_ns: AtomicU64::new(0) }
+        LatencyBuckets { counts: array::from_fn(|_| AtomicU64::new(0)), sum_us: AtomicU64::new(0) }
     }
 }
 
@@ -68,12 +70,13 @@ impl LatencyBuckets {
         if let Some(bucket) = self.counts.get(bucket_of(ns)) {
             bucket.fetch_add(count, Ordering::Relaxed);
         }
-        self.sum_ns.fetch_add(ns.saturating_mul(count), Ordering::Relaxed);
+        let sum_us = (u128::from(ns) * u128::from(count) + 500) / 1000;
+        self.sum_us.fetch_add(u64::try_from(sum_us).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     pub fn reset(&self) {
         self.counts.iter().for_each(|count| count.store(0, Ordering::Relaxed));
-        self.sum_ns.store(0, Ordering::Relaxed);
+        self.sum_us.store(0, Ordering::Relaxed);
     }
 
     /// The figures now. While other threads add, the sum may be ahead of the counts.
@@ -100,7 +103,7 @@ impl LatencyBuckets {
         };
         Summary {
             count,
-            sum_us: self.sum_ns.load(Ordering::Relaxed) / 1000,
+            sum_us: self.sum_us.load(Ordering::Relaxed),
             by_edge,
             percentiles_us: [percentile(500), percentile(990), percentile(999)],
         }
@@ -130,6 +133,8 @@ mod tests {
         (1..=1000).for_each(|us| buckets.add(2, us * 1000));
         let Summary { count, sum_us, by_edge, percentiles_us } = buckets.summary();
         assert_eq!((count, sum_us), (2000, 1_001_000));
+        buckets.add(3, 1500);
+        assert_eq!(buckets.summary().sum_us, sum_us + 5, "4.5 µs, rounded");
         let at_most = |us: u64| {
             let edges = EDGES_US.iter().take_while(|edge| **edge <= us).count();
             by_edge[..edges].iter().sum::<u64>()
@@ -140,7 +145,7 @@ mod tests {
         }
         buckets.add(1, 100_000_000_000);
         let longer = buckets.summary();
-        assert_eq!((longer.count, longer.by_edge.last()), (2001, Some(&1)));
+        assert_eq!((longer.count, longer.by_edge.last()), (2004, Some(&1)));
         buckets.reset();
         assert_eq!(buckets.summary().count, 0);
         assert_eq!(buckets.summary().percentiles_us, [0; 3]);

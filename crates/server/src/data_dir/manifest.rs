@@ -7,13 +7,10 @@ use softflash_store::StoreLayout;
 use softflash_store::layout::{Compression, one_copy};
 use std::path::{Path, PathBuf};
 
-/// The newest supported version of data directories. Version 3 has volume units, which programs of
-/// version 2 would give to the store.
-pub const FORMAT_VERSION: u32 = 3;
-
-/// The version without volume units. It allows value blocks, which programs of version 1 would
-/// release at a start.
-const VERSION_WITHOUT_VOLUMES: u32 = 2;
+/// The newest supported version of data directories. An older program refuses it: one of version 1
+/// would release value blocks, one of version 2 would give volume units to the store, and one of
+/// version 3 would take patches with values that expire for damaged.
+pub const FORMAT_VERSION: u32 = 4;
 
 /// Name of the file.
 pub const MANIFEST_NAME: &str = "softflash.toml";
@@ -22,7 +19,7 @@ pub const MANIFEST_NAME: &str = "softflash.toml";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// Version of the directory's layout: [`FORMAT_VERSION`] with volume units, 2 without.
+    /// Version of the directory and its data, at most [`FORMAT_VERSION`].
     pub format_version: u32,
     /// The device: a file in the directory, or an absolute path to a block device.
     pub device: PathBuf,
@@ -61,19 +58,13 @@ fn is_one(copies: &u8) -> bool {
 }
 
 impl Manifest {
-    /// A manifest of the newest version that its contents need.
+    /// A manifest of the newest version.
     pub fn new(
         device: impl Into<PathBuf>,
         store: StoreSection,
         volumes: Option<VolumeSection>,
     ) -> Manifest {
-        let manifest = Manifest { format_version: 0, device: device.into(), store, volumes };
-        Manifest { format_version: manifest.needed_version(), ..manifest }
-    }
-
-    /// The version that a program must know to write to this directory.
-    pub(super) fn needed_version(&self) -> u32 {
-        if self.volumes.is_some() { FORMAT_VERSION } else { VERSION_WITHOUT_VOLUMES }
+        Manifest { format_version: FORMAT_VERSION, device: device.into(), store, volumes }
     }
 
     /// The last units of the device, which are for volumes.
@@ -136,7 +127,7 @@ impl Manifest {
             text.parse().map_err(|error: toml::de::Error| damaged(error.message().to_owned()))?;
         let version = table.get("format_version").and_then(toml::Value::as_integer);
         match version {
-            Some(1..=3) => {}
+            Some(found) if (1..=i64::from(FORMAT_VERSION)).contains(&found) => {}
             Some(found) if found > i64::from(FORMAT_VERSION) => {
                 let (path, supported) = (path.to_owned(), FORMAT_VERSION);
                 return Err(DataDirError::NewerVersion { path, found, supported });

@@ -124,11 +124,10 @@ impl DataDir {
     /// Records in the manifest that the store may now hold data of the version that this program
     /// writes, so that older programs refuse it.
     fn raise_version(&self) -> Result<(), DataDirError> {
-        let needed = self.manifest.needed_version();
-        if self.manifest.format_version >= needed {
+        if self.manifest.format_version == FORMAT_VERSION {
             return Ok(());
         }
-        let raised = Manifest { format_version: needed, ..self.manifest.clone() };
+        let raised = Manifest { format_version: FORMAT_VERSION, ..self.manifest.clone() };
         format::write_manifest(&self.path, &raised)
             .map_err(|source| DataDirError::Io { path: self.path.join(MANIFEST_NAME), source })
     }

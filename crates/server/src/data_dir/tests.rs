@@ -103,7 +103,7 @@ fn opening_the_device_for_writes_raises_the_version_and_looking_does_not() {
     DataDir::open(&path).unwrap().open_device(look).unwrap();
     assert_eq!(version(), 1);
     DataDir::open(&path).unwrap().open_device(OpenOptions::default()).unwrap();
-    assert_eq!(version(), 2, "without volume units");
+    assert_eq!(version(), FORMAT_VERSION, "older programs refuse it");
 }
 
 #[test]
@@ -113,9 +113,9 @@ fn manifests_are_checked_field_by_field() {
     let store = Manifest::parse(path, good).unwrap().store;
     assert_eq!((store.slices, store.copies), (8, 1));
 
-    let newer = good.replace("version = 1", "version = 4").replace("slices", "ranges");
+    let newer = good.replace("version = 1", "version = 5").replace("slices", "ranges");
     let error = Manifest::parse(path, &newer).unwrap_err();
-    assert!(matches!(error, DataDirError::NewerVersion { found: 4, .. }), "{error}");
+    assert!(matches!(error, DataDirError::NewerVersion { found: 5, .. }), "{error}");
 
     let replacements = [
         ("format_version = 1", ""),
@@ -157,10 +157,10 @@ fn a_manifest_reads_back_as_it_was_written() {
 }
 
 #[test]
-fn a_manifest_without_volume_units_has_the_bytes_that_it_had_before_there_were_any() {
+fn a_manifest_without_volume_units_does_not_name_volumes() {
     let expected = "# A SoftFlash data directory. Written by `softflash format`; do not edit it:\n\
                     # the layout of the data on the device depends on it.\n\n\
-                    format_version = 2\ndevice = \"flash.sfd\"\n\n[store]\nshards = 1\nslices = 4\n";
+                    format_version = 4\ndevice = \"flash.sfd\"\n\n[store]\nshards = 1\nslices = 4\n";
     assert_eq!(manifest().to_text().unwrap(), expected);
 }
 

@@ -5,8 +5,8 @@ use super::limits::Limits;
 use crate::error::{Result, StoreError};
 use crate::kv::compaction::leveled::GATHERED_RUNS;
 use futures_util::future::select;
-use softflash_base::Time;
 use softflash_base::planted::{self, Bug};
+use softflash_base::{Time, cast};
 use std::cell::Cell;
 use std::pin::pin;
 use std::time::Duration;
@@ -113,7 +113,7 @@ impl Shard {
     async fn wait_until_admitted(&self, demand: Demand) -> Result<()> {
         let Demand { bytes, separated, grows } = demand;
         self.check_health()?;
-        let lacks_space = grows && self.is_full();
+        let lacks_space = grows && self.lacks_space(separated);
         let admits_values = separated == 0 || self.admits_values(separated);
         let is_paced = grows && self.merge_pace.is_running();
         let waits = lacks_space || !admits_values || is_paced;
@@ -128,17 +128,23 @@ impl Shard {
 
     async fn wait_for_all(&self, demand: Demand) -> Result<()> {
         let Demand { bytes, separated, grows } = demand;
-        if grows && self.is_full() {
-            self.wait_for_space().await?;
+        loop {
+            if grows && self.lacks_space(separated) {
+                self.wait_for_space(separated).await?;
+            }
+            if separated > 0 && !self.admits_values(separated) {
+                self.wait_for_values(separated).await?;
+            }
+            self.wait_for_room(bytes, grows).await?;
+            // Others may have taken the space meanwhile.
+            if !grows || !self.lacks_space(separated) {
+                return Ok(());
+            }
         }
-        if separated > 0 && !self.admits_values(separated) {
-            self.wait_for_values(separated).await?;
-        }
-        self.wait_for_room(bytes, grows).await
     }
 
-    /// Waits while compaction may free space.
-    async fn wait_for_space(&self) -> Result<()> {
+    /// Waits while compaction may free space for so many bytes of separated values.
+    async fn wait_for_space(&self, separated: usize) -> Result<()> {
         let began = self.runtime.now();
         let deadline = began + SPACE_TIMEOUT;
         let mut has_frozen = !self.values.is_used();
@@ -147,7 +153,7 @@ impl Shard {
         } else {
             self.start_freeing()
         }
-        while self.is_full() {
+        while self.lacks_space(separated) {
             self.check_health()?;
             if !has_frozen && self.runtime.now() >= began + PATIENCE {
                 has_frozen = true;
@@ -324,6 +330,13 @@ impl Shard {
     /// Whether new data is refused for lack of space.
     pub(super) fn is_full(&self) -> bool {
         self.blocks.free_blocks() < self.reserve_blocks()
+    }
+
+    /// Whether there is no space for new data with so many bytes of separated values, which may be
+    /// a multiple of the reserve.
+    fn lacks_space(&self, separated: usize) -> bool {
+        let more = separated.div_ceil(self.blocks.capacity_bytes());
+        self.blocks.free_blocks() < self.reserve_blocks() + cast::saturating_u32(more)
     }
 
     /// Whether free space is so short that compaction should free some.

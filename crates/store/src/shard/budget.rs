@@ -49,9 +49,10 @@ const MAX_MEMTABLES_BYTES: u64 = 256 << 20;
 const MIN_READAHEAD_BYTES: usize = 8 << 20;
 const MAX_READAHEAD_BYTES: usize = 128 << 20;
 
-/// The memory of flushes, compactions and the log's writes under way, in blocks, as measured under
-/// steady writes ...
+/// The memory of flushes, compactions and the log's writes under way, in blocks and at least in
+/// bytes, as measured under steady writes ...
 const WORK_BLOCKS: u64 = 8;
+const LEAST_WORK_BYTES: u64 = 64 << 20;
 /// ... and the largest part of the memory that is set aside for it: five in this many.
 const MAX_WORK_SHARE: u64 = 11;
 
@@ -86,7 +87,8 @@ impl Budget {
         let level1_bytes = level1_bytes.min(device / 8).max((level0_runs * freeze) as u64);
         let spare = options.spare.total_bytes() / u64::from(layout.shards);
         let shared = memory - memory / REQUEST_SHARE + spare;
-        let work = (WORK_BLOCKS * block_bytes as u64).min(shared * 5 / MAX_WORK_SHARE);
+        let work = (WORK_BLOCKS * block_bytes as u64).max(LEAST_WORK_BYTES);
+        let work = work.min(shared * 5 / MAX_WORK_SHARE);
         Budget {
             most: sizing.limits(total),
             values_waiting_bytes: total.min(MAX_WAITING_BYTES),

@@ -44,7 +44,9 @@ impl Space<'_> {
             self.slices.iter().map(|slice| slice.tree.borrow().patches().count()).sum();
         let flush = self.unwritten_bytes().div_ceil(self.blocks.capacity_bytes());
         let waiting = self.values.waiting_bytes().div_ceil(self.blocks.capacity_bytes());
-        let needed = LEAST_RESERVE + tree + 2 * flush;
+        // The memtable of a slice takes a block at least, and again in a merge.
+        let memtables = self.slices.iter().filter(|slice| slice.memtable_bytes() > 0).count();
+        let needed = LEAST_RESERVE + tree + flush + flush.max(memtables);
         cast::saturating_u32(needed.min(cast::index(of_tree)) + waiting)
     }
 

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 const LBAS: u32 = 3000;
 
 fn geometry() -> Geometry {
-    Geometry { first_unit: 0, units: 2, unit_blocks: 40, block_units: 512, page_units: 1 }
+    let (block_units, page_units, data_pages) = (512, 1, 511);
+    Geometry { first_unit: 0, units: 2, unit_blocks: 40, block_units, page_units, data_pages }
 }
 
 fn created(image: ImageId, name: String, size: u32) -> Operation {

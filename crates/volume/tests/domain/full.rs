@@ -20,7 +20,7 @@ fn a_full_domain_refuses_new_data_takes_overwrites_and_recovers_by_discards() {
         }
         let space = domain.space();
         assert_eq!(space.used_bytes, space.usable_bytes);
-        assert!(space.usable_bytes * 10 > space.flash_bytes * 6, "{space:?}");
+        assert!(space.usable_bytes * 10 > space.flash_bytes * 5, "{space:?}");
         for round in 0..3 {
             for lba in 0..fits {
                 volume.write(lba * UNIT as u64, &unit(lba + round)).await.unwrap();

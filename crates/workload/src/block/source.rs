@@ -38,6 +38,13 @@ impl BlockSource {
         Ok(BlockSource { rng, mix, reads, writes, places })
     }
 
+    /// Writes and trims alone, a share of `trim_fraction` trims, drawn from another generator. The
+    /// popular places stay the same.
+    #[must_use]
+    pub fn without_reads(self, trim_fraction: f64, rng: Rng) -> BlockSource {
+        BlockSource { rng, mix: Mix::new(0.0, trim_fraction), ..self }
+    }
+
     /// The next request.
     #[inline(always)]
     #[expect(clippy::should_implement_trait, reason = "an iterator may end, this does not")]

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 Examples:
   softflash lab import mqsim ssdconfig.xml --out mine
   softflash lab import mqsim ssdconfig.xml --workload workload.xml --out mine
-  softflash bench sim --device mine/ssdconfig.toml --workload mine/ssdconfig-flow-1.toml")]
+  softflash bench sim --device mine/ssdconfig.toml \\
+      --workload mine/ssdconfig-flow-1.toml")]
 pub struct Import {
     #[command(subcommand)]
     from: From,
@@ -40,10 +41,11 @@ impl Import {
 #[command(after_help = "\
 Examples:
   softflash lab import mqsim ssdconfig.xml --out mine
-  softflash lab import mqsim ssdconfig.xml --workload workload.xml --out mine -o json
+  softflash lab import mqsim ssdconfig.xml --workload workload.xml \\
+      --out mine -o json
 
-Writes DIR/NAME.toml (the device), DIR/NAME-layout.toml and DIR/NAME-flow-N.toml, where NAME is the
-configuration's name without its extension, and prints every parameter without a counterpart.
+Writes DIR/NAME.toml (the device), DIR/NAME-layout.toml and DIR/NAME-flow-N.toml, where NAME is the \
+configuration's name without its extension, and prints every parameter without a counterpart. \
 docs/devices.md says how parameters are translated.")]
 struct Mqsim {
     /// The configuration

@@ -14,7 +14,7 @@ Examples:
   softflash lab keys layout
   softflash lab keys experiment -o json | jq -r '.[].key'
 
-`a.b` is the key b of the table [a]. Keys of a device, a layout and a workload can be set in an
+`a.b` is the key b of the table [a]. Keys of a device, a layout and a workload can be set in an \
 experiment, as `set.device.geometry.channels = 4`. docs/keys.md is the same list.")]
 pub struct Keys {
     /// The kind of file

@@ -5,8 +5,8 @@ use crate::error::CliError;
 use crate::output::{self, Form};
 use clap::Args;
 use serde::Serialize;
-use softflash_lab::LabError;
 use softflash_lab::presets::{Document, Kind};
+use softflash_lab::toml_text::nearest;
 
 /// Arguments of `lab show`.
 #[derive(Debug, Args)]
@@ -16,7 +16,7 @@ Examples:
   softflash lab show --kind layout huawei-gen3
   softflash bench sim --device mine.toml --workload random-read-8k
 
-The output is a file that can be used in place of the name. Where several kinds have the name, the
+The output is a file that can be used in place of the name. Where several kinds have the name, the \
 first of device, layout, workload, experiment is printed, and standard error says so.")]
 pub struct Show {
     /// A name of `softflash lab list`
@@ -50,15 +50,14 @@ impl Show {
         Ok(())
     }
 
-    fn find(&self) -> Result<(Kind, Document), LabError> {
+    fn find(&self) -> Result<(Kind, Document), CliError> {
         if let Some(kind) = self.kind {
             return Ok((kind, kind.find(&self.name)?));
         }
         let has = |kind: &Kind| kind.embedded().iter().any(|(name, _)| *name == self.name);
         let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(has).collect();
         let Some(&kind) = kinds.first() else {
-            let names = Kind::ALL.iter().flat_map(|kind| kind.embedded()).map(|(name, _)| *name);
-            return Err(LabError::no_such("preset", &self.name, names.collect::<Vec<_>>()));
+            return Err(self.unknown());
         };
         if let Some(other) = kinds.get(1) {
             let (name, kind, other) = (&self.name, kind.name(), other.name());
@@ -67,5 +66,14 @@ impl Show {
             ));
         }
         Ok((kind, kind.find(&self.name)?))
+    }
+
+    fn unknown(&self) -> CliError {
+        let names = Kind::ALL.iter().flat_map(|kind| kind.embedded()).map(|(name, _)| *name);
+        let hint = match nearest(&self.name, names) {
+            Some(nearest) => format!("the nearest known one is `{nearest}`"),
+            None => "`softflash lab list` lists all".to_owned(),
+        };
+        CliError::Usage(format!("no preset or experiment is called `{}`; {hint}", self.name))
     }
 }

@@ -49,7 +49,12 @@ pub fn with_settings(
     // What is wrong with the words themselves is reported once the settings have joined them.
     let lenient = program.clone().ignore_errors(true).try_get_matches_from(&words);
     let Some((serve, path)) = lenient.as_ref().ok().and_then(file_of) else { return Ok(words) };
-    let text = std::fs::read_to_string(path).map_err(CliError::file(path))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        CliError::Failed(format!(
+            "--config {}: {error}; `softflash serve --print-config` prints such a file",
+            path.display()
+        ))
+    })?;
     let settings = parse(program, &path.display().to_string(), &text)
         .map_err(|error| CliError::Usage(error.to_string()))?;
     let is_given = |id: &str| serve.value_source(id) == Some(ValueSource::CommandLine);

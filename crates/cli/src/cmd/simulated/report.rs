@@ -230,7 +230,8 @@ impl Report {
         if of.count == 0 {
             return Vec::new();
         }
-        let seconds = self.simulated_seconds.max(f64::MIN_POSITIVE);
+        // Trims take no time.
+        let seconds = self.simulated_seconds.max(1e-9);
         let iops = rate(of.count as f64 / seconds);
         let rates = format!("{iops}, {}", bandwidth(bytes as f64 / seconds));
         vec![(name, rates), (latencies, of.line())]

@@ -10,7 +10,7 @@ pub fn bandwidth(bytes_per_second: f64) -> String {
     in_units(bytes_per_second, &[(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")])
 }
 
-/// A rate of requests: `12.3 kIOPS`.
+/// A rate of requests: `12.3 k IOPS`.
 pub fn rate(requests_per_second: f64) -> String {
     in_units(requests_per_second, &[(1e6, "M IOPS"), (1e3, "k IOPS"), (1.0, "IOPS")])
 }

@@ -3,6 +3,7 @@
 
 use super::ahead::Ahead;
 use super::closed::Closed;
+use super::seeds::{ACCESSES, WRITERS};
 use crate::engine::caps::Caps;
 use crate::error::LabError;
 use softflash_base::Time;
@@ -50,7 +51,7 @@ impl<'a> Host<'a> {
         rng: &Rng,
         begin: Time,
     ) -> Result<Host<'a>, LabError> {
-        let source = workload.source(capacity_bytes, rng.fork("accesses"))?;
+        let source = workload.source(capacity_bytes, rng.fork(ACCESSES))?;
         let pace = match workload.load.arrivals(rng.fork("arrivals")) {
             Some(mut arrivals) => {
                 let next_at = arrivals.next_at().0;
@@ -60,7 +61,7 @@ impl<'a> Host<'a> {
         };
         let writers = match workload.of_writers() {
             Some(writes) => {
-                let source = writes.source(capacity_bytes, rng.fork("writers"))?;
+                let source = writes.source(capacity_bytes, rng.fork(WRITERS))?;
                 let requests = Ahead::of_workload(source);
                 Some(Writers { requests, threads: Closed::new(&writes.load) })
             }

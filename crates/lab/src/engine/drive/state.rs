@@ -1,6 +1,7 @@
 //! Preconditioning: brings a drive into its initial state before the run.
 
 use super::random_writes;
+use super::seeds::PRECONDITION;
 use super::settle::settle;
 use crate::cell::Control;
 use crate::engine::progress::prepared;
@@ -21,18 +22,18 @@ pub(in crate::engine) fn prepare(
     rng: &Rng,
     control: &Control,
 ) -> Result<Option<Settled>, LabError> {
-    let rng = rng.fork("precondition");
     let mut settled = None;
     match state {
         Precondition::None => {}
         Precondition::Fill => drive.fill(),
         Precondition::Overwrite { times } => {
             drive.fill();
-            overwrite(drive, times, rng, control)?;
+            overwrite(drive, times, rng.fork(PRECONDITION), control)?;
         }
         Precondition::Steady => settled = make_steady(drive, workload, rng, control)?,
         Precondition::Random4k { seconds } => {
             drive.fill();
+            let rng = rng.fork(PRECONDITION);
             random_writes::write_for(drive, u64::from(seconds) * 1_000_000_000, rng, control)?;
         }
     }
@@ -46,13 +47,13 @@ pub(in crate::engine) fn prepare(
 fn make_steady(
     drive: &mut Drive,
     workload: Option<&BlockWorkload>,
-    rng: Rng,
+    rng: &Rng,
     control: &Control,
 ) -> Result<Option<Settled>, LabError> {
     let workload = workload.filter(|workload| workload.writes());
     let uniform = workload.is_none_or(|workload| writes_uniformly(workload, drive.page_bytes()));
     if uniform {
-        drive.make_steady(rng.seed());
+        drive.make_steady(rng.fork(PRECONDITION).seed());
     } else {
         drive.fill();
     }

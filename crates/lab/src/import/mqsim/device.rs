@@ -1,5 +1,6 @@
 //! The device of a configuration: geometry, times, bus, link, write buffer.
 
+use super::file_name;
 use super::parameters::Parameters;
 use crate::import::ImportError;
 use softflash_drive::spec::{ControllerSpec, DeviceSpec, HostSpec, LinkSpec, Provenance};
@@ -22,7 +23,7 @@ pub fn device(
 ) -> Result<DeviceSpec, ImportError> {
     let device = DeviceSpec {
         name: name.to_owned(),
-        title: format!("The device of {file}, a configuration of MQSim"),
+        title: format!("The device of {}, a configuration of MQSim", file_name(file)),
         default_layout: "page-mapped".to_owned(),
         geometry: geometry(parameters)?,
         die: die(parameters)?,
@@ -31,7 +32,7 @@ pub fn device(
         controller: controller(parameters)?,
         host: HostSpec::default(),
         provenance: Provenance {
-            sources: vec![format!("all numbers that are not assumptions: {file}")],
+            sources: vec![format!("all numbers that are not assumptions: {}", file_name(file))],
             assumptions: vec![
                 format!(
                     "{COMMAND_NS} ns of command cycles a transfer: the default times of MQSim's channel"

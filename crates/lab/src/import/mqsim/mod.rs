@@ -54,20 +54,23 @@ pub fn import(
             let mut parameters = Parameters::of(file, flow);
             let name = format!("{name}-flow-{}", number + 1);
             let flow = workload::flow(&name, flow, &mut parameters, &mut remarks)?;
-            if let Some(flow) = flow {
-                layout.write_buffer |= flow.buffers_writes;
-                flows.push(Workload::Block(flow.workload));
-            }
+            layout.write_buffer |= flow.buffers_writes;
+            flows.extend(flow.workload.map(Workload::Block));
             without_counterpart.extend(parameters.left());
         }
         layout.write_buffer &= device.controller.write_buffer_bytes > 0;
     } else {
         layout.write_buffer = device.controller.write_buffer_bytes > 0;
     }
-    let title = format!("The layout of {file}, a configuration of MQSim");
+    let title = format!("The layout of {}, a configuration of MQSim", file_name(file));
     let layout = Layout { title, kind: crate::layout::LayoutKind::PageMapped(layout) };
     let name = name.to_owned();
     Ok(Import { device, layout, workloads: flows, without_counterpart, remarks, name })
+}
+
+/// The last part of a path: presets name a file, not its place on a machine.
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn named(root: &Element, name: &str, file: &str) -> Result<(), ImportError> {
@@ -110,14 +113,15 @@ impl Import {
 
     /// What was left out, as comments.
     fn comments(&self) -> String {
+        let in_one_line = |text: &str| text.replace(char::is_control, " ");
         let mut text =
             "# Made from a configuration of MQSim by `softflash lab import mqsim`.\n".to_owned();
-        self.remarks.iter().for_each(|remark| text += &format!("# {remark}\n"));
+        self.remarks.iter().for_each(|remark| text += &format!("# {}\n", in_one_line(remark)));
         if !self.without_counterpart.is_empty() {
             text += "# Without a counterpart:\n";
         }
         for (_, left) in &self.without_counterpart {
-            let value = left.value.replace(char::is_control, " ");
+            let value = in_one_line(&left.value);
             text += &format!("#   {} = {value}: {}\n", left.parameter, left.instead);
         }
         text + "\n"

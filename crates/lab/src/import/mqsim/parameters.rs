@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 /// What holds here instead of a parameter of MQSim that has no counterpart.
-const INSTEAD: [(&str, &str); 36] = [
+const INSTEAD: [(&str, &str); 35] = [
     ("SATA_Processing_Delay", "the host's software takes `host.submit_ns` and `host.complete_ns`"),
     ("Enable_ResponseTime_Logging", "results have latencies over time"),
     ("ResponseTime_Logging_Period_Length", "results have latencies over time"),
@@ -42,7 +42,6 @@ const INSTEAD: [(&str, &str); 36] = [
     ("Percentage_To_Be_Executed", "a trace is replayed completely"),
     ("Relay_Count", "a trace is replayed once; --copies multiplies it"),
     ("Time_Unit", "times of a trace of MQSim are nanoseconds"),
-    ("File_Path", "softflash replay FILE --format mqsim"),
     ("Static_Wearleveling_Threshold", "used with static wear levelling only"),
 ];
 
@@ -78,9 +77,14 @@ impl Parameters {
         }
     }
 
+    /// The value of a parameter, if the file has it.
+    pub fn text(&mut self, name: &str) -> Option<String> {
+        self.take(name).map(|(value, _)| value)
+    }
+
     /// The value of a parameter in capital letters, if the file has it.
     pub fn word(&mut self, name: &str) -> Option<String> {
-        self.take(name).map(|(value, _)| value.to_uppercase())
+        self.text(name).map(|value| value.to_uppercase())
     }
 
     /// Whether a parameter is `true`; `default` if the file does not have it.
@@ -102,7 +106,7 @@ impl Parameters {
     ) -> Result<T, ImportError> {
         let Some((value, line)) = self.take(name) else {
             return default.ok_or_else(|| {
-                let problem = format!("{name} is missing; give the number {least} to {most}");
+                let problem = format!("{name} is missing; give a number from {least} to {most}");
                 ImportError { file: self.file.clone(), line: None, problem }
             });
         };
@@ -139,7 +143,8 @@ impl Parameters {
         Some((parameter.value.clone(), parameter.line))
     }
 
-    fn wrong(&self, line: usize, problem: String) -> ImportError {
+    /// An error at a line of the file.
+    pub fn wrong(&self, line: usize, problem: String) -> ImportError {
         ImportError { file: self.file.clone(), line: Some(line), problem }
     }
 }

@@ -66,6 +66,10 @@ fn imported(text: &str) -> Result<Import, ImportError> {
     import("mine", ("c.xml", text), Some(("w.xml", FLOWS)))
 }
 
+fn import_with(flows: &str) -> Result<Import, ImportError> {
+    import("mine", ("c.xml", CONFIGURATION), Some(("w.xml", flows)))
+}
+
 fn page_mapped(import: &Import) -> &softflash_drive::spec::PageMapped {
     match &import.layout.kind {
         crate::layout::LayoutKind::PageMapped(layout) => layout,
@@ -112,7 +116,20 @@ fn flows_become_workloads() {
         (0.3, Some(500), Load::closed(1, 64))
     );
     assert_eq!(flow.pattern, Pattern::HotCold { hot_space: 0.1, hot_accesses: 0.9 });
-    assert!(import.remarks.iter().any(|remark| remark.contains("softflash replay")));
+    let replay = "mine-flow-2 is a trace: softflash replay t.trace --format mqsim";
+    assert_eq!(import.remarks, [replay]);
+    let flows = |from: &str, to: &str| {
+        assert!(FLOWS.contains(from), "{from}");
+        import_with(&FLOWS.replacen(from, to, 1))
+    };
+    // A trace can use the cache, too.
+    let caching = "<Device_Level_Data_Caching_Mode>WRITE_CACHE</Device_Level_Data_Caching_Mode>";
+    let cached = flows("<File_Path>", &format!("{caching}<File_Path>")).unwrap();
+    assert!(page_mapped(&cached).write_buffer);
+    let told = flows(">QUEUE_DEPTH<", ">BANDWIDTH<").unwrap_err().to_string();
+    assert!(told.contains("Bandwidth is missing; give a number from 1 to"), "{told}");
+    let told = flows("<IO_Scenario>", "<IO_Scenario><Other/>").unwrap_err().to_string();
+    assert_eq!(told, "w.xml: line 1: `Other` is no flow of MQSim");
 }
 
 #[test]
@@ -140,6 +157,9 @@ fn the_files_are_read_as_they_were_made() {
         (&import.device.geometry, "./mine-layout.toml")
     );
     assert_eq!(from_text::<Layout>("l.toml", &files[1].text).unwrap(), import.layout);
+    let scheme = "<Plane_Allocation_Scheme>P\nL = 3</Plane_Allocation_Scheme><Seed>";
+    let broken = imported(&CONFIGURATION.replace("<Seed>", scheme)).unwrap().files().unwrap();
+    assert!(from_text::<DeviceSpec>("mine.toml", &broken[0].text).is_ok(), "{}", broken[0].text);
     assert_eq!(from_text::<Workload>("w.toml", &files[2].text).unwrap(), import.workloads[0]);
 }
 
@@ -163,7 +183,9 @@ fn mistakes_are_named_with_file_line_and_remedy() {
     assert!(problem("</Flash_Parameter_Set>", "").contains("this is no XML"));
     assert!(problem("Execution_Parameter_Set", "Sets").contains("the outermost element is `Sets`"));
     assert!(problem(">MLC<", ">PLC<").contains("known are SLC, MLC, TLC"));
-    assert!(import("a", ("c.xml", ""), None).unwrap_err().to_string().contains("ends before"));
+    let whole = |text: &str| import("a", ("c.xml", text), None).unwrap_err().to_string();
+    assert!(whole("").contains("the file has no element"));
+    assert!(whole("<Execution_Parameter_Set><Seed>1").contains("ends inside of `Seed`"));
 }
 
 #[test]

@@ -3,30 +3,51 @@
 use super::parameters::Parameters;
 use crate::import::ImportError;
 use crate::import::xml::Element;
+use softflash_base::shell_word;
 use softflash_workload::{ArrivalPattern, BlockWorkload, Load, Pattern, RequestSize, Span};
 
 /// Bytes of a sector, in which MQSim counts.
 const SECTOR_BYTES: u32 = 512;
 
-/// A synthetic flow.
+/// The highest rate of a flow.
+const MOST_BYTES_PER_SECOND: f64 = 1e13;
+
+/// A flow.
 pub struct Flow {
-    pub workload: BlockWorkload,
+    /// Its requests; none of a trace, for which a remark says how to replay it.
+    pub workload: Option<BlockWorkload>,
     /// Whether its writes go to the device's cache.
     pub buffers_writes: bool,
 }
 
-/// The workload of a flow; none of a trace, for which a remark says how to replay it.
+/// The workload of a flow, and its use of the device's cache.
 pub fn flow(
     name: &str,
     flow: &Element,
     parameters: &mut Parameters,
     remarks: &mut Vec<String>,
-) -> Result<Option<Flow>, ImportError> {
-    if flow.name == "IO_Flow_Parameter_Set_Trace_Based" {
-        let path = parameters.word("File_Path").map(|_| "File_Path").unwrap_or("FILE");
-        remarks.push(format!("{name} is a trace: softflash replay {path} --format mqsim"));
-        return Ok(None);
-    }
+) -> Result<Flow, ImportError> {
+    let mode = parameters.word("Device_Level_Data_Caching_Mode");
+    let buffers_writes = matches!(mode.as_deref(), Some("WRITE_CACHE" | "WRITE_READ_CACHE"));
+    let workload = match flow.name.as_str() {
+        "IO_Flow_Parameter_Set_Synthetic" => Some(synthetic(name, parameters, remarks)?),
+        "IO_Flow_Parameter_Set_Trace_Based" => {
+            let path = parameters.text("File_Path").unwrap_or_else(|| "FILE".to_owned());
+            let path = shell_word(&path);
+            remarks.push(format!("{name} is a trace: softflash replay {path} --format mqsim"));
+            None
+        }
+        other => return Err(parameters.wrong(flow.line, format!("`{other}` is no flow of MQSim"))),
+    };
+    Ok(Flow { workload, buffers_writes })
+}
+
+/// The requests of a synthetic flow.
+fn synthetic(
+    name: &str,
+    parameters: &mut Parameters,
+    remarks: &mut Vec<String>,
+) -> Result<BlockWorkload, ImportError> {
     let percent = (0.0, 100.0);
     let sectors = (1, u32::MAX / SECTOR_BYTES);
     let size = SECTOR_BYTES * parameters.number("Average_Request_Size", sectors, Some(8))?;
@@ -47,9 +68,7 @@ pub fn flow(
     let every = (0, i64::MAX as u64);
     workload.requests = some(parameters.number("Total_Requests_To_Generate", every, Some(0))?);
     workload.duration_ns = some(parameters.number("Stop_Time", every, Some(0))?);
-    let mode = parameters.word("Device_Level_Data_Caching_Mode");
-    let buffers_writes = matches!(mode.as_deref(), Some("WRITE_CACHE" | "WRITE_READ_CACHE"));
-    Ok(Some(Flow { workload, buffers_writes }))
+    Ok(workload)
 }
 
 fn pattern(
@@ -80,16 +99,17 @@ fn pattern(
 
 fn load(parameters: &mut Parameters, size: u32) -> Result<Load, ImportError> {
     let depth = parameters.number("Average_No_of_Reqs_in_Queue", (1, 1 << 24), Some(1))?;
-    let bandwidth: f64 = parameters.number("Bandwidth", (0.0, 1e13), Some(0.0))?;
+    // Without an effect for QUEUE_DEPTH, as in MQSim.
+    parameters.number("Bandwidth", (0.0, MOST_BYTES_PER_SECOND), Some(0.0))?;
     let field = "Synthetic_Generator_Type";
     match parameters.word(field).as_deref() {
         None | Some("QUEUE_DEPTH") => Ok(Load::closed(1, depth)),
-        Some("BANDWIDTH") if bandwidth > 0.0 => Ok(Load::Open {
-            requests_per_second: (bandwidth / f64::from(size)).clamp(1e-9, 1e9),
-            arrivals: ArrivalPattern::Poisson,
-        }),
         Some("BANDWIDTH") => {
-            Err(parameters.unknown(field, "BANDWIDTH without Bandwidth", &["QUEUE_DEPTH"]))
+            let bytes = parameters.number("Bandwidth", (1.0, MOST_BYTES_PER_SECOND), None)?;
+            Ok(Load::Open {
+                requests_per_second: (bytes / f64::from(size)).clamp(1e-9, 1e9),
+                arrivals: ArrivalPattern::Poisson,
+            })
         }
         Some(other) => Err(parameters.unknown(field, other, &["QUEUE_DEPTH", "BANDWIDTH"])),
     }
