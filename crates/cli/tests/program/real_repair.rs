@@ -60,7 +60,11 @@ fn a_damaged_patch_is_repaired_and_the_rest_is_served() {
     // While a server uses the directory, it cannot be repaired.
     let server = Server::start(&data, &["--memory", "32MiB"]);
     let refused = softflash(["check", data.to_str().unwrap(), "--repair"]);
-    assert!(!refused.status.success() && said(&refused).contains("server"), "{}", said(&refused));
+    assert!(
+        !refused.status.success() && said(&refused).contains("stop that one first"),
+        "{}",
+        said(&refused)
+    );
     server.kill();
 
     let (code, report) = repair(&data, &[]);
