@@ -32,7 +32,8 @@ impl Shard {
         let choice = slice.policy.borrow_mut().choose(&slice.tree(), &options, pressure);
         let Some(choice) = choice else { return Ok(false) };
         tracing::debug!(slice = slice.id.0, from = choice.from, to = choice.to, "compacts");
-        if is_move(&choice, self.blocks.capacity_bytes() as u64) {
+        let group = self.blocks.group_width();
+        if is_move(&choice, self.blocks.capacity_bytes() as u64, group) {
             self.move_down(slice, &choice).await?;
         } else {
             let of_level0 = choice.from == 0;
@@ -58,8 +59,9 @@ impl Shard {
 
 /// Whether the inputs can be moved to the next level without a rewrite, because a merge would only
 /// copy them: a single run without overlap below, or runs with disjoint key ranges, as after a
-/// sequential load. Not if a merge would drop deletions, or fill fewer blocks of `block_bytes`.
-fn is_move(choice: &Choice, block_bytes: u64) -> bool {
+/// sequential load. Not if a merge would drop deletions, or fill fewer blocks of `block_bytes`, or
+/// if runs are shorter than a parity group of `group` patches: each has a parity block of its own.
+fn is_move(choice: &Choice, block_bytes: u64, group: usize) -> bool {
     let patches = || choice.inputs.iter().flat_map(|run| &run.patches);
     let deletes = || patches().any(|patch| patch.tombstones() > 0);
     let full = || {
@@ -74,5 +76,31 @@ fn is_move(choice: &Choice, block_bytes: u64) -> bool {
         bounds.sort_unstable();
         bounds.windows(2).all(|pair| matches!(pair, [left, right] if left.1 < right.0))
     };
-    (choice.inputs.len() == 1 || (full() && disjoint())) && !(choice.bottom && deletes())
+    let fills_groups = || choice.inputs.iter().all(|run| run.patches.len() >= group);
+    let is_cheap = choice.inputs.len() == 1 || (full() && disjoint() && fills_groups());
+    is_cheap && !(choice.bottom && deletes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kv::testing::patch;
+    use crate::kv::tree::Run;
+    use softflash_blocks::Redundancy;
+    use softflash_testing::on_blocks;
+
+    #[test]
+    fn runs_that_are_shorter_than_a_parity_group_are_merged() {
+        on_blocks(Redundancy::None, async |blocks, _| {
+            let run =
+                |first, last| Run { number: 0, patches: vec![patch(blocks, first, last, 10)] };
+            let choice = |inputs| Choice { from: 0, to: 1, inputs, overlaps: false, bottom: false };
+            // Each patch is full if a block has one byte.
+            let two = choice(vec![run("c", "d"), run("a", "b")]);
+            assert!(is_move(&two, 1, 0), "there is no parity");
+            assert!(is_move(&two, 1, 1), "each run fills a group");
+            assert!(!is_move(&two, 1, 2), "their patches can share a parity block");
+            assert!(is_move(&choice(vec![run("a", "b")]), 1, 2), "a merge would not change it");
+        });
+    }
 }

@@ -2,8 +2,10 @@
 //! for them. Both shrink while the flash fills up: smaller memtables make smaller runs and a
 //! shorter log, so full flash keeps few blocks free, and empty flash writes little for each byte.
 
+use super::budget::Budget;
 use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
+use std::cell::Cell;
 
 /// The share of the free space that memtables may have, as a divisor.
 const FREE_SHARE: u64 = 16;
@@ -28,6 +30,25 @@ pub struct Limits {
     pub flush_blocks: u32,
     /// Blocks for a merge in parts of runs of this size.
     pub merge_blocks: u32,
+}
+
+/// The limits at the free space of the last look: each write looks several times, and the free
+/// space seldom changes between.
+#[derive(Debug, Default)]
+pub(super) struct LastLimits(Cell<Option<(u32, Limits)>>);
+
+impl LastLimits {
+    /// The limits with so many free blocks.
+    pub fn at(&self, budget: &Budget, free_blocks: u32) -> Limits {
+        if let Some((free, limits)) = self.0.get()
+            && free == free_blocks
+        {
+            return limits;
+        }
+        let limits = budget.limits(free_blocks);
+        self.0.set(Some((free_blocks, limits)));
+        limits
+    }
 }
 
 /// The sizes from which limits follow.

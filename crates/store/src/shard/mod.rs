@@ -81,7 +81,7 @@ use clock::ExpiryClock;
 use counters::Counters;
 use gate::Gate;
 use history::History;
-use limits::Limits;
+use limits::{LastLimits, Limits};
 use log::Log;
 use merge_pace::MergePace;
 use pending_outputs::PendingOutputs;
@@ -104,6 +104,7 @@ pub struct Shard {
     layout: StoreLayout,
     options: StoreOptions,
     budget: Budget,
+    last_limits: LastLimits,
     runtime: RuntimeHandle,
     blocks: BlockLayer,
     log: Log,
@@ -159,6 +160,7 @@ impl Shard {
             layout,
             options,
             budget,
+            last_limits: LastLimits::default(),
             runtime,
             blocks,
             log,
@@ -238,13 +240,13 @@ impl Shard {
 
     /// The limits of memtables and log at this free space.
     fn limits(&self) -> Limits {
-        self.space().limits()
+        self.last_limits.at(&self.budget, self.blocks.free_blocks())
     }
 
     /// Free blocks and their reserves.
     fn space(&self) -> Space<'_> {
         let Shard { blocks, budget, slices, log, values, .. } = self;
-        Space { blocks, budget, slices, log, values }
+        Space { blocks, budget, limits: self.limits(), slices, log, values }
     }
 
     /// The caches and their room.

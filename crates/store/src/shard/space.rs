@@ -22,17 +22,13 @@ const LEAST_LEAD: u32 = 3;
 pub(super) struct Space<'a> {
     pub(super) blocks: &'a BlockLayer,
     pub(super) budget: &'a Budget,
+    pub(super) limits: Limits,
     pub(super) slices: &'a Slices,
     pub(super) log: &'a Log,
     pub(super) values: &'a ValueLog,
 }
 
 impl Space<'_> {
-    /// The limits of memtables and log.
-    pub(super) fn limits(&self) -> Limits {
-        self.budget.limits(self.blocks.free_blocks())
-    }
-
     /// Free blocks below which new data is refused.
     pub(super) fn reserve(&self) -> u32 {
         let of_tree = self.reserve_of_tree();
@@ -53,7 +49,7 @@ impl Space<'_> {
     /// The blocks for flushes, the log and the next merge of any slice. Memtables and runs may be
     /// larger than the limits allow now.
     fn reserve_of_tree(&self) -> u32 {
-        let limits = self.limits();
+        let limits = self.limits;
         let more = self.unwritten_bytes().saturating_sub(limits.memtables_total_bytes);
         let flush =
             limits.flush_blocks + cast::saturating_u32(more.div_ceil(self.blocks.capacity_bytes()));
@@ -77,7 +73,7 @@ impl Space<'_> {
 
     /// Free blocks below which deletions are refused too.
     pub(super) fn last_reserve(&self) -> u32 {
-        self.limits().last_blocks().min(self.reserve() / 2)
+        self.limits.last_blocks().min(self.reserve() / 2)
     }
 
     /// Whether there is space to rewrite lost copies. Also in a shard that refuses new data, as
