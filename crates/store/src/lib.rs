@@ -7,6 +7,7 @@
 pub mod capacity;
 pub mod check;
 mod error;
+mod export;
 mod format;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
@@ -21,6 +22,7 @@ mod store;
 pub mod value;
 
 pub use error::StoreError;
+pub use export::Export;
 pub use layout::StoreLayout;
 pub use options::{Durability, StoreOptions};
 pub use shard::{ScanPage, WatchToken};

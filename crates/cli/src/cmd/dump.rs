@@ -3,16 +3,16 @@
 use crate::client::{Access, Client, Reply, ServerAddress};
 use crate::counted::counted;
 use crate::dump_file::{DumpWriter, Record};
-use crate::embedded::OpenDir;
+use crate::embedded::{OpenDir, block_on};
 use crate::error::CliError;
 use crate::host;
-use crate::new_file::NewFile;
+use crate::new_file::{Existing, NewFile};
 use crate::output;
 use bytes::Bytes;
 use clap::Args;
 use indicatif::ProgressBar;
-use softflash_base::SliceId;
-use softflash_store::{Store, StoreOptions};
+use softflash_runtime::RuntimeHandle;
+use softflash_store::{Entry, Export, StoreError};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub struct Place {
     pub resp: Option<ServerAddress>,
     #[command(flatten)]
     pub access: Access,
-    /// The data directory (not with --resp), then the dump file
+    /// The data directory (not with --resp), then the dump file, `-` for standard input or output
     #[arg(value_name = "[DIR] FILE", required = true, num_args = 1..=2)]
     pub paths: Vec<PathBuf>,
 }
@@ -64,7 +64,9 @@ impl Place {
 Examples:
   softflash dump ./softflash-data keys.sfdump
   softflash dump --resp 127.0.0.1:6379 keys.sfdump --force
+  softflash dump ./softflash-data - | zstd > keys.sfdump.zst
 
+Reads the data directory and changes nothing in it, so that it may be on a read-only file system. \
 The file gets its name only when it is complete. The format is described in docs/dump-format.md. \
 The dump of a running server is not a snapshot: keys written meanwhile have their old or new \
 state.")]
@@ -85,42 +87,32 @@ impl Dump {
     /// Writes the dump.
     pub fn run(self) -> Result<(), CliError> {
         let (from, path) = self.place.resolve()?;
-        if path.exists() && !self.force {
-            let path = path.display();
-            return Err(CliError::Failed(format!(
-                "{path}: it exists already; use another name, or --force to replace it"
-            )));
-        }
-        let mut new = NewFile::removed_on_signal(path)?;
-        let (file, records) = self.write(&from, path, &mut new)?;
+        let mut new = NewFile::removed_on_signal(path, Existing::by_force(self.force))?;
+        let (file, records) = self.write(&from, &mut new)?;
+        let name = new.name().display().to_string();
         new.complete(&file)?;
-        output::say(&format!("{}: {}", path.display(), counted(records, "key")));
+        output::say(&format!("{name}: {}", counted(records, "key")));
         Ok(())
     }
 
-    fn write(
-        &self,
-        from: &End<'_>,
-        path: &Path,
-        new: &mut NewFile,
-    ) -> Result<(File, u64), CliError> {
-        let temporary = new.temporary().to_owned();
+    fn write(&self, from: &End<'_>, new: &mut NewFile) -> Result<(File, u64), CliError> {
+        let path = new.name().to_owned();
         let mut begin = || -> Result<Output, CliError> {
             let file = new.create()?;
             DumpWriter::begin(BufWriter::with_capacity(1 << 20, file), host::wall_ms())
-                .map_err(|error| CliError::Dump { path: path.to_owned(), error })
+                .map_err(|error| CliError::Dump { path: path.clone(), error })
         };
         let sink = |out: &mut Output, record: &Record| {
-            out.write(record).map_err(|error| CliError::Dump { path: path.to_owned(), error })
+            out.write(record).map_err(|error| CliError::Dump { path: path.clone(), error })
         };
         let out = match from {
             End::Directory(directory) => {
-                let directory =
-                    OpenDir::open(directory, "dump from the server with --resp HOST:PORT")?;
+                let instead = "dump from the server with --resp HOST:PORT";
+                let directory = OpenDir::open_to_look(directory, instead)?;
                 let mut out = begin()?;
-                directory.with_store(&StoreOptions::default(), |store| {
-                    let (path, out) = (&directory.path, &mut out);
-                    async move { dump_store(&store, path, &mut |record| sink(out, record)).await }
+                let to = &mut out;
+                block_on(|runtime| async move {
+                    dump_store(&directory, &runtime, &mut |record| sink(to, record)).await
                 })?;
                 out
             }
@@ -131,38 +123,50 @@ impl Dump {
                 out
             }
         };
-        let failed = |error| CliError::Dump { path: path.to_owned(), error };
+        let failed = |error| CliError::Dump { path: path.clone(), error };
         let (buffered, records) = out.finish().map_err(failed)?;
         let file = buffered
             .into_inner()
-            .map_err(|error| CliError::File { path: temporary, source: error.into_error() })?;
+            .map_err(|error| CliError::File { path, source: error.into_error() })?;
         Ok((file, records))
     }
 }
 
 type Sink<'a> = dyn FnMut(&Record) -> Result<(), CliError> + 'a;
 
-/// Slice by slice, in key order.
-async fn dump_store(store: &Store, path: &Path, sink: &mut Sink<'_>) -> Result<(), CliError> {
-    let failed = |error| CliError::Store { path: path.to_owned(), error };
-    let bar = output::progress(store.key_count().await.map_err(failed)?.keys, "keys");
-    for slice in (0..store.layout().slices).map(SliceId) {
-        let mut after = None;
-        loop {
-            let page = store.scan(slice, after, PAGE).await.map_err(failed)?;
-            for (key, entry) in page.items {
-                let (value, expires_at_ms) = (entry.value.to_bytes(), entry.expires_at_ms);
-                sink(&Record { key, value, expires_at_ms })?;
-                bar.inc(1);
-            }
-            match page.next {
-                Some(next) => after = Some(next),
-                None => break,
-            }
-        }
+/// An error of the store, or of the file.
+enum Failed {
+    Store(StoreError),
+    File(CliError),
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Failed {
+        Failed::Store(error)
     }
+}
+
+/// Slice by slice, in key order.
+async fn dump_store(
+    directory: &OpenDir,
+    runtime: &RuntimeHandle,
+    sink: &mut Sink<'_>,
+) -> Result<(), CliError> {
+    let OpenDir { path, device, layout, .. } = directory;
+    let export = Export::begin(device, layout, runtime).await.map_err(CliError::store(path))?;
+    let bar = output::progress(export.keys(), "keys");
+    let mut write = |key, entry: Entry| {
+        let (value, expires_at_ms) = (entry.value.to_bytes(), entry.expires_at_ms);
+        sink(&Record { key, value, expires_at_ms }).map_err(Failed::File)?;
+        bar.inc(1);
+        Ok(())
+    };
+    let dumped = export.each(&mut write).await;
     bar.finish_and_clear();
-    Ok(())
+    dumped.map_err(|failed| match failed {
+        Failed::File(error) => error,
+        Failed::Store(error) => CliError::store(path)(error),
+    })
 }
 
 /// SCAN, and one pipeline of values and expiries for each page.

@@ -7,6 +7,7 @@ use crate::dump_file::{DumpReader, Record};
 use crate::embedded::OpenDir;
 use crate::error::CliError;
 use crate::host;
+use crate::new_file::is_standard;
 use crate::output;
 use clap::Args;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -14,7 +15,7 @@ use indicatif::ProgressBar;
 use softflash_store::{CommitToken, Entry, Store, StoreError, StoreOptions};
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 /// Arguments of `load`.
@@ -23,8 +24,9 @@ use std::path::Path;
 Examples:
   softflash load ./softflash-data keys.sfdump
   softflash load --resp 127.0.0.1:6379 keys.sfdump
+  ssh old softflash dump ./softflash-data - | softflash load ./softflash-data -
 
-Existing keys are overwritten, other keys stay. Keys that have expired since the dump are left \
+The file is `-` for standard input. It may hold several dumps, one behind the other. Existing keys are overwritten, other keys stay. Keys that have expired since the dump are left \
 out. Loading a file twice has the same result as loading it once; after an interruption, run it \
 again, or continue with --skip and the number that was shown.")]
 pub struct Load {
@@ -40,7 +42,7 @@ const WINDOW_BYTES: usize = 4 << 20;
 /// Records in flight.
 const WINDOW_RECORDS: usize = 256;
 
-type Reader = DumpReader<BufReader<File>>;
+type Reader = DumpReader<BufReader<Box<dyn Read>>>;
 
 /// The remaining records of a file.
 struct Source<'a> {
@@ -54,8 +56,13 @@ struct Source<'a> {
 
 impl Source<'_> {
     fn open(path: &Path, skip: u64) -> Result<Source<'_>, CliError> {
-        let file = File::open(path).map_err(CliError::file(path))?;
-        let bytes = file.metadata().map_err(CliError::file(path))?.len();
+        let (file, bytes): (Box<dyn Read>, u64) = if is_standard(path) {
+            (Box::new(io::stdin()), 0)
+        } else {
+            let file = File::open(path).map_err(CliError::file(path))?;
+            let bytes = file.metadata().map_err(CliError::file(path))?.len();
+            (Box::new(file), bytes)
+        };
         let reader = DumpReader::begin(BufReader::with_capacity(1 << 20, file));
         let reader = reader.map_err(|error| CliError::Dump { path: path.to_owned(), error })?;
         let bar = output::progress(bytes, "bytes");

@@ -276,7 +276,7 @@ pub(super) async fn gather(run: &Rc<Run>, place: usize, first: Record) -> Result
 }
 
 /// The content of the records of a version, in order of their fragments.
-pub(super) fn content_of(
+pub(crate) fn content_of(
     records: impl IntoIterator<Item = Record> + Clone,
     expires_at_ms: u64,
 ) -> Content {
