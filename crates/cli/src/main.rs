@@ -120,9 +120,9 @@ fn run(arguments: Arguments, matches: &ArgMatches) -> Result<ExitCode, CliError>
         }
         Command::Serve(serve) => serve.run(),
         Command::Format(format) => format.run(),
-        Command::Info(info) => info.run(),
         Command::Volume(volume) => volume.run(),
         Command::Units(units) => units.run(),
+        Command::Info(info) => return info.run(),
         Command::Check(check) => return check.run(),
         Command::Bench(bench) => bench.run(),
         Command::Dump(dump) => dump.run(),

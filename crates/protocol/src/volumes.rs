@@ -55,6 +55,8 @@ pub enum VolumeChange {
         name: String,
         /// Its size from now on.
         size_bytes: u64,
+        /// Whether data beyond it may be lost.
+        shrink: bool,
     },
     /// The end of a volume.
     Delete {

@@ -5,6 +5,8 @@ use crate::embedded::{OpenDir, block_on};
 use crate::error::CliError;
 use crate::output::{self, Form};
 use serde::Serialize;
+use softflash_device::CUT_SHORT;
+use softflash_server::{DataDir, DataDirError};
 use softflash_store::check::CheckReport;
 use softflash_store::repair::{self, OnLogLoss, ParityDamage, RepairReport, RepairedPatch};
 use std::path::Path;
@@ -17,6 +19,9 @@ struct Outcome {
     /// A damaged copy of the device's label, which is rewritten unless this is a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
+    /// The device was cut short; it is extended unless this is a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut_short: Option<String>,
     /// Damage found before the repair.
     found: RepairReport,
     /// What was repaired; absent in a dry run and if there was nothing to repair.
@@ -38,17 +43,20 @@ pub fn run(
     on_log_loss: OnLogLoss,
     form: Form,
 ) -> Result<ExitCode, CliError> {
+    let extended = if dry_run { None } else { extend(path)? };
     let directory = match dry_run {
         true => OpenDir::open_to_look(path, OF_A_SERVER)?,
         false => OpenDir::open(path, OF_A_SERVER)?,
     };
     let detail = &directory.device.info().detail;
     let label = detail.contains("label copy").then(|| detail.clone());
+    let cut_short = extended.or_else(|| detail.contains(CUT_SHORT).then(|| detail.clone()));
     let plan = on_device(&directory, async |device, layout, runtime| {
         repair::plan(device, layout, runtime, on_log_loss).await
     })?;
     if form == Form::Table {
-        label.iter().for_each(|label| output::result(&format!("found: {label}")));
+        let device = label.iter().chain(&cut_short);
+        device.for_each(|problem| output::result(&format!("{FOUND}: {problem}")));
         print(&plan.report, FOUND);
     }
     let found = plan.report.clone();
@@ -63,12 +71,23 @@ pub fn run(
     let check = check_store(&OpenDir::open_to_look(path, OF_A_SERVER)?)?;
     let failed = done.iter().any(|done| !done.failures.is_empty());
     let lost = found.has_loss() || done.as_ref().is_some_and(RepairReport::has_loss);
-    let outcome = Outcome { ok: check.ok && !failed && !lost, label, found, done, check };
+    let ok = check.ok && !failed && !lost;
+    let outcome = Outcome { ok, label, cut_short, found, done, check };
     match form {
         Form::Json => output::json(&outcome)?,
         Form::Table => conclude(&outcome),
     }
     Ok(if outcome.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Extends a device that is cut short; returns the remark about it.
+fn extend(path: &Path) -> Result<Option<String>, CliError> {
+    // The lock of the directory first, as always.
+    let data = DataDir::open(path).map_err(|error| match error {
+        busy @ DataDirError::Busy { .. } => CliError::Failed(format!("{busy}, or {OF_A_SERVER}")),
+        error => error.into(),
+    })?;
+    Ok(softflash_device::extend(&data.device_path())?)
 }
 
 fn on_device<R>(
@@ -91,6 +110,7 @@ fn conclude(outcome: &Outcome) {
     print_check(&outcome.check);
     let verdict = match (&outcome.done, outcome.found.is_clean()) {
         (_, true) if outcome.label.is_some() && outcome.ok => "the label is intact again",
+        (_, true) if outcome.cut_short.is_some() && outcome.ok => "the device has its size again",
         (_, true) => "nothing to repair",
         (None, false) => "nothing was changed",
         (Some(_), _) if outcome.ok => "repaired; nothing was lost",

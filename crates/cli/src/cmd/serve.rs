@@ -26,6 +26,7 @@ use connect::Connect;
 use settings_file::SettingsFile;
 use softflash_base::shell_word;
 use softflash_device::file::Discard;
+use softflash_server::data_dir::is_free;
 use softflash_server::{
     DataDir, Endpoints, NbdSettings, ServerConfig, USERS_NAME, check_users, serve,
 };
@@ -200,17 +201,11 @@ impl MemoryBudget {
     }
 }
 
-/// Whether there is no directory, or an empty one.
-fn is_to_be_made(path: &Path) -> bool {
-    let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-    !path.exists() || empty
-}
-
-/// The data directory and the sockets. Where there is no directory, it is made last, so that a
-/// server that cannot serve leaves nothing behind.
+/// The data directory and the sockets. Where there is no directory, or what an interrupted one has
+/// left of it, it is made last, so that a server that cannot serve leaves nothing behind.
 fn prepare(path: &Path, config: &ServerConfig) -> Result<(DataDir, Endpoints), CliError> {
     config.check()?;
-    if !is_to_be_made(path) {
+    if !is_free(path) {
         // First the lock: a second server on a directory names the first one.
         let data = DataDir::open(path)?;
         return Ok((data, Endpoints::bind(config)?));

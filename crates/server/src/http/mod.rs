@@ -4,6 +4,7 @@ mod command_metrics;
 mod metrics;
 #[cfg(test)]
 mod tests;
+mod volume_metrics;
 
 use crate::telemetry::Snapshot;
 use axum::Json;
@@ -67,13 +68,17 @@ async fn metrics(State(source): State<Source>) -> Response {
     }
 }
 
-/// A store that replies is healthy. A full store still reads and deletes; the page says that it is
-/// full.
+/// A store that replies is healthy. A full store, or full volumes, still read and delete; the page
+/// says that they are full.
 async fn health(State(source): State<Source>) -> Response {
     match snapshot(&source).await {
         Ok(snapshot) => {
-            let full = snapshot.store.full > 0;
-            Json(json!({ "status": "ok", "writable": !full })).into_response()
+            let refusal = snapshot.refusal();
+            let mut health = json!({ "status": "ok", "writable": refusal.is_none() });
+            if let Some(reason) = refusal {
+                health["reason"] = json!(reason);
+            }
+            Json(health).into_response()
         }
         Err(response) => response,
     }

@@ -100,6 +100,11 @@ impl Sessions {
         Ok(())
     }
 
+    /// The number of clients of an export.
+    pub fn clients_of(&self, name: &str) -> usize {
+        self.common.borrow().get(name).map_or(0, Weak::strong_count)
+    }
+
     fn common_of(&self, name: &str) -> Rc<Common> {
         let mut all = self.common.borrow_mut();
         if let Some(common) = all.get(name).and_then(Weak::upgrade) {

@@ -41,6 +41,7 @@ impl VolumeAdmin for Volumes {
 fn refusal(error: VolumeError) -> String {
     match error {
         VolumeError::NoVolume { .. } => format!("{error}; FLASH.VOLUME LIST has all"),
+        VolumeError::WouldLose { .. } => format!("{error}; add SHRINK to lose them"),
         _ => error.to_string(),
     }
 }

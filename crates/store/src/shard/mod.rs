@@ -15,6 +15,7 @@ mod counters;
 pub(crate) mod decisions;
 pub(crate) mod examination;
 pub mod flush;
+mod fullness;
 pub mod gate;
 mod history;
 mod key_count;
@@ -79,6 +80,7 @@ use cache_room::CacheRoom;
 use caches::Caches;
 use clock::ExpiryClock;
 use counters::Counters;
+use fullness::Fullness;
 use gate::Gate;
 use history::History;
 use limits::{LastLimits, Limits};
@@ -123,6 +125,7 @@ pub struct Shard {
     caches: Caches,
     tasks: Tasks,
     counters: Counters,
+    fullness: Fullness,
     /// Units that were restored from an old image.
     stale_units: u64,
 }
@@ -172,6 +175,7 @@ impl Shard {
             merge_pace: MergePace::default(),
             tasks: Tasks::default(),
             counters: Counters::default(),
+            fullness: Fullness::default(),
             stale_units: stale_units.len() as u64,
         }
     }
@@ -321,7 +325,7 @@ impl Shard {
             pinned_blocks: self.blocks.pinned_blocks(),
             lost_units: self.blocks.lost_units(),
             old_units: self.stale_units,
-            full: u64::from(self.is_full()),
+            full: u64::from(self.refuses_new_data()),
             ..self.counters.stats()
         }
     }
