@@ -28,7 +28,9 @@ pub fn of_units(manifest: &Manifest, units: u16, geometry: &UnitGeometry) -> Cap
 /// The room for volumes in each domain; empty without volume units.
 pub fn volume_rooms(manifest: &Manifest, units: u16, geometry: &UnitGeometry) -> Vec<u64> {
     let domains = manifest.domains(units).into_iter();
-    domains.map(|it| room_bytes(cast::saturating_u16(it.units.len()), geometry, &it.config)).collect()
+    domains
+        .map(|it| room_bytes(cast::saturating_u16(it.units.len()), geometry, &it.config))
+        .collect()
 }
 
 /// The room for volumes, for people; none without volume units.
@@ -36,7 +38,9 @@ pub fn volume_sentence(rooms: &[u64]) -> Option<String> {
     let each = human_bytes(*rooms.iter().min()?);
     Some(match rooms.len() {
         1 => format!("about {each}"),
-        shards => format!("{shards} x about {each}, one for each shard; a volume is in one of them"),
+        shards => {
+            format!("{shards} x about {each}, one for each shard; a volume is in one of them")
+        }
     })
 }
 

@@ -103,7 +103,7 @@ impl NewFile {
                 stream.try_clone().map_err(CliError::file(&self.name))
             }
             Destination::File(target) => {
-                let file = target.create().map_err(CliError::file(&target.temporary))?;
+                let file = target.create().map_err(CliError::file(&self.name))?;
                 self.is_unfinished = true;
                 Ok(file)
             }
@@ -115,7 +115,7 @@ impl NewFile {
         let Destination::File(target) = &self.destination else {
             return Ok(());
         };
-        file.sync_all().map_err(CliError::file(&target.temporary))?;
+        file.sync_all().map_err(CliError::file(&self.name))?;
         let rename = || take_name(target, self.existing);
         let renamed = match self.cleanup.take() {
             Some(cleanup) => cleanup.finish(rename),
@@ -151,7 +151,9 @@ fn take_name(target: &Target, existing: Existing) -> io::Result<()> {
 
 fn exists(path: &Path) -> CliError {
     let path = path.display();
-    CliError::Failed(format!("{path}: it exists already; use another name, or --force to replace it"))
+    CliError::Failed(format!(
+        "{path}: it exists already; use another name, or --force to replace it"
+    ))
 }
 
 impl Drop for NewFile {

@@ -42,7 +42,8 @@ pub fn inspect(path: &Path) -> Result<DeviceInfo, OpenError> {
         _ => OpenError::Io { path: path.to_owned(), source },
     })?;
     let loaded = read_label(&file, path)?;
-    let worse = loaded.worse.map(|(copy, reason)| format!("label copy {}: {reason}", ['A', 'B'][copy]));
+    let worse =
+        loaded.worse.map(|(copy, reason)| format!("label copy {}: {reason}", ['A', 'B'][copy]));
     let configuration = loaded.label.configuration;
     let found = size_of(&file).map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
     let cut = bytes_of(&configuration).filter(|expected| found < *expected);

@@ -16,7 +16,8 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    pub(crate) fn add(&mut self, ns: u64) {
+    /// Counts a latency in nanoseconds.
+    pub fn add(&mut self, ns: u64) {
         let us = ns.div_ceil(1000);
         let place = EDGES_US.partition_point(|edge| *edge < us);
         if let Some(count) = self.by_edge.get_mut(place) {

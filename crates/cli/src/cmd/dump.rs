@@ -1,5 +1,6 @@
 //! `softflash dump`
 
+use super::repair::{FOUND, lines, on_device};
 use crate::client::{Access, Client, Reply, ServerAddress};
 use crate::counted::counted;
 use crate::dump_file::{DumpWriter, Record};
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use clap::Args;
 use indicatif::ProgressBar;
 use softflash_runtime::RuntimeHandle;
+use softflash_store::repair::{self, OnLogLoss};
 use softflash_store::{Entry, Export, StoreError};
 use std::fs::File;
 use std::io::BufWriter;
@@ -65,6 +67,7 @@ Examples:
   softflash dump ./softflash-data keys.sfdump
   softflash dump --resp 127.0.0.1:6379 keys.sfdump --force
   softflash dump ./softflash-data - | zstd > keys.sfdump.zst
+  softflash dump /mnt/failing/data keys.sfdump --salvage
 
 Reads the data directory and changes nothing in it, so that it may be on a read-only file system. \
 The file gets its name only when it is complete. The format is described in docs/dump-format.md. \
@@ -76,6 +79,9 @@ pub struct Dump {
     /// Replace an existing file, once the new one is complete
     #[arg(long)]
     force: bool,
+    /// Of a damaged data directory, leave out what is lost, and name it; exit code 1 if keys are
+    #[arg(long, conflicts_with = "resp")]
+    salvage: bool,
 }
 
 /// Keys per page of a scan.
@@ -88,14 +94,27 @@ impl Dump {
     pub fn run(self) -> Result<(), CliError> {
         let (from, path) = self.place.resolve()?;
         let mut new = NewFile::removed_on_signal(path, Existing::by_force(self.force))?;
-        let (file, records) = self.write(&from, &mut new)?;
+        let mut has_loss = false;
+        let (file, records) = self.write(&from, &mut new, &mut has_loss)?;
         let name = new.name().display().to_string();
         new.complete(&file)?;
-        output::say(&format!("{name}: {}", counted(records, "key")));
+        let keys = counted(records, "key");
+        if has_loss {
+            let problem = "what is named above is lost";
+            return Err(CliError::Failed(format!(
+                "{name}: {keys}, all that can be read; {problem}"
+            )));
+        }
+        output::say(&format!("{name}: {keys}"));
         Ok(())
     }
 
-    fn write(&self, from: &End<'_>, new: &mut NewFile) -> Result<(File, u64), CliError> {
+    fn write(
+        &self,
+        from: &End<'_>,
+        new: &mut NewFile,
+        has_loss: &mut bool,
+    ) -> Result<(File, u64), CliError> {
         let path = new.name().to_owned();
         let mut begin = || -> Result<Output, CliError> {
             let file = new.create()?;
@@ -108,7 +127,11 @@ impl Dump {
         let out = match from {
             End::Directory(directory) => {
                 let instead = "dump from the server with --resp HOST:PORT";
-                let directory = OpenDir::open_to_look(directory, instead)?;
+                let directory = match self.salvage {
+                    true => OpenDir::open_to_try(directory, instead)?,
+                    false => OpenDir::open_to_look(directory, instead)?,
+                };
+                *has_loss = self.salvage && salvage(&directory)?;
                 let mut out = begin()?;
                 let to = &mut out;
                 block_on(|runtime| async move {
@@ -143,6 +166,22 @@ enum Failed {
 impl From<StoreError> for Failed {
     fn from(error: StoreError) -> Failed {
         Failed::Store(error)
+    }
+}
+
+/// Repairs the store in memory, gives up what is lost, and names it. Returns whether anything is.
+fn salvage(directory: &OpenDir) -> Result<bool, CliError> {
+    let plan = on_device(directory, async |device, layout, runtime| {
+        repair::plan(device, layout, runtime, OnLogLoss::Accept).await
+    })?;
+    let found = lines(&plan.report, FOUND);
+    found.iter().for_each(|line| output::say(line));
+    let done = on_device(directory, async |device, layout, runtime| {
+        repair::carry_out(&plan, device, layout, runtime).await
+    })?;
+    match done.failures.first() {
+        Some(failure) => Err(CliError::Failed(format!("{}: {failure}", directory.path.display()))),
+        None => Ok(plan.report.has_loss() || done.has_loss()),
     }
 }
 

@@ -34,7 +34,7 @@ struct Outcome {
 }
 
 /// Prefix of damage in the table.
-const FOUND: &str = "found";
+pub(super) const FOUND: &str = "found";
 
 /// Finds damage, prints it, and repairs it unless this is a dry run.
 pub fn run(
@@ -90,7 +90,7 @@ fn extend(path: &Path) -> Result<Option<String>, CliError> {
     Ok(softflash_device::extend(&data.device_path())?)
 }
 
-fn on_device<R>(
+pub(super) fn on_device<R>(
     directory: &OpenDir,
     work: impl AsyncFnOnce(
         &Arc<dyn softflash_device::Device>,
@@ -121,40 +121,45 @@ fn conclude(outcome: &Outcome) {
 }
 
 fn print(report: &RepairReport, verb: &str) {
+    lines(report, verb).iter().for_each(|line| output::result(line));
+    if verb == FOUND && report.failures.iter().any(|failure| failure.contains("log of shard")) {
+        output::result(
+            "With --accept-log-loss, the intact parts of a damaged log are kept, and the lost parts are given up.",
+        );
+    }
+}
+
+/// The damage in a report, line by line.
+pub(super) fn lines(report: &RepairReport, verb: &str) -> Vec<String> {
+    let mut lines = Vec::new();
     for repaired in &report.patches {
-        output::result(&format!("{verb}: {}: {}", repaired.place(), repaired.problem));
-        lines_of(repaired).iter().for_each(|line| output::result(&format!("  {line}")));
+        lines.push(format!("{verb}: {}: {}", repaired.place(), repaired.problem));
+        lines.extend(lines_of(repaired).iter().map(|line| format!("  {line}")));
     }
     for value in &report.values {
         let (shard, key, problem) = (value.shard, &value.key.0, &value.problem);
-        output::result(&format!("{verb}: shard {shard}, value of `{key}`: {problem}"));
-        output::result(&format!("  lost key: `{key}`"));
+        lines.push(format!("{verb}: shard {shard}, value of `{key}`: {problem}"));
+        lines.push(format!("  lost key: `{key}`"));
     }
     for damage in &report.value_blocks {
         let (shard, block, problem) = (damage.shard, &damage.block, &damage.problem);
-        output::result(&format!("{verb}: shard {shard}, values, {block}: {problem}"));
+        lines.push(format!("{verb}: shard {shard}, values, {block}: {problem}"));
     }
     for log in &report.logs {
-        output::result(&format!("{verb}: shard {}: {}", log.shard, log.problem));
+        lines.push(format!("{verb}: shard {}: {}", log.shard, log.problem));
         if log.transactions_dropped > 0 {
             let dropped = log.transactions_dropped;
-            output::result(&format!(
+            lines.push(format!(
                 "  parts of transactions dropped because their commit is lost: {dropped}"
             ));
         }
     }
     for damage in &report.parities {
         let ParityDamage { shard, parity, problem } = damage;
-        output::result(&format!("{verb}: shard {shard}, parity, {parity}: {problem}"));
+        lines.push(format!("{verb}: shard {shard}, parity, {parity}: {problem}"));
     }
-    for failure in &report.failures {
-        output::result(&format!("cannot be repaired: {failure}"));
-    }
-    if verb == FOUND && report.failures.iter().any(|failure| failure.contains("log of shard")) {
-        output::result(
-            "With --accept-log-loss, the intact parts of a damaged log are kept, and the lost parts are given up.",
-        );
-    }
+    lines.extend(report.failures.iter().map(|failure| format!("cannot be repaired: {failure}")));
+    lines
 }
 
 fn lines_of(repaired: &RepairedPatch) -> Vec<String> {

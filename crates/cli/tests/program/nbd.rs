@@ -185,7 +185,7 @@ fn a_snapshot_is_exact_and_read_only_and_a_clone_begins_with_it() {
     assert_eq!(disk.size_bytes, 32 * MIB);
     assert_eq!(disk.write(31 * MIB, &[1; 512]), 0);
     // A smaller one by all.
-    change(&server, &["RESIZE", "disk", "1MiB"]);
+    change(&server, &["RESIZE", "disk", "1MiB", "SHRINK"]);
     assert_eq!(disk.read(31 * MIB, 512), Err(EINVAL));
     assert_eq!(connect(&server, "disk").size_bytes, MIB);
     for unknown in ["nothing", "", "disk@tuesday", "disk@"] {

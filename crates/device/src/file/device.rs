@@ -4,10 +4,10 @@
 use super::calls::FileCalls;
 use super::extent;
 use super::options::{Access, Discard, OpenOptions, Use};
-use super::scratch::ScratchFile;
 use super::plan::Planner;
 use super::queue_pair::{Engine, FileQueuePair};
 use super::ring::Ring;
+use super::scratch::ScratchFile;
 use super::settled::Settled;
 use super::setup::{MAX_ENTRIES, make_ring};
 use super::sqe::Registered;
