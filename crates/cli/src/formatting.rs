@@ -269,7 +269,8 @@ impl Plan {
     }
 
     fn device_format(&self, uuid: u128) -> DeviceFormat {
-        let force = self.force;
+        // A device in the directory is replaced where the directory may be taken.
+        let force = self.force || self.block_device().is_none();
         match &self.device {
             NewDevice::File { size_bytes, discard, .. } => {
                 let (size_bytes, discard) = (*size_bytes, *discard);

@@ -45,7 +45,7 @@ pub fn room_bytes(units: u16, unit: &UnitGeometry, config: &DomainConfig) -> u64
     let payload = softflash_ftl::payload_bytes(unit);
     let pages = payload.checked_div(u64::from(unit.page_bytes)).unwrap_or(0);
     let pages = u32::try_from(pages).unwrap_or(u32::MAX);
-    let shown = pages.saturating_sub(1 + unit.row_pages());
+    let shown = pages.saturating_sub(unit.row_pages());
     let data_pages = if shown >= pages / 2 { shown } else { pages };
     let unit_blocks = std::iter::repeat_n(unit.blocks_per_plane, usize::from(units));
     let usable = usable_units(unit_blocks, data_pages.saturating_mul(page_units), 1, config);

@@ -99,6 +99,7 @@ fn all_read(temp: &TempDir, data: &Path, run: &dyn Fn(&[&OsStr]) -> Option<Outpu
     let create = [word("volume"), word("create"), data, word("more"), word("1MiB")];
     let refused = run(&create)?;
     assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+    assert!(said(&refused).contains("cannot be written"), "{}", said(&refused));
     assert!(contents(Path::new(data)) == before, "nothing has changed");
     Some(())
 }

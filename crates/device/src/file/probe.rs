@@ -1,6 +1,5 @@
 //! Finds out whether a device can be made in a place, before anything there is deleted.
 
-use super::device::size_of;
 use super::extent;
 use super::format::{FileFormat, FormatError, NewFile, from_open, name};
 use super::options::Discard;
@@ -44,8 +43,13 @@ impl FileFormat {
         if self.size_bytes != 0 {
             return Ok(self.size_bytes);
         }
-        let size = File::open(path).and_then(|file| size_of(&file));
-        size.map_err(|source| FormatError::Io { path: path.to_owned(), source })
+        match NewFile::existing(path, true)? {
+            Some(device) => device.size(),
+            None => {
+                let source = io::ErrorKind::NotFound.into();
+                Err(FormatError::Io { path: path.to_owned(), source })
+            }
+        }
     }
 }
 

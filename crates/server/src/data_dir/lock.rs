@@ -8,7 +8,10 @@ use std::path::Path;
 /// Locks the directory and records this process in the lock file.
 pub(super) fn acquire_lock(directory: &Path) -> Result<File, DataDirError> {
     let path = directory.join(LOCK_NAME);
-    let io_error = |source| DataDirError::Io { path: path.clone(), source };
+    let io_error = |source| match is_unwritable(&source) {
+        true => DataDirError::Unwritable { path: directory.to_owned(), source },
+        false => DataDirError::Io { path: path.clone(), source },
+    };
     let mut options = fs::OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     let file = options.open(&path).map_err(io_error)?;
@@ -29,7 +32,7 @@ pub(super) fn acquire_lock(directory: &Path) -> Result<File, DataDirError> {
 /// file, and no process that writes.
 pub(super) fn lock_to_look(directory: &Path) -> Result<Option<File>, DataDirError> {
     match acquire_lock(directory) {
-        Err(DataDirError::Io { source, .. }) if is_unwritable(&source) => {
+        Err(DataDirError::Unwritable { .. }) => {
             let Ok(file) = File::open(directory.join(LOCK_NAME)) else { return Ok(None) };
             // Some file systems lock only what is open for writing.
             lock(directory, file).map(Result::ok)
