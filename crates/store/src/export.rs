@@ -9,7 +9,7 @@ use crate::kv::slice::Slice;
 use crate::layout::StoreLayout;
 use crate::shard::decisions::Decisions;
 use crate::shard::examination::{Examination, Examined};
-use crate::shard::read::content_of;
+use crate::shard::read::{content_of, fragments_of};
 use crate::shard::recovery::{OnLogLoss, Recovered};
 use crate::shard::values::reading::read_stored;
 use crate::value::{Entry, Value};
@@ -143,23 +143,8 @@ impl ExportedShard {
         if expires_at_ms != 0 && expires_at_ms <= self.now_ms {
             return Ok(None);
         }
-        let (key, seq) = (first.key.clone(), first.seq);
-        let fragments = usize::from(first.fragments());
-        let mut pieces = vec![first];
-        while pieces.len() < fragments {
-            match merge.next().await? {
-                // Sources may overlap: a fragment that was already read is skipped.
-                Some(piece) if piece.key == key && piece.seq == seq => {
-                    if usize::from(piece.fragment()) == pieces.len() {
-                        pieces.push(piece);
-                    }
-                }
-                _ => {
-                    let problem = format!("a large value (sequence {seq}) is incomplete");
-                    return Err(StoreError::DataLoss(problem));
-                }
-            }
-        }
+        let key = first.key.clone();
+        let pieces = fragments_of(first, async || merge.next().await).await?;
         match content_of(pieces, expires_at_ms) {
             Content::Deletion => Ok(None),
             Content::Inline(entry) => Ok(Some(entry)),

@@ -63,6 +63,10 @@ fn full_volumes_are_told_once_and_their_recovery_too() {
     assert_eq!(domain["volume_full"], 1);
     assert!(domain["volume_refused_writes"].as_u64().unwrap() >= 21, "{domain}");
     assert!(domain["by_volume"][0]["full_refusals"].as_u64().unwrap() >= 21, "{domain}");
+    let text = server.client().call(&[b"FLASH.STATS"]).text();
+    let refused = text.lines().find_map(|line| line.strip_prefix("volume_refused_writes:"));
+    assert!(refused.unwrap().parse::<u64>().unwrap() >= 21, "{text}");
+    assert!(text.contains("volume_full_shards:1"), "{text}");
     let metrics = get(server.address_of("http"), "/metrics");
     for metric in [
         "softflash_volume_full{shard=\"0\"} 1",

@@ -1,9 +1,10 @@
 //! FLASH.VOLUME: the requests of the protocol to the volumes.
 
 use super::registry::Volumes;
+use crate::telemetry::DomainStats;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use softflash_protocol::volumes::{VolumeAdmin, VolumeChange, VolumeEntry};
+use softflash_protocol::volumes::{VolumeAdmin, VolumeChange, VolumeEntry, VolumeTotals};
 use softflash_volume::VolumeError;
 
 impl VolumeAdmin for Volumes {
@@ -28,6 +29,21 @@ impl VolumeAdmin for Volumes {
                 .collect();
             all.sort_by(|a, b| a.name.cmp(&b.name));
             Ok(all)
+        }
+        .boxed()
+    }
+
+    fn totals(&self) -> BoxFuture<'static, VolumeTotals> {
+        let volumes = self.clone();
+        async move {
+            let domains = volumes.stats().await;
+            let sum = |of: fn(&DomainStats) -> u64| domains.iter().map(of).sum();
+            VolumeTotals {
+                used_bytes: sum(|domain| domain.volume_used_bytes),
+                usable_bytes: sum(|domain| domain.volume_usable_bytes),
+                full_shards: sum(|domain| domain.volume_full),
+                refused_writes: sum(|domain| domain.volume_refused_writes),
+            }
         }
         .boxed()
     }

@@ -275,6 +275,32 @@ pub(super) async fn gather(run: &Rc<Run>, place: usize, first: Record) -> Result
     Ok(content_of(pieces, expires_at_ms))
 }
 
+/// The records of the version that begins with `first`, in order of their fragments: `next` returns
+/// the records that follow it.
+pub(crate) async fn fragments_of(
+    first: Record,
+    mut next: impl AsyncFnMut() -> Result<Option<Record>>,
+) -> Result<Vec<Record>> {
+    let (key, seq, fragments) = (first.key.clone(), first.seq, usize::from(first.fragments()));
+    let mut pieces = vec![first];
+    while pieces.len() < fragments {
+        match next().await? {
+            Some(piece) if piece.key == key && piece.seq == seq => {
+                // Sources may overlap: skip a fragment that was already read.
+                if usize::from(piece.fragment()) == pieces.len() {
+                    pieces.push(piece);
+                }
+            }
+            _ => {
+                return Err(StoreError::DataLoss(format!(
+                    "a large value (sequence {seq}) is incomplete"
+                )));
+            }
+        }
+    }
+    Ok(pieces)
+}
+
 /// The content of the records of a version, in order of their fragments.
 pub(crate) fn content_of(
     records: impl IntoIterator<Item = Record> + Clone,

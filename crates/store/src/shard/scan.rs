@@ -7,7 +7,7 @@ use super::clock::ExpiryClock;
 use super::gate::Gate;
 use super::history::History;
 use super::log::Log;
-use super::read::content_of;
+use super::read::{content_of, fragments_of};
 use super::slices::Slices;
 use super::snapshots::Snapshot;
 use super::values::ValueLog;
@@ -149,28 +149,12 @@ impl Scan {
     async fn next(&mut self) -> Result<Option<(Bytes, Entry)>> {
         loop {
             let Some(first) = self.next_visible().await? else { return Ok(None) };
-            let (key, seq) = (first.key.clone(), first.seq);
+            let key = first.key.clone();
             let Some(expires_at_ms) = first.expires_at_ms() else {
                 self.skip(&key).await?;
                 continue;
             };
-            let fragments = usize::from(first.fragments());
-            let mut pieces = vec![first];
-            while pieces.len() < fragments {
-                match self.next_visible().await? {
-                    Some(piece) if piece.key == key && piece.seq == seq => {
-                        // Sources may overlap: skip a fragment that was already read.
-                        if usize::from(piece.fragment()) == pieces.len() {
-                            pieces.push(piece);
-                        }
-                    }
-                    _ => {
-                        return Err(StoreError::DataLoss(format!(
-                            "a large value (sequence {seq}) is incomplete"
-                        )));
-                    }
-                }
-            }
+            let pieces = fragments_of(first, async || self.next_visible().await).await?;
             self.skip(&key).await?;
             let entry = self.entry_of(&key, content_of(pieces, expires_at_ms)).await?;
             return Ok(Some((key, entry)));
