@@ -242,8 +242,8 @@ impl Plan {
         (superblocks / SUPERBLOCKS_PER_SLICE).clamp(FEWEST_SLICES, MOST_SLICES) as u16
     }
 
-    /// Creates the directory; a failure leaves nothing behind. Everything is checked before an older
-    /// directory is deleted.
+    /// Creates the directory; a failure leaves nothing behind. Everything is checked before an
+    /// older directory is deleted.
     pub fn carry_out(self) -> Result<DataDir, CliError> {
         let store = self.store()?;
         let format = self.device_format(host::random_identity()?);

@@ -9,7 +9,7 @@
 //! - [`command`], [`geometry`], [`queue_pair`]: the interface;
 //! - [`file`](mod@file): units as extents of a file or block device, through io_uring;
 //! - [`model`]: the NAND array as a device, in virtual or real time, in memory or in a file;
-//! - `opening`: opens the device at a path; `label`: the label at the start of a device, with its
+//! - `opening`: opens the device at a path for an [`Access`], `size` finds those that are cut short; `label`: the label at the start of a device, with its
 //!   format;
 //! - [`backend`]: shared checks of all backends, also for backends in other crates (`validate`,
 //!   `claims`).
@@ -21,6 +21,7 @@ pub mod backend {
     pub use crate::validate::check;
 }
 
+mod access;
 mod claims;
 pub mod command;
 pub mod file;
@@ -31,13 +32,16 @@ mod label;
 pub mod model;
 mod opening;
 pub mod queue_pair;
+mod size;
 mod validate;
 
+pub use access::Access;
 pub use command::{Command, Completion, DeviceError, Operation, Tag, Target};
-pub use file::{Access, FileCalls, FileDevice, FileFormat, FormatError, OpenOptions, format_file};
+pub use file::{FileCalls, FileDevice, FileFormat, FormatError, OpenOptions, format_file};
 pub use geometry::{DeviceInfo, UnitGeometry};
 pub use model::{
     BusyTimes, Contents, ModelConfig, ModelDevice, ModelFormat, UnitsImage, format_model,
 };
-pub use opening::{CUT_SHORT, extend, inspect, open, open_with};
+pub use opening::{extend, inspect, open, open_with};
 pub use queue_pair::{Device, OpenError, QueuePair, Submit, Wake};
+pub use size::CUT_SHORT;

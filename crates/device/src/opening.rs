@@ -1,10 +1,11 @@
 //! Opens the device at a path with the backend that its label names.
 
-use crate::file::{FileDevice, OpenOptions, check_configuration, size_of};
+use crate::file::{FileDevice, OpenOptions, check_configuration};
 use crate::geometry::DeviceInfo;
 use crate::label::{Configuration, open_exclusive, open_label, read_label};
 use crate::model::ModelDevice;
 use crate::queue_pair::{Device, OpenError};
+use crate::size::{cut_short, size_of};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -58,14 +59,6 @@ pub fn inspect(path: &Path) -> Result<DeviceInfo, OpenError> {
     })
 }
 
-/// Begins the remark about a device that is shorter than its label says.
-pub const CUT_SHORT: &str = "cut short";
-
-/// The remark about such a device.
-pub(crate) fn cut_short(found: u64, expected: u64) -> String {
-    format!("{CUT_SHORT}: its label says {expected} bytes, and it has {found}")
-}
-
 /// The size of a device's file as its label has it; none if the label is wrong.
 fn bytes_of(configuration: &Configuration) -> Option<u64> {
     match configuration.backend.as_str() {
@@ -74,8 +67,8 @@ fn bytes_of(configuration: &Configuration) -> Option<u64> {
     }
 }
 
-/// Extends the file of a device that was cut short to its whole size: what was cut off is then there,
-/// and is lost. Returns the remark about it, if it was cut.
+/// Extends the file of a device that was cut short to its whole size: what was cut off is then
+/// there, and is lost. Returns the remark about it, if it was cut.
 ///
 /// # Errors
 /// As [`open`]; a block device cannot be extended.

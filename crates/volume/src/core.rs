@@ -200,6 +200,12 @@ impl Core {
         }
     }
 
+    /// Whether writes that take more space are refused.
+    pub fn is_full(&self) -> bool {
+        let used = self.map.borrow().used();
+        self.fullness.is_full(self.config.domain, used, self.usable.get())
+    }
+
     /// Fails if the volume layer was stopped.
     pub fn check_running(&self) -> Result<(), VolumeError> {
         if self.stopped.get() { Err(VolumeError::Stopped) } else { Ok(()) }

@@ -14,7 +14,7 @@ use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::operation::Operation;
 use crate::frames::Frames;
 use crate::frontier::Frontiers;
-use crate::fullness::{self, Fullness};
+use crate::fullness::Fullness;
 use crate::geometry::Geometry;
 use crate::image::{Image, ImageId};
 use crate::latencies::VolumeLatencies;
@@ -399,7 +399,7 @@ impl Domain {
             used_bytes: bytes(self.core.map.borrow().used()),
             usable_bytes: bytes(self.core.usable.get()),
             flash_bytes: bytes(self.core.geometry.places()),
-            is_full: fullness::is_full(&self.core),
+            is_full: self.core.is_full(),
         }
     }
 

@@ -1,10 +1,7 @@
 //! Whether the space of a domain is full, told once when it becomes so and once when it has room
 //! again.
 
-use crate::core::Core;
-use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
-use crate::tenant::Tenant;
 use softflash_base::cast;
 use std::cell::Cell;
 
@@ -19,39 +16,46 @@ pub(crate) struct Fullness {
     is_full: Cell<bool>,
 }
 
-/// Notes how a write has ended.
-pub(crate) fn note(core: &Core, tenant: &Tenant, written: &Result<(), VolumeError>) {
-    match written {
-        Err(VolumeError::OutOfSpace { used, usable }) => {
-            tenant.count(|counters| counters.full_refusals += 1);
-            core.counters.update(|counters| counters.refused += 1);
-            if !core.fullness.is_full.replace(true) {
-                tracing::warn!(
-                    domain = core.config.domain,
-                    used,
-                    usable,
-                    "the volumes' space is full: writes are refused until data are discarded, or \
-                     volumes or snapshots deleted"
-                );
-            }
+impl Fullness {
+    /// A write was refused, where so many bytes are used and can be.
+    pub fn note_refusal(&self, domain: u16, used: u64, usable: u64) {
+        if !self.is_full.replace(true) {
+            tracing::warn!(
+                domain,
+                used,
+                usable,
+                "the volumes' space is full: writes are refused until data are discarded, or \
+                 volumes or snapshots deleted"
+            );
         }
-        Ok(()) if core.fullness.is_full.get() => _ = is_full(core),
-        _ => {}
+    }
+
+    /// Whether writes that take more space are refused, where so many mapping units are used and
+    /// can be.
+    pub fn is_full(&self, domain: u16, used: u32, usable: u32) -> bool {
+        if self.is_full.get() && used <= usable - usable / FREE_AGAIN {
+            self.is_full.set(false);
+            let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
+            let (used, usable) = (bytes(used), bytes(usable));
+            tracing::warn!(domain, used, usable, "the volumes' space has room again");
+        }
+        self.is_full.get() || used >= usable
     }
 }
 
-/// Whether writes that take more space are refused.
-pub(crate) fn is_full(core: &Core) -> bool {
-    let (used, usable) = (core.map.borrow().used(), core.usable.get());
-    if core.fullness.is_full.get() && used <= usable - usable / FREE_AGAIN {
-        core.fullness.is_full.set(false);
-        let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
-        tracing::warn!(
-            domain = core.config.domain,
-            used = bytes(used),
-            usable = bytes(usable),
-            "the volumes' space has room again"
-        );
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_domain_is_full_until_enough_is_free_again() {
+        let fullness = Fullness::default();
+        assert!(!fullness.is_full(1, 639, 640));
+        assert!(fullness.is_full(1, 640, 640));
+        assert!(!fullness.is_full(1, 639, 640), "nothing was refused");
+        fullness.note_refusal(1, 640, 640);
+        assert!(fullness.is_full(1, 631, 640), "a little is free");
+        assert!(!fullness.is_full(1, 630, 640));
+        assert!(!fullness.is_full(1, 639, 640));
     }
-    core.fullness.is_full.get() || used >= usable
 }

@@ -26,8 +26,8 @@ impl Latencies {
         self.sum_us = self.sum_us.saturating_add(us);
     }
 
-    /// For each of [`EDGES_US`]: how many are at most so long, and longer than the edge before it. The
-    /// last number is of those longer than all edges.
+    /// For each of [`EDGES_US`]: how many are at most so long, and longer than the edge before it.
+    /// The last number is of those longer than all edges.
     pub fn by_edge(&self) -> &[u64] {
         &self.by_edge
     }

@@ -38,8 +38,8 @@ fn map_superblocks(superblocks: u32, block_units: u32) -> u32 {
 }
 
 /// The bytes that volumes may hold in a domain of so many units without bad blocks: what
-/// [`DomainSpace::usable_bytes`](crate::DomainSpace) of a new domain is, or a little more on an array
-/// where a power cut in one page damages others.
+/// [`DomainSpace::usable_bytes`](crate::DomainSpace) of a new domain is, or a little more on an
+/// array where a power cut in one page damages others.
 pub fn room_bytes(units: u16, unit: &UnitGeometry, config: &DomainConfig) -> u64 {
     let page_units = unit.page_bytes / cast::saturating_u32(MAPPING_UNIT_BYTES);
     let payload = softflash_ftl::payload_bytes(unit);

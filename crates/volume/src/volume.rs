@@ -6,7 +6,6 @@ use crate::domain_map;
 use crate::error::VolumeError;
 use crate::flusher;
 use crate::format::MAPPING_UNIT_BYTES;
-use crate::fullness;
 use crate::image::{Image, ImageId};
 use crate::latencies::{Latencies, VolumeLatencies};
 use crate::limits;
@@ -66,7 +65,7 @@ impl Volume {
         let _timed = self.time(|latencies| &mut latencies.write);
         let _permit = self.begin(Access::Write, bytes).await?;
         let written = writer::write(&self.core, &self.tenant, lba, data).await;
-        fullness::note(&self.core, &self.tenant, &written);
+        self.note_space(&written);
         written
     }
 
@@ -117,6 +116,17 @@ impl Volume {
         });
         limits::wait(&self.core, &self.tenant, bytes).await?;
         Ok(self.core.admission.enter(&self.tenant, bytes).await)
+    }
+
+    /// Notes whether there was space for a write.
+    fn note_space(&self, written: &Result<(), VolumeError>) {
+        if let Err(VolumeError::OutOfSpace { used, usable }) = *written {
+            self.tenant.count(|counters| counters.full_refusals += 1);
+            self.core.counters.update(|counters| counters.refused += 1);
+            self.core.fullness.note_refusal(self.core.config.domain, used, usable);
+        } else if written.is_ok() {
+            self.core.is_full();
+        }
     }
 
     /// Measures a request until the result is dropped.

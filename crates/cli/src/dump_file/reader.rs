@@ -7,8 +7,8 @@ use super::{
 use bytes::{Buf, Bytes};
 use std::io::{ErrorKind, Read};
 
-/// Reads records from a stream of one dump or of several, one behind the other; a record is returned
-/// only after its frame's checksum was verified.
+/// Reads records from a stream of one dump or of several, one behind the other; a record is
+/// returned only after its frame's checksum was verified.
 pub struct DumpReader<R> {
     input: R,
     frame: Bytes,

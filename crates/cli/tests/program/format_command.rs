@@ -1,4 +1,5 @@
-//! `softflash format`: completely or not at all, whatever ends it, and checked before anything is lost.
+//! `softflash format`: completely or not at all, whatever ends it, and checked before anything is
+//! lost.
 
 use crate::support::program::{Backend, binary, fails, format, said, softflash};
 use crate::support::server::Server;

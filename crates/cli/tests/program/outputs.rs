@@ -1,5 +1,5 @@
-//! Outputs of commands: links are followed, pipes and standard output are written at once, and files
-//! that exist stay without `--force`.
+//! Outputs of commands: links are followed, pipes and standard output are written at once, and
+//! files that exist stay without `--force`.
 
 use crate::support::noise;
 use crate::support::program::{Backend, binary, check_clean, fails, format_with, said, softflash};

@@ -3,7 +3,7 @@
 
 use super::calls::FileCalls;
 use super::extent;
-use super::options::{Access, Discard, OpenOptions, Use};
+use super::options::{Discard, OpenOptions, Use};
 use super::plan::Planner;
 use super::queue_pair::{Engine, FileQueuePair};
 use super::ring::Ring;
@@ -12,15 +12,16 @@ use super::settled::Settled;
 use super::setup::{MAX_ENTRIES, make_ring};
 use super::sqe::Registered;
 use super::sync::SyncEngine;
+use crate::access::Access;
 use crate::claims::{Claim, Claims};
 use crate::geometry::DeviceInfo;
 use crate::label::{Configuration, LabelStore, open_label};
-use crate::opening::cut_short;
 use crate::queue_pair::{Device, OpenError, QueuePair};
+use crate::size::check_size;
 use rustix::fs::{Advice, fadvise};
 use softflash_base::{BufferPool, IoBuf};
 use std::fs::{self, File};
-use std::io::{self, Seek, SeekFrom};
+use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -221,27 +222,6 @@ fn discard_of(options: &toml::Table) -> Result<Discard, String> {
     match options.get("discard") {
         None => Ok(Discard::None),
         Some(value) => value.clone().try_into().map_err(|error| format!("discard: {error}")),
-    }
-}
-
-/// The size of a file or block device in bytes.
-pub(crate) fn size_of(mut file: &File) -> io::Result<u64> {
-    file.seek(SeekFrom::End(0))
-}
-
-/// Refuses a device that is cut short, unless it is only read: then returns a remark about it.
-pub(crate) fn check_size(
-    file: &File,
-    path: &Path,
-    expected: u64,
-    access: Access,
-) -> Result<Option<String>, OpenError> {
-    let path = path.to_owned();
-    match size_of(file) {
-        Ok(found) if found >= expected => Ok(None),
-        Ok(found) if access == Access::Write => Err(OpenError::CutShort { path, found, expected }),
-        Ok(found) => Ok(Some(cut_short(found, expected))),
-        Err(source) => Err(OpenError::Io { path, source }),
     }
 }
 

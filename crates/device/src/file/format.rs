@@ -7,12 +7,12 @@
     clippy::cast_sign_loss
 )]
 
-use super::device::size_of;
 use super::extent::{self, MAX_SUPERBLOCK_BYTES};
 use super::options::Discard;
 use crate::geometry::UnitGeometry;
 use crate::label::{Configuration, LABEL_AREA_BYTES, Label, LabelStore, lock};
 use crate::queue_pair::OpenError;
+use crate::size::size_of;
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use std::fs::{self, File};
 use std::io;
@@ -238,7 +238,7 @@ impl NewFile {
         NewFile { path: path.to_owned(), file, is_block_device, provisional: false }
     }
 
-    pub(super) fn is_block_device(&self) -> bool {
+    pub(super) fn is_drive(&self) -> bool {
         self.is_block_device
     }
 

@@ -34,7 +34,7 @@ mod setup;
 mod sqe;
 mod sync;
 
-pub(crate) use device::{check_configuration, check_size, size_of};
+pub(crate) use device::check_configuration;
 pub(crate) use format::NewFile;
 pub(crate) use probe::check_sparse_place;
 pub(crate) use scratch::ScratchFile;
@@ -42,4 +42,4 @@ pub(crate) use scratch::ScratchFile;
 pub use calls::FileCalls;
 pub use device::FileDevice;
 pub use format::{FileFormat, FormatError, HEADER_PAGES, MIN_BLOCKS_PER_UNIT, format_file};
-pub use options::{Access, Discard, OpenOptions, Use};
+pub use options::{Discard, OpenOptions, Use};

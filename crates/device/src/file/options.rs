@@ -1,5 +1,6 @@
 //! Options for opening a file device, and the effect of an erase.
 
+use crate::access::Access;
 use serde::{Deserialize, Serialize};
 
 /// Whether to use a facility of the operating system.
@@ -10,20 +11,6 @@ pub enum Use {
     Auto,
     /// Never.
     Off,
-}
-
-/// What may be changed on a device that is opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Access {
-    /// Everything. A damaged copy of the label is repaired from the other one.
-    #[default]
-    Write,
-    /// Nothing: the file is opened for reading only, and programs and erases fail. It may be shorter
-    /// than its label says; reads beyond its end fail.
-    Look,
-    /// As [`Look`](Access::Look), but programs succeed: they change a copy in memory, which ends with
-    /// the device.
-    Scratch,
 }
 
 /// Options for opening a file device. The default is right for servers.

@@ -27,7 +27,7 @@ impl FileFormat {
         };
         let geometry = self.geometry_in(available)?;
         let bytes = extent::device_bytes(&geometry, self.units);
-        if let Some(target) = target.filter(NewFile::is_block_device) {
+        if let Some(target) = target.filter(NewFile::is_drive) {
             return target.check_size(bytes);
         }
         check_room(path, bytes)?;

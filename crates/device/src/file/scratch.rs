@@ -1,4 +1,5 @@
-//! A file whose changes stay in memory: what is written is kept beside the file, which is only read.
+//! A file whose changes stay in memory: what is written is kept beside the file, which is only
+//! read.
 
 use super::calls::FileCalls;
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 
 use super::codec::{Fault, decode, encode};
 use super::{BadBlock, COPY_BYTES, COPY_OFFSETS, FORMAT_VERSION, Label};
-use crate::file::Access;
+use crate::access::Access;
 use crate::queue_pair::OpenError;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};

@@ -1,6 +1,6 @@
 use super::codec::{Fault, decode, encode, seal};
 use super::*;
-use crate::file::Access;
+use crate::access::Access;
 use crate::queue_pair::OpenError;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;

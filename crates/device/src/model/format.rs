@@ -26,8 +26,8 @@ pub struct ModelFormat {
 }
 
 impl ModelFormat {
-    /// Checks that [`format_model`] can make its file at `path` and, with `force`, may replace what is
-    /// there. Changes nothing.
+    /// Checks that [`format_model`] can make its file at `path` and, with `force`, may replace what
+    /// is there. Changes nothing.
     ///
     /// # Errors
     /// As [`format_model`].

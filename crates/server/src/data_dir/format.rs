@@ -1,9 +1,9 @@
 //! Creates a data directory completely or not at all.
 //!
-//! The manifest is written first, under the name of an unfinished one, and renamed last: a directory
-//! without a manifest is not a data directory, and one with an unfinished manifest holds what an
-//! interrupted format has left, which the next one removes. After a failure all created files are
-//! removed; the unfinished manifest is the last of them.
+//! The manifest is written first, under the name of an unfinished one, and renamed last: a
+//! directory without a manifest is not a data directory, and one with an unfinished manifest holds
+//! what an interrupted format has left, which the next one removes. After a failure all created
+//! files are removed; the unfinished manifest is the last of them.
 
 use super::{DEVICE_NAME, DataDir, DataDirError, LOCK_NAME, MANIFEST_NAME, Manifest, acquire_lock};
 use crate::users::USERS_NAME;
@@ -210,8 +210,8 @@ fn check_free_to_take(path: &Path, force: bool) -> Result<(), DataDirError> {
     Ok(())
 }
 
-/// Removes manifest, device and users; the manifest first and durably, because without it the device
-/// is not used.
+/// Removes manifest, device and users; the manifest first and durably, because without it the
+/// device is not used.
 fn remove_contents(path: &Path) -> io::Result<()> {
     for name in [MANIFEST_NAME, TEMPORARY_MANIFEST] {
         remove_if_there(&path.join(name))?;

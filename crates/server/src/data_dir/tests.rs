@@ -110,8 +110,8 @@ fn a_directory_whose_format_was_killed_is_free_again() {
     }
 }
 
-/// A format with force that is killed before it deletes anything leaves its mark in a directory that
-/// stays as it was.
+/// A format with force that is killed before it deletes anything leaves its mark in a directory
+/// that stays as it was.
 #[test]
 fn the_mark_of_a_killed_format_goes_when_the_directory_is_opened() {
     let temp = TempDir::new().unwrap();

@@ -1,6 +1,7 @@
 //! Admission of writes, by memory, free space, and the backlog of compaction.
 
 use super::Shard;
+use super::fullness::FreeSpace;
 use super::limits::Limits;
 use crate::error::{Result, StoreError};
 use crate::kv::compaction::leveled::GATHERED_RUNS;
@@ -105,7 +106,7 @@ impl Shard {
     pub(super) async fn admit(&self, demand: Demand) -> Result<()> {
         let admitted = self.wait_until_admitted(demand).await;
         if demand.grows {
-            self.note_admission(&admitted);
+            self.fullness.note(&admitted, || self.free_space());
         }
         if let Err(StoreError::OutOfSpace | StoreError::WornOut { .. }) = admitted {
             self.counters.count_refused_write();
@@ -333,6 +334,16 @@ impl Shard {
     /// Whether new data is refused for lack of space.
     pub(super) fn is_full(&self) -> bool {
         self.blocks.free_blocks() < self.reserve_blocks()
+    }
+
+    /// As [`is_full`](Self::is_full), or because the last write was refused.
+    pub(super) fn refuses_new_data(&self) -> bool {
+        self.is_full() || self.fullness.refuses(|| self.free_space())
+    }
+
+    fn free_space(&self) -> FreeSpace {
+        let (free, kept) = (self.blocks.free_blocks(), self.reserve_blocks());
+        FreeSpace { shard: self.id, free, kept, is_short: self.space_is_short() }
     }
 
     /// Whether there is no space for new data with so many bytes of separated values, which may be

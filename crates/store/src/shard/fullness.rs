@@ -1,7 +1,7 @@
 //! Whether a shard is full, told once when it becomes so and once when it has room again.
 
-use super::Shard;
 use crate::error::{Result, StoreError};
+use softflash_base::ShardId;
 use std::cell::Cell;
 
 /// What has become of the last writes.
@@ -13,23 +13,34 @@ pub(super) struct Fullness {
     is_told: Cell<bool>,
 }
 
-impl Shard {
+/// The space of a shard.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FreeSpace {
+    pub shard: ShardId,
+    /// Free superblocks.
+    pub free: u32,
+    /// Superblocks that are kept free.
+    pub kept: u32,
+    /// Whether hardly more are free than are kept.
+    pub is_short: bool,
+}
+
+impl Fullness {
     /// Notes whether a write of new data was admitted.
-    pub(super) fn note_admission(&self, admitted: &Result<()>) {
-        let Fullness { refuses, is_told } = &self.fullness;
+    pub(super) fn note(&self, admitted: &Result<()>, space: impl Fn() -> FreeSpace) {
         match admitted {
             Ok(()) => {
-                refuses.set(false);
-                if is_told.get() {
-                    self.tell_room();
+                self.refuses.set(false);
+                if self.is_told.get() {
+                    self.tell_room(space());
                 }
             }
             Err(StoreError::OutOfSpace) => {
-                refuses.set(true);
-                if !is_told.replace(true) {
-                    let (free, kept) = (self.blocks.free_blocks(), self.reserve_blocks());
+                self.refuses.set(true);
+                if !self.is_told.replace(true) {
+                    let FreeSpace { shard, free, kept, .. } = space();
                     tracing::warn!(
-                        shard = self.id.0,
+                        shard = shard.0,
                         free_superblocks = free,
                         kept_superblocks = kept,
                         "the flash is full: writes of new data are refused until keys are deleted \
@@ -41,23 +52,23 @@ impl Shard {
         }
     }
 
-    /// Tells that the shard has room again, once there is more than a little: it would be full again
-    /// soon, and would be told so again and again.
-    fn tell_room(&self) {
-        if !self.space_is_short() {
-            self.fullness.is_told.set(false);
-            let free = self.blocks.free_blocks();
-            tracing::warn!(shard = self.id.0, free_superblocks = free, "the flash has room again");
+    /// Whether writes of new data are refused, as far as the last of them shows.
+    pub(super) fn refuses(&self, space: impl Fn() -> FreeSpace) -> bool {
+        if self.is_told.get() && !space().is_short {
+            // Nobody has written since.
+            self.refuses.set(false);
+            self.tell_room(space());
         }
+        self.refuses.get()
     }
 
-    /// Whether new data is refused for lack of space.
-    pub(super) fn refuses_new_data(&self) -> bool {
-        if self.fullness.is_told.get() && !self.space_is_short() {
-            // Nobody has written since.
-            self.fullness.refuses.set(false);
-            self.tell_room();
+    /// Tells that the shard has room again, once there is more than a little: it would be full
+    /// again soon, and would be told so again and again.
+    fn tell_room(&self, space: FreeSpace) {
+        if !space.is_short {
+            self.is_told.set(false);
+            let FreeSpace { shard, free, .. } = space;
+            tracing::warn!(shard = shard.0, free_superblocks = free, "the flash has room again");
         }
-        self.is_full() || self.fullness.refuses.get()
     }
 }

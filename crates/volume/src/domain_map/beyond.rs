@@ -14,8 +14,8 @@ pub(crate) struct Beyond {
 }
 
 impl DomainMap {
-    /// The mapping units of an image from `from` on that hold data, its own or those of the snapshot
-    /// that it was made from; none if they all read as zeros.
+    /// The mapping units of an image from `from` on that hold data, its own or those of the
+    /// snapshot that it was made from; none if they all read as zeros.
     pub fn data_beyond(&self, image: ImageId, from: u32) -> Option<Beyond> {
         let size = self.images.get(image)?.size;
         let sources = self.sources_of(image);

@@ -1,0 +1,15 @@
+//! What may be changed on a device.
+
+/// What may be changed on a device that is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// Everything. A damaged copy of the label is repaired from the other one.
+    #[default]
+    Write,
+    /// Nothing: the file is opened for reading only, and programs and erases fail. It may be
+    /// shorter than its label says; reads beyond its end fail.
+    Look,
+    /// As [`Look`](Access::Look), but programs succeed: they change a copy in memory, which ends
+    /// with the device.
+    Scratch,
+}
