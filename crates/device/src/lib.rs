@@ -9,8 +9,8 @@
 //! - [`command`], [`geometry`], [`queue_pair`]: the interface;
 //! - [`file`](mod@file): units as extents of a file or block device, through io_uring;
 //! - [`model`]: the NAND array as a device, in virtual or real time, in memory or in a file;
-//! - `opening`: opens the device at a path for an [`Access`], `size` finds those that are cut short; `label`: the label at the start of a device, with its
-//!   format;
+//! - `opening`: opens the device at a path for an [`Access`]; `size`: devices that are cut short;
+//!   `label`: the label at the start of a device, with its format;
 //! - [`backend`]: shared checks of all backends, also for backends in other crates (`validate`,
 //!   `claims`).
 
