@@ -14,6 +14,7 @@ mod coordinator;
 mod counters;
 pub(crate) mod decisions;
 pub(crate) mod examination;
+mod expirations;
 pub mod flush;
 pub mod gate;
 mod history;
@@ -79,6 +80,7 @@ use cache_room::CacheRoom;
 use caches::Caches;
 use clock::ExpiryClock;
 use counters::Counters;
+use expirations::Expirations;
 use gate::Gate;
 use history::History;
 use limits::{LastLimits, Limits};
@@ -123,6 +125,7 @@ pub struct Shard {
     caches: Caches,
     tasks: Tasks,
     counters: Counters,
+    expirations: Expirations,
     /// Units that were restored from an old image.
     stale_units: u64,
 }
@@ -172,6 +175,7 @@ impl Shard {
             merge_pace: MergePace::default(),
             tasks: Tasks::default(),
             counters: Counters::default(),
+            expirations: Expirations::default(),
             stale_units: stale_units.len() as u64,
         }
     }
@@ -322,6 +326,8 @@ impl Shard {
             lost_units: self.blocks.lost_units(),
             old_units: self.stale_units,
             full: u64::from(self.is_full()),
+            expired_keys: self.expirations.count(),
+            clock_lead_ms: self.clock.lead_ms(),
             ..self.counters.stats()
         }
     }
