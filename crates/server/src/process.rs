@@ -3,6 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+/// The unit of processor times in `/proc`, which is the same on all architectures of Linux that this
+/// server runs on.
+const TICKS_PER_SECOND: f64 = 100.0;
+
 /// Memory of the process.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Memory {
@@ -57,13 +61,13 @@ pub(crate) fn processor_of_main_thread() -> Option<Processor> {
 }
 
 fn processor_at(path: &Path) -> Option<Processor> {
-    processor_in(&fs::read_to_string(path).ok()?, rustix::param::clock_ticks_per_second())
+    processor_in(&fs::read_to_string(path).ok()?)
 }
 
-fn processor_in(stat: &str, ticks_per_second: u64) -> Option<Processor> {
+fn processor_in(stat: &str) -> Option<Processor> {
     // The name before may have spaces and parentheses. The fields behind it begin with the third.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
-    let mut seconds = || Some(fields.next()?.parse::<u64>().ok()? as f64 / ticks_per_second as f64);
+    let mut seconds = || Some(fields.next()?.parse::<u64>().ok()? as f64 / TICKS_PER_SECOND);
     Some(Processor {
         user: seconds()?,
         system: seconds()?,
@@ -83,14 +87,10 @@ mod tests {
         assert_eq!(memory_in(status), Some(memory));
         assert_eq!(memory_in("Name:\tx\n"), None);
         let stat = "7 (a) b) S 1 7 7 0 -1 4194304 9 0 0 0 250 100 3 4 20 0 5 0 1 2 3";
-        let times = Processor {
-            user: 2.5,
-            system: 1.0,
-            user_of_children: 0.03,
-            system_of_children: 0.04,
-        };
-        assert_eq!(processor_in(stat, 100), Some(times));
-        assert_eq!(processor_in("7 (x) S 1", 100), None);
+        let times =
+            Processor { user: 2.5, system: 1.0, user_of_children: 0.03, system_of_children: 0.04 };
+        assert_eq!(processor_in(stat), Some(times));
+        assert_eq!(processor_in("7 (x) S 1"), None);
     }
 
     #[test]

@@ -123,7 +123,8 @@ fn a_server_that_was_ahead_is_reported_and_set_back() {
     let lead = client.flash_stat("clock_lead_ms");
     assert!((YEAR_MS - DAY_MS..=YEAR_MS).contains(&lead), "{lead}");
     let metrics = http::get(server.address_of("http"), "/metrics");
-    let gauge = metrics.lines().find(|line| line.starts_with("softflash_store_clock_lead_seconds "));
+    let gauge =
+        metrics.lines().find(|line| line.starts_with("softflash_store_clock_lead_seconds "));
     assert!(gauge.is_some_and(|line| line.contains(" 3153")), "{gauge:?}");
     let in_an_hour = (now_ms() / 1000 + 3600).to_string();
     assert!(client.call(&[b"SET", b"e", b"v", b"EXAT", in_an_hour.as_bytes()]).is_ok());

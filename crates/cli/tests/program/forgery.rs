@@ -81,7 +81,8 @@ fn exporters_find_their_fields_and_they_are_true() {
     client.get(b"key1");
     client.get(b"absent");
     let info = client.call(&[b"INFO", b"everything"]).text();
-    let fields: BTreeMap<&str, &str> = info.lines().filter_map(|line| line.split_once(':')).collect();
+    let fields: BTreeMap<&str, &str> =
+        info.lines().filter_map(|line| line.split_once(':')).collect();
     let number = |name: &str| -> f64 {
         let value = fields.get(name).unwrap_or_else(|| panic!("no {name} in {info}"));
         value.parse().unwrap_or_else(|_| panic!("{name}: {value}"))
@@ -100,7 +101,9 @@ fn exporters_find_their_fields_and_they_are_true() {
     assert_eq!(number("mem_fragmentation_ratio"), 1.0);
     assert!(number("used_cpu_sys") + number("used_cpu_user") > 0.0);
     assert!(number("used_cpu_user_main_thread") <= number("used_cpu_user"));
-    assert!(number("total_reads_processed") >= 2002.0 && number("total_writes_processed") >= 2001.0);
+    assert!(
+        number("total_reads_processed") >= 2002.0 && number("total_writes_processed") >= 2001.0
+    );
     assert_eq!((fields["maxmemory_policy"], fields["run_id"].len()), ("noeviction", 40));
     // A second and a half later nothing is left of the commands' rate.
     std::thread::sleep(Duration::from_millis(200));

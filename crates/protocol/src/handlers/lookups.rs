@@ -2,6 +2,7 @@
 //! something of the value or its properties, and not those of commands that only change it.
 
 use crate::command::{Command, CommandId, Flags, Lookups};
+use crate::error::CommandError;
 use crate::resp::words::is;
 use softflash_store::Entry;
 
@@ -19,6 +20,12 @@ pub(crate) fn lookups(command: &Command, entries: &[Option<Entry>]) -> Lookups {
     };
     let hits = counted.iter().flatten().count() as u64;
     Lookups { hits, misses: counted.len() as u64 - hits }
+}
+
+/// Whether a command with this error has looked its keys up before: only GETEX, which then checks the
+/// time that it is given.
+pub(crate) fn looks_up_first(command: &Command, error: &CommandError) -> bool {
+    command.spec.id == CommandId::Getex && *error != CommandError::SYNTAX
 }
 
 fn returns_old(command: &Command) -> bool {

@@ -10,8 +10,8 @@ use crate::pipeline::load::Entries;
 use crate::pipeline::write::{apply, stage};
 use crate::resp::reply::Reply;
 use crate::resp::words::own;
-use crate::session::{Moment, Refused, Session, Stopwatch};
 use crate::session::transaction::Watched;
+use crate::session::{Moment, Refused, Session, Stopwatch};
 use crate::shared::recording::{self, Event};
 use bytes::Bytes;
 use softflash_base::ShardId;
@@ -212,8 +212,9 @@ impl<'a> Running<'a> {
             self.events.extend(recording::reads(&loads(command), &entries));
         }
         let mut effects = Effects::default();
-        let reply = apply(self.store, command, &mut entries, &mut effects)?;
+        let reply = apply(self.store, command, &mut entries, &mut effects);
         context.counters.count_lookups(effects.lookups);
+        let reply = reply?;
         if records {
             self.events.extend(recording::changes(&effects));
         }

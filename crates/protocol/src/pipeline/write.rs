@@ -3,7 +3,7 @@
 use crate::command::{Command, Effects, Lookups};
 use crate::context::Context;
 use crate::error::Result;
-use crate::handlers::{Call, keyed_handler, loads, lookups, wanted};
+use crate::handlers::{Call, keyed_handler, loads, looks_up_first, lookups, wanted};
 use crate::pipeline::load::{Entries, load_together};
 use crate::resp::reply::Reply;
 use crate::shared::poll::poll_once;
@@ -30,9 +30,11 @@ pub(crate) fn apply(
     // Before it runs: it may take the entries.
     let lookups = lookups(command, entries);
     let mut call = Call { name: command.spec.name, args: &command.args, entries, effects, store };
-    let reply = (keyed.run)(&mut call)?;
-    effects.lookups = lookups;
-    Ok(reply)
+    let reply = (keyed.run)(&mut call);
+    if reply.as_ref().err().is_none_or(|error| looks_up_first(command, error)) {
+        effects.lookups = lookups;
+    }
+    reply
 }
 
 /// The reply of a command that changes nothing, and its lookups.
@@ -83,6 +85,7 @@ pub(crate) async fn run_single(
         let reply = match apply(store, command, &mut entries, &mut effects) {
             Ok(reply) => reply,
             Err(error) => {
+                context.counters.count_lookups(effects.lookups);
                 // An error may also reveal data that were read.
                 token.merge(transaction.token());
                 return Reply::Error(error);
@@ -179,8 +182,9 @@ async fn try_alone(
     let mut effects = Effects::default();
     // Before the error is returned: an error may also reveal data that were read.
     token.merge(&loaded.token);
-    let reply = apply(store, command, &mut loaded.entries, &mut effects)?;
+    let reply = apply(store, command, &mut loaded.entries, &mut effects);
     let lookups = effects.lookups;
+    let reply = reply.inspect_err(|_| context.counters.count_lookups(lookups))?;
     if !effects.is_empty() {
         let changes = recordings.is_on().then(|| recording::changes(&effects));
         let mut transaction = exclusive.begin();

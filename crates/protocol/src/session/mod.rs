@@ -19,11 +19,11 @@ use identity::Identity;
 pub(crate) use origin::Origin;
 pub(crate) use permission::{Moment, Refused};
 use reply_mode::ReplyMode;
-pub(crate) use stopwatch::Stopwatch;
 use softflash_store::Store;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+pub(crate) use stopwatch::Stopwatch;
 use tally::Tally;
 use transaction::{Transaction, Watched};
 

@@ -102,7 +102,9 @@ impl Refused {
     pub(crate) fn since_queued(self) -> CommandError {
         let reason: &[u8] = match self {
             Refused::NotAuthenticated => return CommandError::NOT_AUTHENTICATED,
-            Refused::Denied(_, Refusal::Command) => b"no permission to execute the command",
+            Refused::Denied(_, Refusal::Command) => {
+                b"no permission to execute the command or subcommand"
+            }
             Refused::Denied(_, Refusal::Key(_) | Refusal::AllKeys) => {
                 b"no permission to touch the specified keys"
             }

@@ -54,7 +54,7 @@ impl<'a> Stopwatch<'a> {
 /// Whether a command may enter the slow log: none with passwords among its words, and not EXEC,
 /// whose commands enter it themselves.
 fn is_logged(spec: &Spec) -> bool {
-    let may_have_password = matches!(spec.id, CommandId::Auth | CommandId::Hello)
-        || spec.name.starts_with("acl|");
+    let may_have_password =
+        matches!(spec.id, CommandId::Auth | CommandId::Hello) || spec.name.starts_with("acl|");
     !may_have_password && !spec.flags.has(Flags::SKIP_SLOWLOG)
 }

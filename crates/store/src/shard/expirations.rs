@@ -58,7 +58,8 @@ mod tests {
     #[test]
     fn a_key_counts_once_whether_it_is_found_or_removed() {
         let expirations = Expirations::default();
-        let version = |key: &'static str, at_ms| Expired::of(&Bytes::from_static(key.as_bytes()), at_ms);
+        let version =
+            |key: &'static str, at_ms| Expired::of(&Bytes::from_static(key.as_bytes()), at_ms);
         for _ in 0..3 {
             expirations.note_found(version("a", 5));
         }

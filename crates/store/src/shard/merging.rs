@@ -3,8 +3,8 @@
 use super::Shard;
 use super::budget::Budget;
 use super::clock::ExpiryClock;
-use super::expirations::{Expirations, Expired};
 use super::counters::Counters;
+use super::expirations::{Expirations, Expired};
 use super::history::History;
 use super::manifest::Manifest;
 use super::merge_pace::{MergePace, RunningMerge};

@@ -138,7 +138,10 @@ fn a_lead_is_reported_and_the_clock_goes_back_without_reviving_a_key() {
             of_clock.map(|found| found.problem)
         };
         let said = remark(now_ms).unwrap();
-        assert!(said.starts_with("the store's clock is 5 d 18 h ahead of this machine's"), "{said}");
+        assert!(
+            said.starts_with("the store's clock is 5 d 18 h ahead of this machine's"),
+            "{said}"
+        );
 
         let deleted = offline(&bed, now_ms, async |device, runtime| {
             delete_expired(device, &bed.layout, runtime).await.unwrap()
