@@ -12,7 +12,6 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -116,8 +115,8 @@ impl Served {
         .await?;
         self.last_read_bytes = count;
         peer.step(Phase::Working);
-        let counters = &self.services.context.counters;
-        counters.input_bytes.fetch_add(count as u64, Ordering::Relaxed);
+        let Services { store, context, .. } = &self.services;
+        context.counters.count_input(count as u64, store.runtime().now());
         Ok(count > 0)
     }
 
@@ -151,7 +150,8 @@ impl Served {
         // TLS may have buffered the last part.
         socket.flush().await?;
         peer.step(Phase::Working);
-        self.services.context.counters.output_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        let Services { store, context, .. } = &self.services;
+        context.counters.count_output(bytes as u64, store.runtime().now());
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use crate::admission::Budgets;
 use crate::budget::{ReplyBudget, RequestBudget};
+use crate::clock_watch;
 use crate::connection::{self, Services};
 use crate::error::ServerError;
 use crate::listener::Arrival;
@@ -171,6 +172,9 @@ async fn run(
     let replies = ReplyBudget::new(spec.reply_bytes, spare.clone());
     let registry = Registry::new(Arc::clone(&spec.counters));
     sweep_for_ever(&runtime, registry.clone(), replies.clone(), spec.idle_timeout);
+    if spec.id == ShardId(0) {
+        runtime.spawn(Box::pin(clock_watch::watch(store.clone())));
+    }
     let services = Services {
         store: store.clone(),
         context: spec.context,

@@ -25,6 +25,20 @@ pub enum Durability {
     Interval(Duration),
 }
 
+/// Where the time for expiry comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClockSource {
+    /// The wall clock, forward only: for a store that serves clients.
+    #[default]
+    Wall,
+    /// The time that the log records, which stands still: for commands that only copy data, so
+    /// that a wrong wall clock of theirs does not move the store's.
+    Recorded,
+    /// This time, in milliseconds since the Unix epoch, whatever the log records: only for setting
+    /// the clock back ([`set_clock_back`](crate::clock::set_clock_back)).
+    Fixed(u64),
+}
+
 /// Settings of a running store, for all of its shards together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoreOptions {
@@ -47,6 +61,8 @@ pub struct StoreOptions {
     pub value_threshold: Option<usize>,
     /// The number of watches after which the released ones are dropped.
     pub watch_sweep: usize,
+    /// The source of the time for expiry.
+    pub clock: ClockSource,
     /// Settings of the FTL.
     pub ftl: FtlConfig,
 }
@@ -62,6 +78,7 @@ impl Default for StoreOptions {
             fragment_bytes: MAX_FRAGMENT_BYTES,
             value_threshold: Some(VALUE_THRESHOLD),
             watch_sweep: WATCH_SWEEP,
+            clock: ClockSource::default(),
             ftl: FtlConfig::default(),
         }
     }

@@ -1,14 +1,19 @@
 //! State that all connections of a server share, on all threads.
 
+mod counters;
 pub mod settings;
+
+pub use counters::Counters;
 
 use crate::acl::{Acl, FixedPassword, Reason, Salts, UserFile, Users};
 use crate::command::Spec;
+use crate::error::CommandError;
 use crate::resp::reply::Reply;
 use crate::scripts::Scripts;
 use crate::shared::clients::Clients;
 use crate::shared::command_stats::{CommandStat, CommandStats};
 use crate::shared::cursors::Cursors;
+use crate::shared::forgery::ForgeryLog;
 use crate::shared::loss_log::LossLog;
 use crate::shared::recording::Recordings;
 use crate::shared::recording::volume::VolumeRecordings;
@@ -103,6 +108,12 @@ fn salts_from(seed: u64) -> Box<Salts> {
     Box::new(move |salt| salt.fill_with(|| next_random(&state).to_le_bytes()[0]))
 }
 
+fn run_id(salts: &Salts) -> String {
+    let mut bytes = [0; 20];
+    salts(&mut bytes);
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The next number of a SplitMix64 sequence.
 fn next_random(state: &AtomicU64) -> u64 {
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -116,36 +127,6 @@ impl fmt::Debug for ContextOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Without the password.
         f.debug_struct("ContextOptions").field("settings", &self.settings).finish_non_exhaustive()
-    }
-}
-
-/// Counters since the start or the last CONFIG RESETSTAT.
-#[derive(Debug, Default)]
-pub struct Counters {
-    /// Connections accepted.
-    pub connections: AtomicU64,
-    /// Connections rejected by the server.
-    pub rejected_connections: AtomicU64,
-    /// Commands run.
-    pub commands: AtomicU64,
-    /// Error replies.
-    pub errors: AtomicU64,
-    /// Bytes received; counted by the server.
-    pub input_bytes: AtomicU64,
-    /// Bytes sent; counted by the server.
-    pub output_bytes: AtomicU64,
-}
-
-impl Counters {
-    fn all(&self) -> [&AtomicU64; 6] {
-        [
-            &self.connections,
-            &self.rejected_connections,
-            &self.commands,
-            &self.errors,
-            &self.input_bytes,
-            &self.output_bytes,
-        ]
     }
 }
 
@@ -174,7 +155,9 @@ pub struct Context {
     shutdown_requested: AtomicBool,
     pub(crate) volumes: Option<Box<dyn VolumeAdmin>>,
     pub(crate) command_stats: CommandStats,
+    run_id: String,
     pub(crate) loss_log: LossLog,
+    pub(crate) forgery_log: ForgeryLog,
     pub(crate) cursors: Cursors,
     pub(crate) scripts: Scripts,
     /// The recordings of keys.
@@ -200,6 +183,7 @@ impl Context {
                 all.push(default);
             }
         }
+        let run_id = run_id(&*salts);
         let context = Context {
             acl,
             user_file,
@@ -216,7 +200,9 @@ impl Context {
             shutdown_requested: AtomicBool::new(false),
             volumes,
             command_stats: CommandStats::new(),
+            run_id,
             loss_log: LossLog::default(),
+            forgery_log: ForgeryLog::default(),
             cursors: Cursors::new(started_at_ms),
             scripts: Scripts::default(),
             recordings: Recordings::default(),
@@ -247,9 +233,18 @@ impl Context {
     pub(crate) fn note_reply(&self, store: &Store, spec: &Spec, reply: &Reply) {
         let Reply::Error(error) = reply else { return };
         self.command_stats.add_failed(spec.id);
+        self.counters.count_error(&error.text());
         if let Some(place) = error.data_loss() {
             self.loss_log.tell(spec.name, place, store.runtime().now());
         }
+    }
+
+    /// Counts a command that was refused before it ran; none is one that is not known.
+    pub(crate) fn note_refused(&self, spec: Option<&Spec>, error: &CommandError) {
+        if let Some(spec) = spec {
+            self.command_stats.add_refused(spec.id);
+        }
+        self.counters.count_error(&error.text());
     }
 
     /// Denials since the start.
@@ -289,6 +284,17 @@ impl Context {
         (self.shutdown)(ShutdownRequest { client });
     }
 
+    /// Identifies this run of the server: 40 random hexadecimal digits.
+    pub(crate) fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// The value of a setting that cannot be changed.
+    pub(crate) fn setting(&self, name: &str) -> Option<&str> {
+        let setting = self.settings.iter().find(|(known, _)| known == name);
+        setting.map(|(_, value)| value.as_str())
+    }
+
     pub(crate) fn info_fields(&self) -> Vec<InfoField> {
         (self.info)()
     }
@@ -298,8 +304,9 @@ impl Context {
         next_random(&self.random)
     }
 
-    pub(crate) fn reset_counters(&self) {
-        self.counters.all().iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
+    /// Sets all counters to 0; the store has counted so many expired keys.
+    pub(crate) fn reset_counters(&self, expired_keys: u64) {
+        self.counters.reset(expired_keys);
         self.command_stats.reset();
     }
 }

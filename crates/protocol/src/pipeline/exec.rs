@@ -1,6 +1,7 @@
 //! Transactions: the queue after MULTI, the keys watched, and EXEC.
 
-use crate::command::{Command, Effects, Keys, Scope, find};
+use crate::command::{Command, Effects, Keys, Scope, find, suppressed};
+use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::handlers::overlay::{Changes, Overlay};
 use crate::handlers::wide::Wide;
@@ -9,14 +10,15 @@ use crate::pipeline::load::Entries;
 use crate::pipeline::write::{apply, stage};
 use crate::resp::reply::Reply;
 use crate::resp::words::own;
-use crate::session::Session;
 use crate::session::transaction::Watched;
+use crate::session::{Moment, Refused, Session, Stopwatch};
 use crate::shared::recording::{self, Event};
 use bytes::Bytes;
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
 use softflash_store::value::Wanted;
 use softflash_store::{CommitToken, Exclusive, Store, Transaction};
+use std::sync::Arc;
 
 impl Session {
     /// WATCH key [key ...]
@@ -44,7 +46,12 @@ impl Session {
     }
 
     /// EXEC
-    pub(crate) async fn exec(&mut self, store: &Store, token: &mut CommitToken) -> Result<Reply> {
+    pub(crate) async fn exec(
+        &mut self,
+        store: &Store,
+        token: &mut CommitToken,
+        watch: &Stopwatch<'_>,
+    ) -> Result<Reply> {
         let Some(transaction) = self.transaction.take() else {
             return Err(CommandError::Known("ERR EXEC without MULTI"));
         };
@@ -58,8 +65,6 @@ impl Session {
             ));
         }
         let commands = transaction.commands;
-        self.identity.refresh(&self.context.acl);
-        self.permit_all(store, &commands)?;
         let of_command = |command: &Command| {
             let wanted = wanted(command);
             loads(command).into_iter().map(move |key| (key, wanted))
@@ -78,46 +83,51 @@ impl Session {
                 return Ok(Reply::NullArray);
             }
         }
+        let is_announced = !self.reply_mode.is_silent();
         let mut running = Running::new(store, &exclusive, &commands);
         let mut replies = Vec::with_capacity(commands.len());
+        watch.restart();
         for command in &commands {
-            let reply = running.run(self, command).await.into();
-            self.tally.add(command.spec.id);
-            self.context.note_reply(store, command.spec, &reply);
-            replies.push(reply);
+            let reply = match self.permit_queued(store, command) {
+                Ok(()) => {
+                    let reply = running.run(self, command).await.into();
+                    self.tally.add(command.spec.id);
+                    watch.lap(command.spec, &command.args);
+                    self.context.note_reply(store, command.spec, &reply);
+                    reply
+                }
+                Err(refused) => {
+                    self.context.note_refused(Some(command.spec), &refused);
+                    Reply::Error(refused)
+                }
+            };
+            let is_silent = self.reply_mode.is_silent();
+            replies.push(if is_silent { suppressed(reply) } else { reply });
         }
         let events = std::mem::take(&mut running.events);
         let committed = running.commit().await.map_err(CommandError::TransactionFailed)?;
         token.merge(&committed);
         self.context.recordings.tell(store, &events);
-        Ok(Reply::Array(replies))
+        Ok(if is_announced { Reply::Array(replies) } else { Reply::Unannounced(replies) })
     }
 }
 
 impl Session {
-    /// Permissions may have changed since the command was queued.
-    fn permit_all(&self, store: &Store, commands: &[Command]) -> Result<()> {
+    /// Checks a queued command again: the permissions may have changed since it was queued.
+    fn permit_queued(&mut self, store: &Store, command: &Command) -> Result<(), CommandError> {
+        self.identity.refresh(&self.context.acl);
         if self.identity.is_free() {
             return Ok(());
         }
-        for command in commands {
-            let Some((index, spec)) = command.args.first().and_then(|name| find(name)) else {
-                continue;
-            };
-            let place = command.args.get(1).and_then(|name| spec.subcommand_place(name));
-            let permitted = self
-                .permit(store, command.spec, index, place, &command.args)
-                .and_then(|()| self.permit_calls(store, command.spec, &command.args));
-            permitted.map_err(|refused| {
-                let text = refused.text();
-                let reason = text.strip_prefix(b"NOPERM ").unwrap_or(&text);
-                let changed: &[u8] =
-                    b"EXECABORT Transaction discarded because of: the rules changed \
-                    since its commands were queued: ";
-                CommandError::quoting(&[changed, reason])
-            })?;
-        }
-        Ok(())
+        let Command { spec, args, .. } = command;
+        let Some((index, container)) = args.first().and_then(|name| find(name)) else {
+            return Ok(());
+        };
+        let place = args.get(1).and_then(|name| container.subcommand_place(name));
+        let moment = Moment::InTransaction;
+        self.permit(store, spec, (index, place), args, moment)
+            .and_then(|()| self.permit_calls(store, spec, args, moment))
+            .map_err(Refused::since_queued)
     }
 }
 
@@ -171,8 +181,8 @@ impl<'a> Running<'a> {
     async fn run(&mut self, session: &mut Session, command: &Command) -> Result<Reply> {
         match handler_of(command.spec) {
             Handler::Keyed(_) => {
-                let records = session.context.recordings.is_on();
-                self.keyed(command, records).await
+                let context = Arc::clone(&session.context);
+                self.keyed(command, &context).await
             }
             Handler::Session(run) => run(session, self.store, &command.args),
             Handler::Wide(run) => {
@@ -192,7 +202,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    async fn keyed(&mut self, command: &Command, records: bool) -> Result<Reply> {
+    async fn keyed(&mut self, command: &Command, context: &Context) -> Result<Reply> {
+        let records = context.recordings.is_on();
         let mut entries = Entries::new();
         for key in loads(command) {
             entries.push(self.transaction.find(&key, wanted(command)).await?);
@@ -201,7 +212,9 @@ impl<'a> Running<'a> {
             self.events.extend(recording::reads(&loads(command), &entries));
         }
         let mut effects = Effects::default();
-        let reply = apply(self.store, command, &mut entries, &mut effects)?;
+        let reply = apply(self.store, command, &mut entries, &mut effects);
+        context.counters.count_lookups(effects.lookups);
+        let reply = reply?;
         if records {
             self.events.extend(recording::changes(&effects));
         }

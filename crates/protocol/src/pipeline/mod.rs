@@ -17,7 +17,7 @@ use crate::handlers::{Handler, handler_of};
 use crate::resp::output::Output;
 use crate::resp::reply::Reply;
 use crate::resp::request::Request;
-use crate::session::{Origin, Session};
+use crate::session::{Origin, Session, Stopwatch};
 use dispatch::Admitted;
 use encoder::{Encoder, Sink};
 use load::{Loaded, load};
@@ -28,7 +28,6 @@ use softflash_store::value::Wanted;
 use softflash_store::{CommitToken, Store};
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use write::run_alone;
 
 /// Maximum number of commands before the replies are returned.
@@ -66,8 +65,11 @@ impl Pipeline {
         let Some(command) = self.waiting.take() else { return };
         let Handler::Waiting(waiting) = handler_of(command.spec) else { return };
         let since = store.runtime().now();
+        let origin = self.session.origin();
+        let watch = Stopwatch::new(store, &origin, since);
         self.session.tally.add(command.spec.id);
         let reply = Reply::from((waiting.run)(&mut self.session, store, &command.args).await);
+        watch.lap(command.spec, &command.args);
         self.session.context.note_reply(store, command.spec, &reply);
         self.encoder.accept(command.filter_reply(reply));
         self.account(store, since);
@@ -87,12 +89,14 @@ impl Pipeline {
     ) -> bool {
         let since = store.runtime().now();
         let origin = self.session.origin();
+        let watch = Stopwatch::new(store, &origin, since);
         self.session.identity.refresh(&self.session.context.acl);
         let mut encoder = std::mem::take(&mut self.encoder);
         let mut batch = Batch {
-            shard_pipeline: ShardPipeline::new(store, &origin, load),
+            shard_pipeline: ShardPipeline::new(store, &origin, &watch, load),
             segment: (store.layout().shards > 1).then(Segment::default),
             token: CommitToken::default(),
+            watch: &watch,
         };
         let unsent = encoder.begin();
         let mut commands = 0;
@@ -106,7 +110,7 @@ impl Pipeline {
                 break;
             };
             commands += 1;
-            match self.session.admit(store, request) {
+            match self.session.admit(store, request, &watch) {
                 Admitted::Answer(reply) => match &mut batch.segment {
                     Some(segment) => segment.answer(reply),
                     None => batch.shard_pipeline.answer(reply, &mut encoder),
@@ -119,12 +123,10 @@ impl Pipeline {
                         }
                         (Scope::Several(shards), _) => {
                             batch.settle(store, &origin, &mut encoder).await;
-                            let (recordings, token) =
-                                (&origin.context.recordings, &mut batch.token);
-                            let alone =
-                                run_alone(store, &command, shards.to_vec(), recordings, token);
-                            let reply = timed(&origin, store, &command, Box::pin(alone)).await;
-                            encoder.accept(command.filter_reply(reply));
+                            let (context, token) = (&origin.context, &mut batch.token);
+                            let alone = run_alone(store, &command, shards.to_vec(), context, token);
+                            let reply = Box::pin(alone).await;
+                            batch.answer(store, &origin, &command, reply, &mut encoder);
                         }
                     }
                 }
@@ -132,14 +134,13 @@ impl Pipeline {
                     batch.settle(store, &origin, &mut encoder).await;
                     let viewer = self.session.identity.short_sighted();
                     let wide = run_wide(store, &origin, &command, viewer);
-                    let reply = timed(&origin, store, &command, Box::pin(wide)).await;
-                    encoder.accept(command.filter_reply(reply));
+                    let reply = Box::pin(wide).await;
+                    batch.answer(store, &origin, &command, reply, &mut encoder);
                 }
                 Admitted::Watch(command) => {
                     batch.settle(store, &origin, &mut encoder).await;
                     let reply = Box::pin(self.session.watch(store, &command)).await.into();
-                    origin.context.note_reply(store, command.spec, &reply);
-                    encoder.accept(command.filter_reply(reply));
+                    batch.answer(store, &origin, &command, reply, &mut encoder);
                 }
                 Admitted::Waiting(command) => {
                     self.waiting = Some(command);
@@ -147,9 +148,10 @@ impl Pipeline {
                 }
                 Admitted::Exec(command) => {
                     batch.settle(store, &origin, &mut encoder).await;
-                    let reply = Box::pin(self.session.exec(store, &mut batch.token)).await.into();
-                    origin.context.note_reply(store, command.spec, &reply);
-                    encoder.accept(command.filter_reply(reply));
+                    let exec = self.session.exec(store, &mut batch.token, &watch);
+                    let reply = Box::pin(exec).await.into();
+                    batch.answer(store, &origin, &command, reply, &mut encoder);
+                    self.session.reply_mode.end_command();
                 }
             }
         }
@@ -170,20 +172,19 @@ impl Pipeline {
     /// sent together, so all its commands have its latency.
     fn account(&mut self, store: &Store, since: Time) {
         let Session { tally, context, .. } = &mut self.session;
-        let took_ns = store.runtime().now().since_ns(since);
-        let commands = tally.flush(&context.command_stats, took_ns);
-        context.counters.commands.fetch_add(commands, Ordering::Relaxed);
-        let errors = std::mem::take(&mut self.encoder.errors);
-        if errors > 0 {
-            context.counters.errors.fetch_add(errors, Ordering::Relaxed);
-        }
+        let now = store.runtime().now();
+        let commands = tally.flush(&context.command_stats, now.since_ns(since));
+        context.counters.count_commands(commands, now);
         self.session.publish(store);
     }
 
     /// Ends the connection with an error as the last reply.
     pub fn fail(&mut self, text: &[u8]) {
         let text = [b"ERR ", text].concat();
-        self.encoder.output.error_text(&text);
+        self.session.context.counters.count_error(&text);
+        if !self.session.reply_mode.is_silent() {
+            self.encoder.output.error_text(&text);
+        }
         self.session.close();
     }
 }
@@ -194,6 +195,7 @@ struct Batch<'a, F, B> {
     /// Used only with several shards.
     segment: Option<Segment>,
     token: CommitToken,
+    watch: &'a Stopwatch<'a>,
 }
 
 impl<F, B> Batch<'_, F, B>
@@ -207,6 +209,21 @@ where
             Some(segment) => segment.finish(store, origin, encoder).await,
             None => self.shard_pipeline.drain(encoder).await,
         }
+        self.watch.restart();
+    }
+
+    /// Passes on the reply of a command that ran alone.
+    fn answer(
+        &self,
+        store: &Store,
+        origin: &Origin,
+        command: &Command,
+        reply: Reply,
+        encoder: &mut Encoder,
+    ) {
+        self.watch.lap(command.spec, &command.args);
+        origin.context.note_reply(store, command.spec, &reply);
+        encoder.accept(command.filter_reply(reply));
     }
 }
 
@@ -219,18 +236,4 @@ async fn run_wide(
     let Handler::Wide(run) = handler_of(command.spec) else { return Reply::None };
     let (context, viewer) = (&origin.context, viewer.map(|user| &**user));
     run(Wide { store, context, args: &command.args, viewer, overlay: None }).await.into()
-}
-
-/// Runs a command that may take long and records it in the slow log if it did.
-async fn timed(
-    origin: &Origin,
-    store: &Store,
-    command: &Command,
-    work: impl Future<Output = Reply>,
-) -> Reply {
-    let since = store.runtime().now();
-    let reply = work.await;
-    origin.note_wait(store, &command.args, since);
-    origin.context.note_reply(store, command.spec, &reply);
-    reply
 }

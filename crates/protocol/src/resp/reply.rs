@@ -51,6 +51,9 @@ pub enum Reply {
     NullArray,
     /// A list.
     Array(Vec<Reply>),
+    /// The items of a list without its header: of an EXEC whose own reply the client has switched
+    /// off, the replies of the commands that have switched them on again.
+    Unannounced(Vec<Reply>),
     /// A map; a flat list in RESP2.
     Map(Vec<(Reply, Reply)>),
     /// A set; a list in RESP2.

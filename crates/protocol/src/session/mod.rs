@@ -4,8 +4,10 @@ mod identity;
 mod login;
 mod origin;
 mod permission;
+mod reply_mode;
 mod script;
 mod slow_job;
+mod stopwatch;
 mod tally;
 pub(crate) mod transaction;
 
@@ -15,21 +17,15 @@ use crate::shared::clients::Client;
 use bytes::Bytes;
 use identity::Identity;
 pub(crate) use origin::Origin;
+pub(crate) use permission::{Moment, Refused};
+use reply_mode::ReplyMode;
 use softflash_store::Store;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+pub(crate) use stopwatch::Stopwatch;
 use tally::Tally;
 use transaction::{Transaction, Watched};
-
-/// Reply mode of CLIENT REPLY.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum ReplyMode {
-    #[default]
-    On,
-    Off,
-    SkipNext,
-}
 
 /// The state of a connection.
 pub struct Session {
@@ -138,7 +134,7 @@ impl Session {
         self.publish_user();
         self.transaction = None;
         self.watched.clear();
-        self.reply_mode = ReplyMode::On;
+        self.reply_mode.reset();
         self.context.stop_recording(self.client.id);
     }
 }

@@ -54,6 +54,8 @@ fn random_commands(shards: u16, seed_offset: u64, lapses: bool) {
             [&stores[0], &stores[stores.len() - 1]].map(|store| Pair::connect(&server, &context, store));
         let mut generator = Generator::new(seed, stores[0].now_ms(), lapses);
         let mut history = Vec::new();
+        pairs[0].theirs.ask(&["CONFIG", "RESETSTAT"]);
+        pairs[0].ours.line("CONFIG RESETSTAT").await;
         for number in 0..count {
             let (client, command) = generator.next();
             let rules = generator.rules();
@@ -64,6 +66,15 @@ fn random_commands(shards: u16, seed_offset: u64, lapses: bool) {
             history.push((client, command));
         }
         pairs[0].ours.line("RESET").await;
+        pairs[0].theirs.ask(&["RESET"]);
+        let theirs = Frame::whole(&pairs[0].theirs.ask(&["INFO", "stats"]));
+        let ours = pairs[0].ours.line("INFO stats").await;
+        let lookups = |info: &Frame| -> Vec<String> {
+            let info = String::from_utf8_lossy(info.text()).into_owned();
+            let of_keys = |line: &&str| line.starts_with("keyspace_");
+            info.lines().filter(of_keys).map(str::to_owned).collect()
+        };
+        assert_eq!(lookups(&ours), lookups(&theirs), "seed {seed}");
         // A whole iteration finds the same keys, however it is paged.
         let mut found = Vec::new();
         let mut cursor = b"0".to_vec();
@@ -77,7 +88,6 @@ fn random_commands(shards: u16, seed_offset: u64, lapses: bool) {
             }
         }
         found.sort();
-        pairs[0].theirs.ask(&["RESET"]);
         let theirs = Frame::whole(&pairs[0].theirs.ask(&["KEYS", "*"])).sorted();
         let theirs: Vec<_> = theirs.items().iter().map(|key| key.text().to_vec()).collect();
         assert_eq!(found, theirs, "seed {seed}");

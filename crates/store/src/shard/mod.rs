@@ -14,6 +14,7 @@ mod coordinator;
 mod counters;
 pub(crate) mod decisions;
 pub(crate) mod examination;
+mod expirations;
 pub mod flush;
 mod fullness;
 pub mod gate;
@@ -81,6 +82,7 @@ use caches::Caches;
 use clock::ExpiryClock;
 use counters::Counters;
 use fullness::Fullness;
+use expirations::Expirations;
 use gate::Gate;
 use history::History;
 use limits::{LastLimits, Limits};
@@ -126,6 +128,7 @@ pub struct Shard {
     tasks: Tasks,
     counters: Counters,
     fullness: Fullness,
+    expirations: Expirations,
     /// Units that were restored from an old image.
     stale_units: u64,
 }
@@ -176,6 +179,7 @@ impl Shard {
             tasks: Tasks::default(),
             counters: Counters::default(),
             fullness: Fullness::default(),
+            expirations: Expirations::default(),
             stale_units: stale_units.len() as u64,
         }
     }
@@ -326,6 +330,8 @@ impl Shard {
             lost_units: self.blocks.lost_units(),
             old_units: self.stale_units,
             full: u64::from(self.refuses_new_data()),
+            expired_keys: self.expirations.count(),
+            clock_lead_ms: self.clock.lead_ms(),
             ..self.counters.stats()
         }
     }

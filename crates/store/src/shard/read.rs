@@ -5,6 +5,7 @@ use super::cache_room::CacheRoom;
 use super::caches::Caches;
 use super::clock::ExpiryClock;
 use super::counters::Counters;
+use super::expirations::{Expirations, Expired};
 use super::gate::Gate;
 use super::history::History;
 use super::log::Log;
@@ -63,14 +64,26 @@ pub(crate) struct Reader<'a> {
     values: &'a ValueLog,
     log: &'a Log,
     counters: &'a Counters,
+    expirations: &'a Expirations,
 }
 
 impl Reader<'_> {
     /// The parts of a shard that lookups use.
     pub(crate) fn of(shard: &Shard) -> Reader<'_> {
         let Shard { gate, history, clock, slices, caches, values, log, counters, .. } = shard;
-        let cache_room = shard.cache_room();
-        Reader { gate, history, clock, slices, caches, cache_room, values, log, counters }
+        let (cache_room, expirations) = (shard.cache_room(), &shard.expirations);
+        Reader {
+            gate,
+            history,
+            clock,
+            slices,
+            caches,
+            cache_room,
+            values,
+            log,
+            counters,
+            expirations,
+        }
     }
 
     /// Looks `key` up. Does not suspend if memory holds the answer and the gate is open.
@@ -102,6 +115,7 @@ impl Reader<'_> {
                     && entry.is_expired(now_ms)
                     && !(exclusive && planted::bug(Bug::ExclusiveSeesExpired)) =>
             {
+                self.expirations.note_found(Expired::of(key, entry.expires_at_ms));
                 self.log.note_seen_expired(entry.expires_at_ms).await?;
                 Ok(Read { entry: None, seq, at_seq })
             }
