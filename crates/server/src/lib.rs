@@ -34,6 +34,7 @@ mod network;
 pub mod pem_files;
 mod registry;
 pub mod runtime;
+mod seldom;
 mod server;
 mod signals;
 mod stream;

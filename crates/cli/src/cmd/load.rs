@@ -11,6 +11,7 @@ use crate::output;
 use clap::Args;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use indicatif::ProgressBar;
+use softflash_store::value::MAX_VALUE_BYTES;
 use softflash_store::{CommitToken, Entry, Store, StoreError, StoreOptions};
 use std::collections::HashSet;
 use std::fs::File;
@@ -99,7 +100,7 @@ impl Load {
             End::Directory(directory) => {
                 let directory = OpenDir::open(directory, "load through it with --resp HOST:PORT")?;
                 let safe = &mut safe;
-                directory.with_store(&StoreOptions::default(), |store| async {
+                directory.with_store(&StoreOptions { max_value_bytes: MAX_VALUE_BYTES, ..StoreOptions::default() }, |store| async {
                     load_store(store, &directory.path, &mut source, safe).await
                 })
             }

@@ -15,8 +15,10 @@ use crate::shared::recording::volume::VolumeRecordings;
 use crate::shared::slowlog::Slowlog;
 use crate::volumes::VolumeAdmin;
 use futures_util::future::{BoxFuture, ready};
+use crate::session::{KeptMemory, UnlimitedMemory};
 use settings::FixedSetting;
 use softflash_store::Store;
+use softflash_store::value::DEFAULT_VALUE_BYTES;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -71,6 +73,10 @@ pub struct ContextOptions {
     pub shutdown: Box<dyn Fn(ShutdownRequest) + Send + Sync>,
     /// The volumes for FLASH.VOLUME, if the server has some.
     pub volumes: Option<Box<dyn VolumeAdmin>>,
+    /// The memory of transactions and watched keys.
+    pub kept_memory: Arc<dyn KeptMemory>,
+    /// Longer arguments of a request are refused.
+    pub max_argument_bytes: usize,
 }
 
 impl ContextOptions {
@@ -93,6 +99,8 @@ impl ContextOptions {
             info: Box::new(Vec::new),
             shutdown: Box::new(|_| {}),
             volumes: None,
+            kept_memory: Arc::new(UnlimitedMemory),
+            max_argument_bytes: DEFAULT_VALUE_BYTES,
         }
     }
 }
@@ -173,6 +181,8 @@ pub struct Context {
     shutdown: Box<dyn Fn(ShutdownRequest) + Send + Sync>,
     shutdown_requested: AtomicBool,
     pub(crate) volumes: Option<Box<dyn VolumeAdmin>>,
+    pub(crate) kept_memory: Arc<dyn KeptMemory>,
+    pub(crate) max_argument_bytes: usize,
     pub(crate) command_stats: CommandStats,
     pub(crate) loss_log: LossLog,
     pub(crate) cursors: Cursors,
@@ -194,6 +204,7 @@ impl Context {
     pub fn new(options: ContextOptions) -> Context {
         let ContextOptions { acl, user_file, password, salts, elsewhere, .. } = options;
         let ContextOptions { settings, started_at_ms, seed, info, shutdown, volumes, .. } = options;
+        let ContextOptions { kept_memory, max_argument_bytes, .. } = options;
         let mut all = settings;
         for default in settings::defaults() {
             if !all.iter().any(|(name, _)| *name == default.0) {
@@ -215,6 +226,8 @@ impl Context {
             shutdown,
             shutdown_requested: AtomicBool::new(false),
             volumes,
+            kept_memory,
+            max_argument_bytes,
             command_stats: CommandStats::new(),
             loss_log: LossLog::default(),
             cursors: Cursors::new(started_at_ms),

@@ -31,8 +31,11 @@ impl Session {
             self.reply_mode = ReplyMode::On;
         }
         let silent = skipped || self.reply_mode == ReplyMode::Off;
+        let received = request.admitted_bytes;
         let mut args = request.args;
-        let checked = self.check(store, &args).and_then(|spec| {
+        let refused = request.refused.map(|text| CommandError::Quoting(text.into_bytes()));
+        let checked = refused.map_or(Ok(()), Err).and_then(|()| self.check(store, &args));
+        let checked = checked.and_then(|spec| {
             self.name_script(store, spec, &mut args)?;
             Ok(spec)
         });
@@ -47,8 +50,11 @@ impl Session {
         if let Some(transaction) = &mut self.transaction
             && !spec.flags.has(Flags::UNQUEUED)
         {
-            transaction.queue(Command { spec, args, silent: false });
-            let reply = Reply::Status("QUEUED");
+            let name = args.first().cloned();
+            let reply = match transaction.queue(Command { spec, args, silent: false }, received) {
+                Ok(()) => Reply::Status("QUEUED"),
+                Err(error) => Reply::Error(self.refuse(&name.into_iter().collect(), error)),
+            };
             return Admitted::Answer(if silent { Reply::None } else { reply });
         }
         match handler_of(spec) {
@@ -88,7 +94,7 @@ impl Session {
             return CommandError::quoting(&[reason, text]);
         }
         if let Some(transaction) = &mut self.transaction {
-            transaction.spoiled = true;
+            transaction.spoil();
         }
         refused
     }

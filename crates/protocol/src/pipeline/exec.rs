@@ -25,7 +25,7 @@ impl Session {
             return Err(CommandError::Known("ERR WATCH inside MULTI is not allowed"));
         }
         for key in command.spec.keys_of(&command.args) {
-            if self.watched.iter().any(|watched| watched.key == *key) {
+            if !self.watched.admit(key)? {
                 if planted::bug(Bug::WatchStopsAtKnown) {
                     break;
                 }
@@ -38,26 +38,27 @@ impl Session {
                 .find(&key, Wanted::Keys)
                 .await?
                 .is_some_and(|entry| entry.expires_at_ms != 0);
-            self.watched.push(Watched { key, token, expires });
+            self.watched.add(Watched { key, token, expires });
         }
         Ok(Reply::Ok)
     }
 
     /// EXEC
     pub(crate) async fn exec(&mut self, store: &Store, token: &mut CommitToken) -> Result<Reply> {
-        let Some(transaction) = self.transaction.take() else {
+        let Some(mut transaction) = self.transaction.take() else {
             return Err(CommandError::Known("ERR EXEC without MULTI"));
         };
-        let watched = match planted::bug(Bug::ExecKeepsWatches) {
-            true => self.watched.clone(),
-            false => std::mem::take(&mut self.watched),
-        };
+        let watched: Vec<Watched> = self.watched.iter().cloned().collect();
+        if !planted::bug(Bug::ExecKeepsWatches) {
+            self.watched.clear();
+        }
         if transaction.spoiled {
             return Err(CommandError::Known(
                 "EXECABORT Transaction discarded because of previous errors.",
             ));
         }
-        let commands = transaction.commands;
+        // The queue's memory is given back when the transaction is dropped.
+        let commands = std::mem::take(&mut transaction.commands);
         self.identity.refresh(&self.context.acl);
         self.permit_all(store, &commands)?;
         let of_command = |command: &Command| {

@@ -76,6 +76,11 @@ impl Store {
         self.layout().shard_of(key)
     }
 
+    /// The most bytes of a new value.
+    pub fn max_value_bytes(&self) -> usize {
+        self.shard.max_value_bytes()
+    }
+
     /// Milliseconds since the Unix epoch by the store's clock, which is monotonic.
     pub fn now_ms(&self) -> u64 {
         self.shard.now_ms()
@@ -156,6 +161,23 @@ impl Store {
         let reads =
             keys.into_iter().map(|(key, wanted)| self.read(self.shard_of(key), key, false, wanted));
         futures_util::future::join_all(reads).await;
+    }
+
+    /// About the length of the values of these keys together, without reading all of a large one:
+    /// at most `enough`, where no more need be known.
+    pub async fn value_bytes(&self, keys: &[Bytes], enough: u64) -> Result<u64> {
+        let mut total = 0;
+        for key in keys {
+            let (shard, key) = (self.shard_of(key), key.clone());
+            let one = move |store: Store| -> LocalBoxFuture<'static, Result<u64>> {
+                Box::pin(async move { Reader::of(&store.shard).value_bytes(&key).await })
+            };
+            total += self.run_on(shard, one).await??;
+            if total >= enough {
+                return Ok(enough);
+            }
+        }
+        Ok(total)
     }
 
     /// Watches a key: the token is marked when the key is written.
