@@ -144,7 +144,13 @@ impl Served {
             static LINE: Seldom = Seldom::new();
             if let Some(more_before) = LINE.line() {
                 let client = self.connection.session().client().address.as_str();
-                tracing::warn!(client, bytes, limit, more_before, "replies too large, connection closed");
+                tracing::warn!(
+                    client,
+                    bytes,
+                    limit,
+                    more_before,
+                    "replies too large, connection closed"
+                );
             }
             return Err(io::Error::other("replies exceed the limit of the output buffer"));
         }

@@ -77,7 +77,7 @@ async fn run(
         None => (None, Vec::new()),
     };
     let memory = Memory::new(config.options.memory_bytes);
-    let with = (volumes.clone(), &memory.requests);
+    let with = (volumes.clone(), &memory);
     let context = context(&data, config, addresses, Arc::clone(&shutdown), with)?;
     let needs_password = context.needs_password();
     config.check_protection(!needs_password)?;
@@ -362,7 +362,7 @@ fn context(
     config: &ServerConfig,
     addresses: Addresses,
     shutdown: Arc<Notify>,
-    (volumes, requests): (Option<Volumes>, &RequestBudget),
+    (volumes, memory): (Option<Volumes>, &Memory),
 ) -> Result<Arc<Context>, ServerError> {
     let path = config.acl_file.clone().unwrap_or_else(|| data.path().join(USERS_NAME));
     let file = AclFile::new(path.clone());
@@ -378,8 +378,9 @@ fn context(
     options.settings = crate::info::settings(config, addresses, &path);
     options.volumes = volumes.map(|volumes| Box::new(volumes) as Box<dyn VolumeAdmin>);
     options.info = crate::info::fields(config, addresses);
-    options.kept_memory = Arc::new(requests.clone());
+    options.kept_memory = Arc::new(memory.requests.clone());
     options.max_argument_bytes = config.options.max_value_bytes;
+    options.max_reply_bytes = memory.plan.max_output_bytes(config.options.max_value_bytes) as u64;
     options.shutdown = Box::new(move |_| shutdown.notify_one());
     Ok(Arc::new(Context::new(options)))
 }

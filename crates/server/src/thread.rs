@@ -170,8 +170,12 @@ async fn run(
     };
     let replies = ReplyBudget::new(spec.reply_bytes, spare.clone());
     let registry = Registry::new(Arc::clone(&spec.counters));
-    let budgets =
-        Budgets { requests: spec.requests, replies, spare, calm_store_bytes: spec.calm_store_bytes };
+    let budgets = Budgets {
+        requests: spec.requests,
+        replies,
+        spare,
+        calm_store_bytes: spec.calm_store_bytes,
+    };
     sweep_for_ever(&runtime, registry.clone(), budgets.clone(), spec.idle_timeout);
     let services = Services {
         store: store.clone(),

@@ -100,9 +100,10 @@ impl Load {
             End::Directory(directory) => {
                 let directory = OpenDir::open(directory, "load through it with --resp HOST:PORT")?;
                 let safe = &mut safe;
-                directory.with_store(&StoreOptions { max_value_bytes: MAX_VALUE_BYTES, ..StoreOptions::default() }, |store| async {
-                    load_store(store, &directory.path, &mut source, safe).await
-                })
+                directory.with_store(
+                    &StoreOptions { max_value_bytes: MAX_VALUE_BYTES, ..StoreOptions::default() },
+                    |store| async { load_store(store, &directory.path, &mut source, safe).await },
+                )
             }
             End::Server(address) => {
                 let client = self.place.access.connect(address)?;

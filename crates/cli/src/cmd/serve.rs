@@ -33,9 +33,7 @@ use softflash_store::{Durability, StoreOptions};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use values::{
-    Listen, ScrubPeriod, Yes, parse_listen, parse_longest_value, parse_scrub, parse_yes,
-};
+use values::{Listen, ScrubPeriod, Yes, parse_listen, parse_longest_value, parse_scrub, parse_yes};
 
 /// Default data directory.
 const DEFAULT_DIRECTORY: &str = "softflash-data";

@@ -78,7 +78,9 @@ fn a_word_beyond_the_limit_gets_an_error_and_the_connection_goes_on() {
     assert!(server.resident_bytes() < 110 * MIB as u64, "nothing of it is kept");
     // The longest, and one more byte by other commands.
     assert!(client.set(b"longest", &noise(1, 2 * MIB)).is_ok());
-    for words in [&[b"APPEND", &b"longest"[..], b"x"][..], &[b"SETRANGE", b"longest", b"2097152", b"x"]] {
+    for words in
+        [&[b"APPEND", &b"longest"[..], b"x"][..], &[b"SETRANGE", b"longest", b"2097152", b"x"]]
+    {
         let reply = client.call(words);
         assert!(reply.error().unwrap().contains("proto-max-bulk-len"), "{reply:?}");
     }
@@ -219,7 +221,8 @@ fn a_hundred_thousand_keys_are_watched_in_linear_time() {
     let (_temp, data) = directory(512 * MIB);
     let server = serve(&data, &["--memory", "256MiB"]);
     let mut client = server.client();
-    let keys: Vec<Vec<u8>> = (0..100_000).map(|number| format!("key:{number}").into_bytes()).collect();
+    let keys: Vec<Vec<u8>> =
+        (0..100_000).map(|number| format!("key:{number}").into_bytes()).collect();
     let mut watch = |count: usize| {
         let words: Vec<&[u8]> = std::iter::once(&b"WATCH"[..])
             .chain(keys.iter().take(count).map(Vec::as_slice))
@@ -271,5 +274,52 @@ fn slow_http_clients_are_few_and_soon_gone() {
         assert!(started.elapsed() < Duration::from_secs(20), "{} are open", open());
         std::thread::sleep(Duration::from_millis(200));
     }
+    assert!(server.terminate().success());
+}
+
+#[test]
+fn a_short_request_cannot_ask_for_more_than_memory_holds() {
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    let bytes = 512 * MIB as u64;
+    format_with(&data, Backend::File, bytes, &["--units", "4", "--shards", "2"]);
+    let server = serve(&data, &["--memory", "64MiB"]);
+    let mut client = server.client();
+    let names: Vec<Vec<u8>> = (0..6).map(|number| format!("large:{number}").into_bytes()).collect();
+    for name in &names {
+        assert!(client.set(name, &noise(4, 8 * MIB)).is_ok());
+    }
+    let many = || names.iter().cycle().take(150).map(Vec::as_slice);
+    // One command, over both shards and one of them.
+    let words: Vec<&[u8]> = std::iter::once(&b"MGET"[..]).chain(many()).collect();
+    let reply = client.call(&words);
+    assert!(reply.error().unwrap().contains("reply too large"), "{reply:?}");
+    let words: Vec<&[u8]> = std::iter::once(&b"MGET"[..])
+        .chain(std::iter::repeat_n(names[0].as_slice(), 150))
+        .collect();
+    assert!(client.call(&words).error().unwrap().contains("reply too large"));
+    // A transaction.
+    assert!(client.call(&[b"MULTI"]).is_ok());
+    many().for_each(|name| client.send(&[b"GET", name]).unwrap());
+    many().for_each(|_| assert_eq!(client.receive().unwrap(), Reply::Simple("QUEUED".into())));
+    assert!(client.call(&[b"EXEC"]).error().unwrap().contains("reply too large"));
+    let most = server.peak_bytes();
+    assert!(most < 160 * MIB as u64, "{} MiB", most as usize / MIB);
+    // Pipelines, after small replies have let the server expect such.
+    for _ in 0..300 {
+        assert_eq!(client.get(b"none"), None);
+    }
+    many().for_each(|name| client.send(&[b"GET", name]).unwrap());
+    for _ in many() {
+        match client.receive() {
+            Ok(Reply::Bulk(Some(value))) => assert_eq!(value.len(), 8 * MIB),
+            Ok(other) => assert!(other.error().unwrap().contains("reply too large"), "{other:?}"),
+            Err(_) => break,
+        }
+    }
+    let most = server.peak_bytes();
+    eprintln!("a peak of {} MiB", most as usize / MIB);
+    assert!(most < 480 * MIB as u64, "{} MiB", most as usize / MIB);
+    assert_eq!(server.client().call(&[b"PING"]), Reply::Simple("PONG".into()));
     assert!(server.terminate().success());
 }

@@ -7,8 +7,9 @@ use crate::support::noise;
 use crate::support::program::{Backend, format_with};
 use crate::support::resp::{Client, encode};
 use crate::support::server::Server;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;
@@ -129,21 +130,21 @@ fn a_client_that_reads_a_few_bytes_now_and_then_is_disconnected_while_others_wai
     let trickles = leave_unread(&server, 4);
     let waits = server.client();
     let started = Instant::now();
+    let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let stop = std::sync::atomic::AtomicBool::new(false);
         let stop = &stop;
         for mut stream in trickles {
             scope.spawn(move || {
                 let mut little = [0; 512];
-                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                    let _ = std::io::Read::read(&mut stream, &mut little);
+                while !stop.load(Ordering::Relaxed) {
+                    let _ = stream.read(&mut little);
                     std::thread::sleep(Duration::from_millis(300));
                 }
             });
         }
         let mut waits = waits;
         assert_eq!(waits.get(b"large").unwrap().len(), 8 * MIB);
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
     });
     assert!(started.elapsed() < Duration::from_secs(45), "{:?}", started.elapsed());
     assert!(server.terminate().success());

@@ -6,6 +6,7 @@ use crate::acl::{Acl, FixedPassword, Reason, Salts, UserFile, Users};
 use crate::command::Spec;
 use crate::resp::reply::Reply;
 use crate::scripts::Scripts;
+use crate::session::{KeptMemory, UnlimitedMemory};
 use crate::shared::clients::Clients;
 use crate::shared::command_stats::{CommandStat, CommandStats};
 use crate::shared::cursors::Cursors;
@@ -15,7 +16,6 @@ use crate::shared::recording::volume::VolumeRecordings;
 use crate::shared::slowlog::Slowlog;
 use crate::volumes::VolumeAdmin;
 use futures_util::future::{BoxFuture, ready};
-use crate::session::{KeptMemory, UnlimitedMemory};
 use settings::FixedSetting;
 use softflash_store::Store;
 use softflash_store::value::DEFAULT_VALUE_BYTES;
@@ -77,6 +77,8 @@ pub struct ContextOptions {
     pub kept_memory: Arc<dyn KeptMemory>,
     /// Longer arguments of a request are refused.
     pub max_argument_bytes: usize,
+    /// A reply has values of at most this many bytes together.
+    pub max_reply_bytes: u64,
 }
 
 impl ContextOptions {
@@ -101,6 +103,7 @@ impl ContextOptions {
             volumes: None,
             kept_memory: Arc::new(UnlimitedMemory),
             max_argument_bytes: DEFAULT_VALUE_BYTES,
+            max_reply_bytes: u64::MAX,
         }
     }
 }
@@ -183,6 +186,7 @@ pub struct Context {
     pub(crate) volumes: Option<Box<dyn VolumeAdmin>>,
     pub(crate) kept_memory: Arc<dyn KeptMemory>,
     pub(crate) max_argument_bytes: usize,
+    pub(crate) max_reply_bytes: u64,
     pub(crate) command_stats: CommandStats,
     pub(crate) loss_log: LossLog,
     pub(crate) cursors: Cursors,
@@ -204,7 +208,7 @@ impl Context {
     pub fn new(options: ContextOptions) -> Context {
         let ContextOptions { acl, user_file, password, salts, elsewhere, .. } = options;
         let ContextOptions { settings, started_at_ms, seed, info, shutdown, volumes, .. } = options;
-        let ContextOptions { kept_memory, max_argument_bytes, .. } = options;
+        let ContextOptions { kept_memory, max_argument_bytes, max_reply_bytes, .. } = options;
         let mut all = settings;
         for default in settings::defaults() {
             if !all.iter().any(|(name, _)| *name == default.0) {
@@ -228,6 +232,7 @@ impl Context {
             volumes,
             kept_memory,
             max_argument_bytes,
+            max_reply_bytes,
             command_stats: CommandStats::new(),
             loss_log: LossLog::default(),
             cursors: Cursors::new(started_at_ms),

@@ -36,7 +36,7 @@ pub(crate) mod wide;
 pub(crate) use call::Call;
 pub(crate) use handler::Handler;
 pub(crate) use introspection::{unknown_command, unknown_subcommand};
-pub(crate) use keyspace::scans_little;
 pub(crate) use keyed::{keyed_handler, loads, wanted};
+pub(crate) use keyspace::scans_little;
 pub(crate) use script::{NOT_KNOWN, count_keys};
 pub(crate) use table::handler_of;

@@ -5,8 +5,8 @@ use crate::error::{CommandError, Result};
 use crate::handlers::overlay::{Changes, Overlay};
 use crate::handlers::wide::Wide;
 use crate::handlers::{Handler, handler_of, loads, wanted};
-use crate::pipeline::load::Entries;
-use crate::pipeline::write::{apply, stage};
+use crate::pipeline::load::{Entries, FEW_VALUES};
+use crate::pipeline::write::{apply, check_reply, stage};
 use crate::resp::reply::Reply;
 use crate::resp::words::own;
 use crate::session::Session;
@@ -68,6 +68,11 @@ impl Session {
         let of_watch = |watched: &Watched| (watched.key.clone(), Wanted::Keys);
         let mut keys: Vec<(Bytes, Wanted)> = commands.iter().flat_map(of_command).collect();
         keys.extend(watched.iter().filter(|watched| watched.expires).map(of_watch));
+        let read = keys.iter().filter(|(_, wanted)| *wanted == Wanted::Entries);
+        let read: Vec<Bytes> = read.map(|(key, _)| key.clone()).collect();
+        if read.len() > FEW_VALUES {
+            check_reply(store, &self.context, &read).await?;
+        }
         if !keys.is_empty() {
             store.prefetch(keys.iter().map(|(key, wanted)| (key, *wanted))).await;
         }

@@ -70,7 +70,7 @@ pub(crate) async fn is_little(session: &Session, store: &Store, request: &Reques
     match need_of(session, request) {
         Need::Bytes(bytes) => bytes <= LITTLE_BYTES,
         Need::Values(bytes, keys) => {
-            let values = store.value_bytes(&keys, LITTLE_BYTES).await;
+            let values = store.value_bytes(&keys).await;
             // The request itself will get an error.
             values.is_ok_and(|values| bytes + values <= LITTLE_BYTES)
         }
@@ -103,14 +103,17 @@ fn need_of(session: &Session, request: &Request) -> Need {
 fn need_of_command(session: &Session, command: &Command) -> Need {
     match handler_of(command.spec) {
         Handler::Keyed(_) => {
-            let keys = if wanted(command) == Wanted::Entries { loads(command) } else { KeyList::new() };
+            let keys =
+                if wanted(command) == Wanted::Entries { loads(command) } else { KeyList::new() };
             Need::Bytes(SHORT_REPLY_BYTES).and(Need::Values(0, keys))
         }
         Handler::Session(_) | Handler::Wide(_) => match command.spec.id {
             CommandId::Keys | CommandId::FlashRecordRead => Need::Unknown,
             CommandId::Scan if !scans_little(&command.args) => Need::Unknown,
             CommandId::Scan => Need::Bytes(LITTLE_BYTES),
-            CommandId::ClientList if session.context.clients.count() > LISTED_CLIENTS => Need::Unknown,
+            CommandId::ClientList if session.context.clients.count() > LISTED_CLIENTS => {
+                Need::Unknown
+            }
             CommandId::ClientList | CommandId::Command | CommandId::CommandDocs => {
                 Need::Bytes(LITTLE_BYTES)
             }

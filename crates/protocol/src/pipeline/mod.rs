@@ -90,6 +90,8 @@ impl Pipeline {
         let origin = self.session.origin();
         self.session.identity.refresh(&self.session.context.acl);
         let mut encoder = std::mem::take(&mut self.encoder);
+        let limit = origin.context.max_reply_bytes;
+        let load = |store, keys, wanted| load(store, keys, wanted, limit);
         let mut batch = Batch {
             shard_pipeline: ShardPipeline::new(store, &origin, load),
             segment: (store.layout().shards > 1).then(Segment::default),
@@ -120,10 +122,8 @@ impl Pipeline {
                         }
                         (Scope::Several(shards), _) => {
                             batch.settle(store, &origin, &mut encoder).await;
-                            let (recordings, token) =
-                                (&origin.context.recordings, &mut batch.token);
-                            let alone =
-                                run_alone(store, &command, shards.to_vec(), recordings, token);
+                            let (context, token) = (&*origin.context, &mut batch.token);
+                            let alone = run_alone(store, &command, shards.to_vec(), context, token);
                             let reply = timed(&origin, store, &command, Box::pin(alone)).await;
                             encoder.accept(command.filter_reply(reply));
                         }

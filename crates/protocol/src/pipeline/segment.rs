@@ -75,7 +75,10 @@ fn gone() -> Reply {
 /// Runs a shard's commands on the shard's thread.
 async fn run_share(store: &Store, origin: Origin, commands: Vec<Command>) -> Vec<Reply> {
     let mut replies = Vec::with_capacity(commands.len());
-    let mut shard_pipeline = ShardPipeline::new(store, &origin, load);
+    let limit = origin.context.max_reply_bytes;
+    let mut shard_pipeline = ShardPipeline::new(store, &origin, move |store, keys, wanted| {
+        load(store, keys, wanted, limit)
+    });
     for command in commands {
         shard_pipeline.run(command, &mut replies).await;
     }

@@ -118,8 +118,7 @@ impl Connection {
     /// Whether the connection must end: it has lost its place, or its time is up.
     fn is_over(&mut self, context: &mut Context<'_>) -> bool {
         self.place.waker.register(context.waker());
-        self.place.is_lost.load(Ordering::Acquire)
-            || self.limit.as_mut().poll(context).is_ready()
+        self.place.is_lost.load(Ordering::Acquire) || self.limit.as_mut().poll(context).is_ready()
     }
 
     /// The client has received a part of a reply.

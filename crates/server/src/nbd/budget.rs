@@ -120,6 +120,9 @@ mod tests {
             held.push(permit);
         }
         assert_eq!(held.iter().skip(1).map(BytePermit::bytes).sum::<u64>(), OWN_BYTES);
-        assert!(export.of_connection().read(4096).now_or_never().is_some(), "another one's is free");
+        assert!(
+            export.of_connection().read(4096).now_or_never().is_some(),
+            "another one's is free"
+        );
     }
 }

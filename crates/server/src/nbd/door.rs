@@ -4,8 +4,8 @@
 use super::NbdSettings;
 use crate::config::ServerConfig;
 use crate::error::ServerError;
-use crate::seldom::Seldom;
 use crate::network::{UnauthenticatedLimit, UnauthenticatedSlot};
+use crate::seldom::Seldom;
 use crate::tls::{ClientAuth, Tls};
 use softflash_nbd::TlsMode;
 use softflash_protocol::Context;

@@ -38,7 +38,9 @@ pub(super) async fn send(
         if lost.is_set() {
             continue;
         }
-        if let Err(error) = send_batch(&mut socket, &mut batch, first, &mut replies, &mut patience).await {
+        if let Err(error) =
+            send_batch(&mut socket, &mut batch, first, &mut replies, &mut patience).await
+        {
             tracing::debug!(%error, "NBD client lost");
             lost.set();
         }

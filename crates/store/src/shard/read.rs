@@ -47,6 +47,17 @@ pub(super) struct Newest {
     pub(super) content: Content,
 }
 
+impl Newest {
+    /// About the length of the value.
+    fn value_bytes(&self) -> u64 {
+        match &self.content {
+            Content::Deletion => 0,
+            Content::Inline(entry) => entry.value.len() as u64,
+            Content::Separated(separated) => separated.stored_bytes(),
+        }
+    }
+}
+
 /// What a lookup on flash finds first.
 enum First {
     /// The newest version, by the references of a patch in memory.
@@ -233,7 +244,7 @@ impl Reader<'_> {
     /// its fragments: that of a value of one fragment is exact, others are not read.
     pub(crate) async fn value_bytes(&self, key: &Bytes) -> Result<u64> {
         self.gate.pass().await;
-        let slice = self.slices.of_key(key)?;
+        let (slice, begun_at) = (self.slices.of_key(key)?, self.history.seq());
         let found = match self.find_in_memory(slice, key) {
             Some(newest) => First::Listed(newest),
             None => match self.first_on_flash(slice, key).await? {
@@ -242,11 +253,16 @@ impl Reader<'_> {
             },
         };
         Ok(match found {
-            First::Listed(Newest { content, .. }) => match content {
-                Content::Deletion => 0,
-                Content::Inline(entry) => entry.value.len() as u64,
-                Content::Separated(separated) => separated.stored_bytes(),
-            },
+            First::Listed(newest) => newest.value_bytes(),
+            First::Stored { run, place, record } if record.fragments() <= 1 => {
+                let seq = record.seq;
+                let newest = Newest { seq, content: gather(&run, place, record).await? };
+                if let Content::Inline(entry) = &newest.content {
+                    // For the read that may follow.
+                    self.cache_entry(slice, key, entry, seq, begun_at);
+                }
+                newest.value_bytes()
+            }
             First::Stored { record, .. } => {
                 let fragment = match record.reference() {
                     Some(reference) => u64::from(reference.len()),
@@ -255,6 +271,22 @@ impl Reader<'_> {
                 fragment * u64::from(record.fragments())
             }
         })
+    }
+
+    /// As [`value_bytes`](Self::value_bytes), if memory tells it.
+    pub(crate) fn value_bytes_in_memory(&self, key: &Bytes) -> Option<u64> {
+        let slice = self.slices.of_key(key).ok()?;
+        if let Some(newest) = self.find_in_memory(slice, key) {
+            return Some(newest.value_bytes());
+        }
+        let (tree, hash) = (slice.tree(), checksum::hash64(key));
+        for run in tree.runs() {
+            let patch = run.patch_for(key).and_then(|place| run.patches.get(place));
+            if let Some(patch) = patch.filter(|patch| patch.may_contain(hash)) {
+                return listed(patch, key).map(|newest| newest.value_bytes());
+            }
+        }
+        Some(0)
     }
 
     /// Caches an entry that was read from flash, unless the key may have been written since.
