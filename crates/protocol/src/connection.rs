@@ -159,9 +159,17 @@ impl<A: Admission> Connection<A> {
         self.pipeline.attend(store).await;
         let (mut permit, kind) = self.permit(store).await;
         let step = self.run_batch(store, &mut permit, kind).await;
-        self.admission.keep(self.parser.admitted_bytes());
+        self.admission.keep(self.ahead_bytes() + self.parser.admitted_bytes());
         self.permit = (!self.pipeline.output().is_empty()).then_some(permit);
         step
+    }
+
+    /// Reserved bytes of a request that is complete and has not run.
+    fn ahead_bytes(&self) -> u64 {
+        match &self.ahead {
+            Some(Ok(Parsed::Request(request))) => request.admitted_bytes,
+            _ => 0,
+        }
     }
 
     async fn reserve(&mut self) {

@@ -12,6 +12,7 @@ pub use values::{
     ValueThreshold, parse_address, parse_durability, parse_time, parse_value_threshold,
 };
 
+use crate::allocator;
 use crate::descriptors;
 use crate::error::CliError;
 use crate::formatting::{Compressions, NewDevice, Plan, human_bytes, parse_size};
@@ -174,6 +175,8 @@ impl Serve {
             idle_timeout: self.idle_timeout,
         };
         let (data, endpoints) = prepare(path, &config)?;
+        allocator::return_free_memory()
+            .map_err(|source| CliError::Io { what: "starting a thread", source })?;
         let directory = data.path().display().to_string();
         serve(data, endpoints, &config, |addresses, needs_password| {
             announce(&directory, memory, &connect, addresses, needs_password);

@@ -30,24 +30,35 @@ pub(crate) struct Transaction {
     kept: Kept,
     /// A command was refused, so EXEC must fail.
     pub spoiled: bool,
+    /// One had no room, and neither have the following ones.
+    is_out_of_room: bool,
 }
 
 impl Transaction {
     /// An empty queue.
     pub fn new(memory: &Arc<dyn KeptMemory>) -> Transaction {
-        Transaction { commands: Vec::new(), kept: Kept::new(memory), spoiled: false }
+        Transaction {
+            commands: Vec::new(),
+            kept: Kept::new(memory),
+            spoiled: false,
+            is_out_of_room: false,
+        }
     }
 
     /// Queues a command, for whose request `received` bytes are held; its arguments are copied out
     /// of the network buffer, because EXEC may come much later. A transaction that must fail keeps
     /// no commands.
     pub fn queue(&mut self, mut command: Command, received: u64) -> Result<()> {
+        if self.is_out_of_room {
+            return Err(NO_ROOM);
+        }
         if self.spoiled {
             return Ok(());
         }
         let of_word = |word: &Bytes| word.len() as u64 + WORD_OVERHEAD_BYTES;
         let bytes = COMMAND_OVERHEAD_BYTES + command.args.iter().map(of_word).sum::<u64>();
         if !self.kept.try_grow(bytes, received) {
+            self.is_out_of_room = true;
             return Err(NO_ROOM);
         }
         command.args.iter_mut().for_each(|word| *word = own(word));

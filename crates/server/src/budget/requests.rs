@@ -26,7 +26,7 @@ const COPIES: u64 = 2;
 /// A request larger than the whole budget: waiting cannot help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
-    "request too large: {bytes} bytes in one request or transaction, the maximum with this memory is {limit}; send less at once or raise --memory"
+    "request too large: {bytes} bytes in one request, the maximum with this memory is {limit}; send less at once or raise --memory"
 )]
 pub struct RequestTooLarge {
     /// Size of the request so far.
