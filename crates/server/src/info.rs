@@ -25,6 +25,7 @@ pub(crate) fn settings(
         ("protected-mode", if config.protected { "yes" } else { "no" }.to_owned()),
         ("maxclients", config.max_clients.to_string()),
         ("maxmemory", config.options.memory_bytes.to_string()),
+        ("proto-max-bulk-len", config.options.max_value_bytes.to_string()),
         ("timeout", idle.to_string()),
         ("appendfsync", fsync_policy(config.options.durability).to_owned()),
     ]

@@ -37,6 +37,7 @@ pub mod pem_files;
 mod process;
 mod registry;
 pub mod runtime;
+mod seldom;
 mod server;
 mod signals;
 mod stream;

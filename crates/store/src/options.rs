@@ -2,6 +2,7 @@
 
 use crate::format::record::MAX_FRAGMENT_BYTES;
 use crate::spare::SpareMemory;
+use crate::value::DEFAULT_VALUE_BYTES;
 pub use softflash_blocks::PlacementKind;
 use softflash_ftl::FtlConfig;
 use std::time::Duration;
@@ -59,6 +60,9 @@ pub struct StoreOptions {
     /// The least size of a separated value, which is written to a value block; `None` for no
     /// separated values. Values that were written under another setting stay readable.
     pub value_threshold: Option<usize>,
+    /// The most bytes of a new value, at most [`MAX_VALUE_BYTES`](crate::value::MAX_VALUE_BYTES). Longer ones that were written
+    /// under another setting stay readable.
+    pub max_value_bytes: usize,
     /// The number of watches after which the released ones are dropped.
     pub watch_sweep: usize,
     /// The source of the time for expiry.
@@ -77,6 +81,7 @@ impl Default for StoreOptions {
             scrub: Some(SCRUB_PERIOD),
             fragment_bytes: MAX_FRAGMENT_BYTES,
             value_threshold: Some(VALUE_THRESHOLD),
+            max_value_bytes: DEFAULT_VALUE_BYTES,
             watch_sweep: WATCH_SWEEP,
             clock: ClockSource::default(),
             ftl: FtlConfig::default(),

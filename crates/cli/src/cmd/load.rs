@@ -13,6 +13,7 @@ use clap::Args;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use indicatif::ProgressBar;
 use softflash_store::clock::{NOTABLE_LEAD_MS, span};
+use softflash_store::value::MAX_VALUE_BYTES;
 use softflash_store::{CommitToken, Entry, Store, StoreError, StoreOptions};
 use std::collections::HashSet;
 use std::fs::File;
@@ -134,9 +135,10 @@ impl Load {
             End::Directory(directory) => {
                 let directory = OpenDir::open(directory, "load through it with --resp HOST:PORT")?;
                 let safe = &mut safe;
-                directory.with_store(&StoreOptions::default(), |store| async {
-                    load_store(store, &directory.path, &mut source, safe).await
-                })
+                directory.with_store(
+                    &StoreOptions { max_value_bytes: MAX_VALUE_BYTES, ..StoreOptions::default() },
+                    |store| async { load_store(store, &directory.path, &mut source, safe).await },
+                )
             }
             End::Server(address) => {
                 let client = self.place.access.connect(address)?;

@@ -10,6 +10,7 @@ use crate::command::Spec;
 use crate::error::CommandError;
 use crate::resp::reply::Reply;
 use crate::scripts::Scripts;
+use crate::session::{KeptMemory, UnlimitedMemory};
 use crate::shared::clients::Clients;
 use crate::shared::command_stats::{CommandStat, CommandStats};
 use crate::shared::cursors::Cursors;
@@ -22,6 +23,7 @@ use crate::volumes::VolumeAdmin;
 use futures_util::future::{BoxFuture, ready};
 use settings::FixedSetting;
 use softflash_store::Store;
+use softflash_store::value::DEFAULT_VALUE_BYTES;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -76,6 +78,12 @@ pub struct ContextOptions {
     pub shutdown: Box<dyn Fn(ShutdownRequest) + Send + Sync>,
     /// The volumes for FLASH.VOLUME, if the server has some.
     pub volumes: Option<Box<dyn VolumeAdmin>>,
+    /// The memory of transactions and watched keys.
+    pub kept_memory: Arc<dyn KeptMemory>,
+    /// Longer arguments of a request are refused.
+    pub max_argument_bytes: usize,
+    /// A reply has values of at most this many bytes together.
+    pub max_reply_bytes: u64,
 }
 
 impl ContextOptions {
@@ -98,6 +106,9 @@ impl ContextOptions {
             info: Box::new(Vec::new),
             shutdown: Box::new(|_| {}),
             volumes: None,
+            kept_memory: Arc::new(UnlimitedMemory),
+            max_argument_bytes: DEFAULT_VALUE_BYTES,
+            max_reply_bytes: u64::MAX,
         }
     }
 }
@@ -154,6 +165,9 @@ pub struct Context {
     shutdown: Box<dyn Fn(ShutdownRequest) + Send + Sync>,
     shutdown_requested: AtomicBool,
     pub(crate) volumes: Option<Box<dyn VolumeAdmin>>,
+    pub(crate) kept_memory: Arc<dyn KeptMemory>,
+    pub(crate) max_argument_bytes: usize,
+    pub(crate) max_reply_bytes: u64,
     pub(crate) command_stats: CommandStats,
     run_id: String,
     pub(crate) loss_log: LossLog,
@@ -177,6 +191,7 @@ impl Context {
     pub fn new(options: ContextOptions) -> Context {
         let ContextOptions { acl, user_file, password, salts, elsewhere, .. } = options;
         let ContextOptions { settings, started_at_ms, seed, info, shutdown, volumes, .. } = options;
+        let ContextOptions { kept_memory, max_argument_bytes, max_reply_bytes, .. } = options;
         let mut all = settings;
         for default in settings::defaults() {
             if !all.iter().any(|(name, _)| *name == default.0) {
@@ -199,6 +214,9 @@ impl Context {
             shutdown,
             shutdown_requested: AtomicBool::new(false),
             volumes,
+            kept_memory,
+            max_argument_bytes,
+            max_reply_bytes,
             command_stats: CommandStats::new(),
             run_id,
             loss_log: LossLog::default(),

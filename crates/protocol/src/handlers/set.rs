@@ -194,7 +194,7 @@ pub(crate) fn strlen(call: &mut Call<'_>) -> Result<Reply> {
 }
 
 /// Refuses values above the limit before they are built.
-pub(crate) fn check_length(bytes: Option<usize>) -> Result<usize> {
-    let limit = softflash_store::value::MAX_VALUE_BYTES;
+pub(crate) fn check_length(call: &Call<'_>, bytes: Option<usize>) -> Result<usize> {
+    let limit = call.store.max_value_bytes();
     bytes.filter(|bytes| *bytes <= limit).ok_or(CommandError::STRING_TOO_LONG)
 }

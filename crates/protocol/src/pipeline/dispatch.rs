@@ -35,7 +35,7 @@ impl Session {
         if request.args.first().is_some_and(|name| is_http(name)) {
             return self.refuse_http(store);
         }
-        let admitted = self.admit_command(store, request.args, watch);
+        let admitted = self.admit_command(store, request, watch);
         // The commands of a transaction may change the mode.
         if !matches!(admitted, Admitted::Exec(_)) {
             self.reply_mode.end_command();
@@ -50,9 +50,18 @@ impl Session {
         Admitted::Answer(Reply::None)
     }
 
-    fn admit_command(&mut self, store: &Store, mut args: Args, watch: &Stopwatch<'_>) -> Admitted {
+    fn admit_command(
+        &mut self,
+        store: &Store,
+        request: Request,
+        watch: &Stopwatch<'_>,
+    ) -> Admitted {
         let silent = self.reply_mode.is_silent();
-        let checked = self.check(store, &args).and_then(|spec| {
+        let received = request.admitted_bytes;
+        let mut args = request.args;
+        let refused = request.refused.map(|text| CommandError::Quoting(text.into_bytes()));
+        let checked = refused.map_or(Ok(()), Err).and_then(|()| self.check(store, &args));
+        let checked = checked.and_then(|spec| {
             self.name_script(store, spec, &mut args)?;
             Ok(spec)
         });
@@ -67,8 +76,11 @@ impl Session {
         if let Some(transaction) = &mut self.transaction
             && !spec.flags.has(Flags::UNQUEUED)
         {
-            transaction.queue(Command { spec, args, silent: false });
-            let reply = Reply::Status("QUEUED");
+            let name = args.first().cloned();
+            let reply = match transaction.queue(Command { spec, args, silent: false }, received) {
+                Ok(()) => Reply::Status("QUEUED"),
+                Err(error) => Reply::Error(self.refuse(&name.into_iter().collect(), error)),
+            };
             return Admitted::Answer(if silent { Reply::None } else { reply });
         }
         match handler_of(spec) {
@@ -109,7 +121,7 @@ impl Session {
         }
         self.context.note_refused(subcommand.or(command), &refused);
         if let Some(transaction) = &mut self.transaction {
-            transaction.spoiled = true;
+            transaction.spoil();
         }
         refused
     }

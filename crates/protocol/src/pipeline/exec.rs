@@ -6,8 +6,8 @@ use crate::error::{CommandError, Result};
 use crate::handlers::overlay::{Changes, Overlay};
 use crate::handlers::wide::Wide;
 use crate::handlers::{Handler, handler_of, loads, wanted};
-use crate::pipeline::load::Entries;
-use crate::pipeline::write::{apply, stage};
+use crate::pipeline::load::{Entries, FEW_VALUES};
+use crate::pipeline::write::{apply, check_reply, stage};
 use crate::resp::reply::Reply;
 use crate::resp::words::own;
 use crate::session::transaction::Watched;
@@ -27,7 +27,7 @@ impl Session {
             return Err(CommandError::Known("ERR WATCH inside MULTI is not allowed"));
         }
         for key in command.spec.keys_of(&command.args) {
-            if self.watched.iter().any(|watched| watched.key == *key) {
+            if !self.watched.admit(key)? {
                 if planted::bug(Bug::WatchStopsAtKnown) {
                     break;
                 }
@@ -40,7 +40,7 @@ impl Session {
                 .find(&key, Wanted::Keys)
                 .await?
                 .is_some_and(|entry| entry.expires_at_ms != 0);
-            self.watched.push(Watched { key, token, expires });
+            self.watched.add(Watched { key, token, expires });
         }
         Ok(Reply::Ok)
     }
@@ -52,19 +52,20 @@ impl Session {
         token: &mut CommitToken,
         watch: &Stopwatch<'_>,
     ) -> Result<Reply> {
-        let Some(transaction) = self.transaction.take() else {
+        let Some(mut transaction) = self.transaction.take() else {
             return Err(CommandError::Known("ERR EXEC without MULTI"));
         };
-        let watched = match planted::bug(Bug::ExecKeepsWatches) {
-            true => self.watched.clone(),
-            false => std::mem::take(&mut self.watched),
-        };
+        let watched: Vec<Watched> = self.watched.iter().cloned().collect();
+        if !planted::bug(Bug::ExecKeepsWatches) {
+            self.watched.clear();
+        }
         if transaction.spoiled {
             return Err(CommandError::Known(
                 "EXECABORT Transaction discarded because of previous errors.",
             ));
         }
-        let commands = transaction.commands;
+        // The queue's memory is given back when the transaction is dropped.
+        let commands = std::mem::take(&mut transaction.commands);
         let of_command = |command: &Command| {
             let wanted = wanted(command);
             loads(command).into_iter().map(move |key| (key, wanted))
@@ -72,6 +73,11 @@ impl Session {
         let of_watch = |watched: &Watched| (watched.key.clone(), Wanted::Keys);
         let mut keys: Vec<(Bytes, Wanted)> = commands.iter().flat_map(of_command).collect();
         keys.extend(watched.iter().filter(|watched| watched.expires).map(of_watch));
+        let read = keys.iter().filter(|(_, wanted)| *wanted == Wanted::Entries);
+        let read: Vec<Bytes> = read.map(|(key, _)| key.clone()).collect();
+        if read.len() > FEW_VALUES {
+            check_reply(store, &self.context, &read).await?;
+        }
         if !keys.is_empty() {
             store.prefetch(keys.iter().map(|(key, wanted)| (key, *wanted))).await;
         }

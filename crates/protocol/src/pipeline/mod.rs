@@ -4,6 +4,7 @@
 mod dispatch;
 mod encoder;
 mod exec;
+mod little;
 mod load;
 mod segment;
 mod shard_pipeline;
@@ -20,6 +21,7 @@ use crate::resp::request::Request;
 use crate::session::{Origin, Session, Stopwatch};
 use dispatch::Admitted;
 use encoder::{Encoder, Sink};
+pub(crate) use little::{LITTLE_BYTES, is_little, little_bytes};
 use load::{Loaded, load};
 use segment::{Segment, wait_durable};
 use shard_pipeline::ShardPipeline;
@@ -75,8 +77,7 @@ impl Pipeline {
         self.account(store, since);
     }
 
-    /// Runs requests until `next`, which is given whether the client has authenticated, returns
-    /// none, or the batch limits are reached. In the second case it returns true: call it again
+    /// Runs requests until `next`, which is given the client's state, returns none, or the batch limits are reached. In the second case it returns true: call it again
     /// once the replies are sent. The replies are in [`output`](Self::output), and all data that
     /// they reveal are durable.
     ///
@@ -85,13 +86,15 @@ impl Pipeline {
     pub async fn run(
         &mut self,
         store: &Store,
-        mut next: impl FnMut(bool) -> Option<Request>,
+        mut next: impl FnMut(&Session) -> Option<Request>,
     ) -> bool {
         let since = store.runtime().now();
         let origin = self.session.origin();
         let watch = Stopwatch::new(store, &origin, since);
         self.session.identity.refresh(&self.session.context.acl);
         let mut encoder = std::mem::take(&mut self.encoder);
+        let limit = origin.context.max_reply_bytes;
+        let load = |store, keys, wanted| load(store, keys, wanted, limit);
         let mut batch = Batch {
             shard_pipeline: ShardPipeline::new(store, &origin, &watch, load),
             segment: (store.layout().shards > 1).then(Segment::default),
@@ -105,7 +108,7 @@ impl Pipeline {
             if commands == MAX_BATCH_COMMANDS || encoder.output.len() > MAX_BATCH_BYTES {
                 break;
             }
-            let Some(request) = next(self.session.is_authenticated()) else {
+            let Some(request) = next(&self.session) else {
                 more = false;
                 break;
             };
@@ -123,7 +126,7 @@ impl Pipeline {
                         }
                         (Scope::Several(shards), _) => {
                             batch.settle(store, &origin, &mut encoder).await;
-                            let (context, token) = (&origin.context, &mut batch.token);
+                            let (context, token) = (&*origin.context, &mut batch.token);
                             let alone = run_alone(store, &command, shards.to_vec(), context, token);
                             let reply = Box::pin(alone).await;
                             batch.answer(store, &origin, &command, reply, &mut encoder);

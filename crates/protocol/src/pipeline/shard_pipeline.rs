@@ -9,7 +9,7 @@ use crate::command::{Command, KeyList, Lookups};
 use crate::error::Result;
 use crate::handlers::{loads, wanted};
 use crate::pipeline::encoder::Sink;
-use crate::pipeline::load::Loaded;
+use crate::pipeline::load::{Loaded, too_large};
 use crate::pipeline::write::{apply_read, run_single};
 use crate::resp::reply::Reply;
 use crate::session::{Origin, Stopwatch};
@@ -24,6 +24,11 @@ use std::task::{self, Poll};
 
 /// Maximum number of reads that wait for flash.
 const MAX_WAITING: usize = 128;
+/// Maximum bytes of their values, from a few reads on.
+const MAX_WAITING_BYTES: u64 = 16 << 20;
+const FEW_READS: usize = 8;
+/// The length of a value for that, if memory does not tell it.
+const UNKNOWN_BYTES: u64 = 128 << 10;
 
 type Place<F> = Pin<Box<Option<F>>>;
 
@@ -40,6 +45,10 @@ pub(crate) struct ShardPipeline<'a, F, B> {
     begin: B,
     waiting: VecDeque<Slot<F>>,
     reading: usize,
+    /// About the bytes of the values that are being read.
+    reading_bytes: u64,
+    /// Bytes of the values in the replies so far.
+    replied_bytes: u64,
     /// Boxes of completed reads, for reuse.
     spare: Vec<Place<F>>,
     /// Of reads, not counted yet.
@@ -67,6 +76,8 @@ where
             begin,
             waiting,
             reading: 0,
+            reading_bytes: 0,
+            replied_bytes: 0,
             spare,
             lookups: Lookups::default(),
             token: CommitToken::default(),
@@ -92,10 +103,15 @@ where
     }
 
     async fn read(&mut self, command: Command, sink: &mut impl Sink) {
+        let limit = self.origin.context.max_reply_bytes;
+        if self.replied_bytes > limit {
+            return self.answer(command.filter_reply(Reply::Error(too_large(limit))), sink);
+        }
         while self.reading >= MAX_WAITING {
             let reading = self.reading;
             self.wait_until(|pipeline| pipeline.reading < reading, sink).await;
         }
+        let bytes = self.room_for_read(&command, sink).await;
         let mut place = self.spare.pop().unwrap_or_else(|| Box::pin(None));
         let read = (self.begin)(self.store.clone(), loads(&command), wanted(&command));
         place.set(Some(read));
@@ -110,9 +126,27 @@ where
                 let since = self.watch.begun();
                 self.watch.restart();
                 self.reading += 1;
+                self.reading_bytes += bytes;
                 self.waiting.push_back(Slot::Reading { command, read: place, since });
             }
         }
+    }
+
+    /// Waits until the value of a read has room beside those that are being read; returns about its
+    /// length.
+    async fn room_for_read(&mut self, command: &Command, sink: &mut impl Sink) -> u64 {
+        if self.reading < FEW_READS {
+            self.reading_bytes = if self.reading == 0 { 0 } else { self.reading_bytes };
+            return UNKNOWN_BYTES;
+        }
+        let key = loads(command).into_iter().next();
+        let known = key.map(|key| self.store.value_bytes_in_memory(&key));
+        let bytes = known.map_or(0, |known| known.unwrap_or(UNKNOWN_BYTES));
+        if self.reading_bytes + bytes > MAX_WAITING_BYTES {
+            self.wait_until(|pipeline| pipeline.reading == 0, sink).await;
+            self.reading_bytes = 0;
+        }
+        bytes
     }
 
     fn finish_read(&mut self, command: &Command, loaded: Result<Loaded>) -> Reply {
@@ -127,6 +161,7 @@ where
             }
             Err(error) => Reply::Error(error),
         };
+        self.replied_bytes += reply.value_bytes();
         self.origin.context.note_reply(self.store, command.spec, &reply);
         command.filter_reply(reply)
     }

@@ -4,7 +4,7 @@ use crate::command::{Command, Effects, Lookups};
 use crate::context::Context;
 use crate::error::Result;
 use crate::handlers::{Call, keyed_handler, loads, looks_up_first, lookups, wanted};
-use crate::pipeline::load::{Entries, load_together};
+use crate::pipeline::load::{Entries, FEW_VALUES, load_together, too_large};
 use crate::resp::reply::Reply;
 use crate::shared::poll::poll_once;
 use crate::shared::recording;
@@ -101,7 +101,7 @@ pub(crate) async fn run_single(
             // The entries may be from different times.
             break;
         }
-        let changes = recordings.is_on().then(|| recording::changes(&effects));
+        let changes = context.recordings.is_on().then(|| recording::changes(&effects));
         let lookups = effects.lookups;
         if let Err(error) = stage(&mut transaction, effects) {
             return Reply::Error(error);
@@ -111,7 +111,7 @@ pub(crate) async fn run_single(
                 token.merge(&committed);
                 context.counters.count_lookups(lookups);
                 if let Some(changes) = changes {
-                    recordings.tell(store, &changes);
+                    context.recordings.tell(store, &changes);
                 }
                 return reply;
             }
@@ -155,6 +155,12 @@ pub(crate) async fn run_alone(
     try_alone(store, command, shards, context, token).await.into()
 }
 
+/// Refuses values that are too many for one reply before they are read.
+pub(crate) async fn check_reply(store: &Store, context: &Context, keys: &[Bytes]) -> Result<()> {
+    let limit = context.max_reply_bytes;
+    if store.value_bytes(keys).await? > limit { Err(too_large(limit)) } else { Ok(()) }
+}
+
 async fn try_alone(
     store: &Store,
     command: &Command,
@@ -164,6 +170,9 @@ async fn try_alone(
 ) -> Result<Reply> {
     let recordings = &context.recordings;
     let (keys, wanted) = (loads(command), wanted(command));
+    if keys.len() > FEW_VALUES && wanted == Wanted::Entries {
+        check_reply(store, context, &keys).await?;
+    }
     if !keys.is_empty() {
         store.prefetch(keys.iter().map(|key| (key, wanted))).await;
     }
@@ -177,7 +186,7 @@ async fn try_alone(
         None => load_together(keys, wanted, || exclusive.begin()).await?,
     };
     if command.is_read() {
-        recordings.tell_reads(store, || loads(command), &loaded.entries);
+        context.recordings.tell_reads(store, || loads(command), &loaded.entries);
     }
     let mut effects = Effects::default();
     // Before the error is returned: an error may also reveal data that were read.
@@ -186,12 +195,12 @@ async fn try_alone(
     let lookups = effects.lookups;
     let reply = reply.inspect_err(|_| context.counters.count_lookups(lookups))?;
     if !effects.is_empty() {
-        let changes = recordings.is_on().then(|| recording::changes(&effects));
+        let changes = context.recordings.is_on().then(|| recording::changes(&effects));
         let mut transaction = exclusive.begin();
         stage(&mut transaction, effects)?;
         token.merge(&store.commit(transaction).await?);
         if let Some(changes) = changes {
-            recordings.tell(store, &changes);
+            context.recordings.tell(store, &changes);
         }
     }
     context.counters.count_lookups(lookups);

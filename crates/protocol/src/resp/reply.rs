@@ -67,6 +67,15 @@ pub enum Reply {
 }
 
 impl Reply {
+    /// Bytes of the values in it.
+    pub(crate) fn value_bytes(&self) -> u64 {
+        match self {
+            Reply::Value(value) => value.len() as u64,
+            Reply::Array(items) => items.iter().map(Reply::value_bytes).sum(),
+            _ => 0,
+        }
+    }
+
     /// A count.
     pub fn count(count: usize) -> Reply {
         Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX))

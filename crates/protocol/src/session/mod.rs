@@ -1,6 +1,7 @@
 //! The state of a client: user, protocol version, transaction, watched keys.
 
 mod identity;
+mod kept;
 mod login;
 mod origin;
 mod permission;
@@ -16,6 +17,7 @@ use crate::resp::reply::Protocol;
 use crate::shared::clients::Client;
 use bytes::Bytes;
 use identity::Identity;
+pub use kept::{KeptMemory, UnlimitedMemory};
 pub(crate) use origin::Origin;
 pub(crate) use permission::{Moment, Refused};
 use reply_mode::ReplyMode;
@@ -25,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 pub(crate) use stopwatch::Stopwatch;
 use tally::Tally;
-use transaction::{Transaction, Watched};
+use transaction::{Transaction, Watches};
 
 /// The state of a connection.
 pub struct Session {
@@ -35,7 +37,7 @@ pub struct Session {
     pub(crate) name: Bytes,
     pub(crate) identity: Identity,
     pub(crate) transaction: Option<Transaction>,
-    pub(crate) watched: Vec<Watched>,
+    pub(crate) watched: Watches,
     pub(crate) reply_mode: ReplyMode,
     pub(crate) last_command: &'static str,
     pub(crate) tally: Tally,
@@ -53,6 +55,7 @@ impl Session {
         context.counters.connections.fetch_add(1, Ordering::Relaxed);
         let client = context.clients.enter(address, local_address, now_ms);
         let identity = Identity::of_guest(&context.acl);
+        let watched = Watches::new(&context.kept_memory);
         let session = Session {
             identity,
             context,
@@ -60,7 +63,7 @@ impl Session {
             protocol: Protocol::default(),
             name: Bytes::new(),
             transaction: None,
-            watched: Vec::new(),
+            watched,
             reply_mode: ReplyMode::default(),
             last_command: "",
             tally: Tally::default(),
@@ -86,9 +89,10 @@ impl Session {
         self.closing || self.client.is_killed()
     }
 
-    /// Bytes of requests queued for EXEC.
-    pub(crate) fn queued_bytes(&self) -> u64 {
-        self.transaction.as_ref().map_or(0, |transaction| transaction.bytes)
+    /// Reserved bytes of the commands queued for EXEC and of the watched keys.
+    pub fn kept_bytes(&self) -> u64 {
+        let queued = self.transaction.as_ref().map_or(0, Transaction::reserved_bytes);
+        queued + self.watched.reserved_bytes()
     }
 
     /// The origin of this session's commands.

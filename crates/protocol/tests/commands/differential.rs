@@ -268,7 +268,6 @@ fn input_that_is_not_resp_gets_the_same_errors() {
         b"*1\r\n$abc\r\n".to_vec(),
         b"*1\r\n$-1\r\n".to_vec(),
         b"*1\r\n$999999999999\r\n".to_vec(),
-        b"*1\r\n$67108865\r\n".to_vec(),
         b"*1\r\n$ 4\r\nping\r\n".to_vec(),
         b"set k \"abc\r\n".to_vec(),
         b"set k 'abc'x\r\n".to_vec(),

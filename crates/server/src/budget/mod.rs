@@ -55,10 +55,10 @@ impl MemoryPlan {
         SpareMemory::new(self.request_bytes + self.reply_bytes)
     }
 
-    /// Maximum bytes of the replies to one batch: at least the largest value, and several of these
-    /// where there is more memory. A larger reply ends the connection.
-    pub fn max_output_bytes(&self) -> usize {
-        let least = 2 * softflash_store::value::MAX_VALUE_BYTES;
+    /// Maximum bytes of the replies to one batch: at least twice the largest value, and several of
+    /// these where there is more memory. A larger reply ends the connection.
+    pub fn max_output_bytes(&self, max_value_bytes: usize) -> usize {
+        let least = 2 * max_value_bytes;
         usize::try_from(self.reply_bytes).unwrap_or(usize::MAX).max(least)
     }
 

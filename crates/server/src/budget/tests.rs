@@ -202,3 +202,43 @@ fn requests_and_replies_take_their_bytes_from_the_spare_memory() {
     drop(request);
     assert_eq!(spare.taken_bytes(), 0);
 }
+
+#[test]
+fn small_replies_neither_wait_nor_are_charged() {
+    let budget = ReplyBudget::new(10 * MIB, SpareMemory::default());
+    let mut unread = budget.try_begin().unwrap();
+    unread.settle(8 * MIB, 1);
+    assert!(budget.try_begin().is_none(), "the next may be as large");
+    let mut waits = Box::pin(budget.begin());
+    assert!((&mut waits).now_or_never().is_none());
+    let mut little = budget.begin_little();
+    little.recharge(5 * MIB);
+    assert_eq!(budget.charged_bytes(), 8 * MIB);
+    assert_eq!(budget.waiting(), 1);
+    drop(unread);
+    assert!(waits.now_or_never().is_some(), "nor does the next one wait for them");
+    drop(little);
+    assert_eq!(budget.charged_bytes(), 0);
+}
+
+#[test]
+fn what_sessions_keep_is_granted_at_once_or_never_and_leaves_half_to_requests() {
+    use softflash_protocol::KeptMemory;
+    let budget = RequestBudget::new(100, SpareMemory::default());
+    assert!(budget.try_take(40, 0) && !budget.try_take(11, 0) && budget.try_take(10, 0));
+    let mut request = budget.reservation();
+    request.grow(50).now_or_never().unwrap().unwrap();
+    assert_eq!((budget.held_bytes(), budget.waiting()), (100, 0));
+    budget.give_back(20);
+    assert!(budget.try_take(20, 0), "of its share");
+    budget.give_back(30);
+    let mut other = budget.reservation();
+    other.grow(25).now_or_never().unwrap().unwrap();
+    assert!(!budget.try_take(25, 0), "requests have it");
+    assert!(budget.try_take(25, 20), "the request that brings it gives it back");
+    let mut waits: Growing<'_> = Box::pin(request.grow(10));
+    assert!(!is_done(&mut waits));
+    assert_eq!(budget.waiting(), 1);
+    budget.give_back(45);
+    assert!(is_done(&mut waits));
+}

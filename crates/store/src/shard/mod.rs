@@ -74,6 +74,7 @@ use crate::kv::tree::Run;
 use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
 use crate::stats::{KeyCount, StoreStats};
+use crate::value::MAX_VALUE_BYTES;
 use admission::Throttle;
 use budget::Budget;
 use bytes::Bytes;
@@ -231,6 +232,11 @@ impl Shard {
 
     pub(crate) fn layout(&self) -> &StoreLayout {
         &self.layout
+    }
+
+    /// The most bytes of a new value.
+    pub(crate) fn max_value_bytes(&self) -> usize {
+        self.options.max_value_bytes.min(MAX_VALUE_BYTES)
     }
 
     pub(crate) fn runtime(&self) -> &RuntimeHandle {

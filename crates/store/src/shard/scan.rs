@@ -24,6 +24,9 @@ use softflash_base::planted::{self, Bug};
 use softflash_ftl::Hint;
 use std::rc::Rc;
 
+/// A page ends once its keys have this many bytes together.
+const PAGE_KEY_BYTES: usize = 64 << 10;
+
 /// A scan of one slice at one point in time.
 struct Scan {
     merge: Merge,
@@ -97,8 +100,9 @@ impl Scanner<'_> {
         }
         let now_ms = self.clock.now_ms();
         let (mut page, mut hidden_ms) = (ScanPage::default(), 0);
+        let mut key_bytes = 0;
         // Stops at the last key of the page: the next page would read further keys again.
-        while page.items.len() < limit {
+        while page.items.len() < limit && key_bytes < PAGE_KEY_BYTES {
             let Some((key, entry)) = scan.next().await? else {
                 self.log_hidden(hidden_ms).await?;
                 return Ok(page);
@@ -107,6 +111,7 @@ impl Scanner<'_> {
                 self.expirations.note_found(Expired::of(&key, entry.expires_at_ms));
                 hidden_ms = hidden_ms.max(entry.expires_at_ms);
             } else {
+                key_bytes += key.len();
                 page.items.push((key, entry));
             }
         }
