@@ -70,7 +70,6 @@ pub(crate) async fn run_single(
     context: &Context,
     token: &mut CommitToken,
 ) -> Reply {
-    let recordings = &context.recordings;
     let (keys, wanted) = (loads(command), wanted(command));
     if keys.len() > 1 {
         store.prefetch(keys.iter().map(|key| (key, wanted))).await;
@@ -168,7 +167,6 @@ async fn try_alone(
     context: &Context,
     token: &mut CommitToken,
 ) -> Result<Reply> {
-    let recordings = &context.recordings;
     let (keys, wanted) = (loads(command), wanted(command));
     if keys.len() > FEW_VALUES && wanted == Wanted::Entries {
         check_reply(store, context, &keys).await?;
