@@ -65,8 +65,11 @@ impl NewFile {
         Ok(new)
     }
 
-    /// Writes a whole file.
+    /// Writes a whole file; creates its directory where it is missing.
     pub fn write(path: &Path, existing: Existing, bytes: &[u8]) -> Result<(), CliError> {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(CliError::file(parent))?;
+        }
         let mut new = NewFile::at(path, existing)?;
         let mut file = new.create()?;
         file.write_all(bytes).map_err(CliError::file(&new.name))?;
