@@ -3,7 +3,7 @@
 
 use crate::command::{Command, CommandId, Flags, Lookups};
 use crate::error::CommandError;
-use crate::resp::words::is;
+use crate::handlers::set;
 use softflash_store::Entry;
 
 /// The counted lookups of a command with the entries of its keys.
@@ -11,7 +11,7 @@ pub(crate) fn lookups(command: &Command, entries: &[Option<Entry>]) -> Lookups {
     let counted = match command.spec.id {
         CommandId::Copy => entries.get(..1).unwrap_or_default(),
         CommandId::Getdel | CommandId::Getex | CommandId::Getset => entries,
-        CommandId::Set if returns_old(command) => entries,
+        CommandId::Set if set::returns_old(&command.args) => entries,
         // The reading commands of a script: one for each of its keys.
         CommandId::Eval | CommandId::Evalsha => entries,
         CommandId::MemoryUsage => &[],
@@ -26,8 +26,4 @@ pub(crate) fn lookups(command: &Command, entries: &[Option<Entry>]) -> Lookups {
 /// time that it is given.
 pub(crate) fn looks_up_first(command: &Command, error: &CommandError) -> bool {
     command.spec.id == CommandId::Getex && *error != CommandError::SYNTAX
-}
-
-fn returns_old(command: &Command) -> bool {
-    command.args.iter().skip(3).any(|option| is(option, "GET"))
 }

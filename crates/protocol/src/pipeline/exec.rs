@@ -103,7 +103,8 @@ impl Session {
                     reply
                 }
                 Err(refused) => {
-                    self.context.note_refused(Some(command.spec), &refused);
+                    // As in Redis, not among the refused calls.
+                    self.context.note_refused(None, &refused);
                     Reply::Error(refused)
                 }
             };
