@@ -1,7 +1,6 @@
 //! The state of a client: user, protocol version, transaction, watched keys.
 
 mod identity;
-mod kept;
 mod login;
 mod origin;
 mod permission;
@@ -15,7 +14,6 @@ use crate::resp::reply::Protocol;
 use crate::shared::clients::Client;
 use bytes::Bytes;
 use identity::Identity;
-pub use kept::{KeptMemory, UnlimitedMemory};
 pub(crate) use origin::Origin;
 use softflash_store::Store;
 use std::fmt;

@@ -5,6 +5,7 @@ pub mod clients;
 pub mod command_stats;
 pub(crate) mod cursors;
 pub(crate) mod glob;
+pub(crate) mod kept;
 mod kill;
 pub mod latency_buckets;
 pub(crate) mod lock;
