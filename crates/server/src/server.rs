@@ -76,7 +76,7 @@ async fn run(
         }
         None => (None, Vec::new()),
     };
-    let memory = Memory::new(config.options.memory_bytes);
+    let memory = Memory::new(&config.options);
     let with = (volumes.clone(), &memory);
     let context = context(&data, config, addresses, Arc::clone(&shutdown), with)?;
     let needs_password = context.needs_password();
@@ -158,8 +158,8 @@ struct Memory {
 }
 
 impl Memory {
-    fn new(bytes: u64) -> Memory {
-        let plan = MemoryPlan::new(bytes);
+    fn new(options: &StoreOptions) -> Memory {
+        let plan = MemoryPlan::new(options.memory_bytes, options.max_value_bytes);
         let spare = plan.spare();
         let requests = RequestBudget::new(plan.request_bytes, spare.clone());
         Memory { plan, spare, requests }

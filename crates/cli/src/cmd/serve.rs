@@ -105,8 +105,7 @@ pub struct Serve {
     #[arg(long, value_name = "SIZE|off", default_value = "16KiB", value_parser = parse_value_threshold)]
     value_threshold: ValueThreshold,
     /// Longest value and argument of a request, at most 512MiB; a longer one is refused and the
-    /// connection goes on. A value takes twice its size of the memory for requests, a part of
-    /// --memory
+    /// connection goes on. Four times as much has to fit into --memory
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_longest_value)]
     proto_max_bulk_len: usize,
     /// Period of the scrub, such as `7d`, or `off`: in this time all data on flash are read once,

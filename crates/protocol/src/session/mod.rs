@@ -1,7 +1,6 @@
 //! The state of a client: user, protocol version, transaction, watched keys.
 
 mod identity;
-mod kept;
 mod login;
 mod origin;
 mod permission;
@@ -17,7 +16,6 @@ use crate::resp::reply::Protocol;
 use crate::shared::clients::Client;
 use bytes::Bytes;
 use identity::Identity;
-pub use kept::{KeptMemory, UnlimitedMemory};
 pub(crate) use origin::Origin;
 pub(crate) use permission::{Moment, Refused};
 use reply_mode::ReplyMode;

@@ -1,9 +1,9 @@
 //! State of MULTI and WATCH.
 
-use super::kept::{Kept, KeptMemory};
 use crate::command::Command;
 use crate::error::{CommandError, Result};
 use crate::resp::words::own;
+use crate::shared::kept::{Kept, KeptMemory};
 use bytes::Bytes;
 use softflash_base::planted::{self, Bug};
 use softflash_store::{Exclusive, WatchToken};

@@ -7,6 +7,7 @@ pub(crate) mod cursors;
 pub(crate) mod error_stats;
 pub(crate) mod forgery;
 pub(crate) mod glob;
+pub(crate) mod kept;
 mod kill;
 pub mod latency_buckets;
 pub(crate) mod lock;

@@ -15,12 +15,18 @@ fn is_done(future: &mut Growing<'_>) -> bool {
 #[test]
 fn the_plan_leaves_room_for_the_largest_value_and_never_exceeds_the_memory() {
     for mib in [32, 64, 256, 1024, 65536] {
-        let plan = MemoryPlan::new(mib * MIB);
+        let plan = MemoryPlan::new(mib * MIB, 64 << 20);
         let store = plan.store_bytes / 8 * 7;
         let sum = store + plan.request_bytes + plan.reply_bytes + plan.device_bytes;
         assert!(sum <= mib * MIB, "{mib} MiB: {plan:?}");
         assert!(sum >= mib * MIB * 15 / 16, "{mib} MiB: {plan:?}");
         assert!(mib < 256 || plan.request_bytes >= 64 * MIB, "{mib} MiB: {plan:?}");
+        let raised = MemoryPlan::new(mib * MIB, 512 << 20);
+        assert!(raised.request_bytes >= (512 * MIB).min(mib * MIB / 4), "{mib} MiB: {raised:?}");
+        assert!(
+            raised.store_bytes / 8 * 7 + raised.device_bytes
+                <= mib * MIB - 2 * raised.request_bytes
+        );
     }
 }
 

@@ -51,6 +51,9 @@ impl Receiver {
     pub async fn run(mut self, received: Vec<u8>) {
         if let Err(error) = self.receive(received).await {
             tracing::debug!(%error, "NBD client lost");
+            // Nobody reads the replies to what is under way.
+            let [client, _] = &self.ends;
+            client.set();
         }
         let _all = self.requests.acquire(MOST_REQUESTS).await;
     }
@@ -146,14 +149,17 @@ impl Receiver {
     /// Starts a request, beside those under way. A read waits for its memory there, so that it does
     /// not hold up the requests behind it.
     fn start(&self, request: Request, payload: Vec<u8>, mut held: Vec<BytePermit>) {
-        let memory = self.memory.clone();
+        let (memory, [lost, _]) = (self.memory.clone(), self.ends.clone());
         let (target, replies) = (self.target.clone(), self.replies.clone());
         let session = self.transmission.session();
         let (encoder, has_holes) = (session.replies(), session.has_structured_replies());
         let recorded = self.tap.begin(&request);
         self.runtime.spawn(Box::pin(async move {
             if let Command::Read { range, .. } = request.command {
-                held.push(memory.read(u64::from(range.bytes)).await);
+                tokio::select! {
+                    permit = memory.read(u64::from(range.bytes)) => held.push(permit),
+                    () = lost.wait() => return,
+                }
             }
             let reply = carry_out(&target, encoder, has_holes, &request, &payload).await;
             drop((payload, recorded));
