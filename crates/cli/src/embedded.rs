@@ -4,7 +4,7 @@ use crate::error::CliError;
 use softflash_device::{Access, Device, OpenOptions};
 use softflash_runtime::{RealExecutor, RuntimeHandle};
 use softflash_server::{DataDir, DataDirError, ShardDomain};
-use softflash_store::{Store, StoreError, StoreLayout, StoreOptions, open_all};
+use softflash_store::{ClockSource, Store, StoreError, StoreLayout, StoreOptions, open_all};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,12 +59,13 @@ impl OpenDir {
     }
 
     /// Opens the store, calls `work` with the handle of its first shard, and closes the store
-    /// whether or not `work` succeeded.
+    /// whether or not `work` succeeded. The store's clock stands still: only a server moves it.
     pub fn with_store<T, F: Future<Output = Result<T, CliError>>>(
         &self,
         options: &StoreOptions,
         work: impl FnOnce(Store) -> F,
     ) -> Result<T, CliError> {
+        let options = &StoreOptions { clock: ClockSource::Recorded, ..options.clone() };
         block_on(|runtime| async move {
             let failed = |error: StoreError| CliError::store(&self.path)(error);
             let stores = open_all(Arc::clone(&self.device), &self.layout, options, &runtime)

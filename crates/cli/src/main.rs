@@ -74,6 +74,8 @@ enum Command {
     Units(cmd::units::Units),
     /// Verify all data of a data directory
     Check(cmd::check::Check),
+    /// Compare the clock of a store with this machine's, and set it back
+    Clock(cmd::clock::Clock),
     /// Measure the store, the device or the flash model
     Bench(cmd::bench::Bench),
     /// Write all keys to a file
@@ -124,6 +126,7 @@ fn run(arguments: Arguments, matches: &ArgMatches) -> Result<ExitCode, CliError>
         Command::Units(units) => units.run(),
         Command::Info(info) => return info.run(),
         Command::Check(check) => return check.run(),
+        Command::Clock(clock) => clock.run(),
         Command::Bench(bench) => bench.run(),
         Command::Dump(dump) => dump.run(),
         Command::Load(load) => load.run(),

@@ -6,6 +6,7 @@
 
 pub mod capacity;
 pub mod check;
+pub mod clock;
 mod error;
 mod export;
 mod format;
@@ -24,7 +25,7 @@ pub mod value;
 pub use error::StoreError;
 pub use export::Export;
 pub use layout::StoreLayout;
-pub use options::{Durability, StoreOptions};
+pub use options::{ClockSource, Durability, StoreOptions};
 pub use shard::{ScanPage, WatchToken};
 pub use store::{CommitToken, Exclusive, Store, Transaction, open_all};
 pub use value::Entry;

@@ -441,3 +441,19 @@ fn a_handshake_that_goes_nowhere_ends() {
     client.data(1);
     assert!(server.terminate().success());
 }
+
+#[test]
+fn refused_connections_do_not_flood_the_log() {
+    let (_temp, data) = with_volume_units();
+    let limited = ["--memory", "64MiB", "--nbd", "127.0.0.1:0", "--max-unauthenticated", "1"];
+    let server = Server::start(&data, &limited);
+    let address = server.address_of("nbd");
+    let _handshake = greet(address).unwrap();
+    for _ in 0..300 {
+        assert!(greet(address).is_err(), "it is refused");
+    }
+    server.await_said("an NBD connection is refused");
+    let lines = server.said().lines().filter(|line| line.contains("is refused")).count();
+    assert!((1..=3).contains(&lines), "{lines} lines for 300 connections");
+    assert!(server.terminate().success());
+}

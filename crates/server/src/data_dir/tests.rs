@@ -230,11 +230,11 @@ fn the_store_has_the_units_that_are_not_for_volumes() {
     let temp = TempDir::new().unwrap();
     let path = temp.path().join("data");
     let mut new = NewDataDir::begin(&path, false).unwrap();
-    new.clear(manifest()).unwrap();
-    format_file(&new.device_path(), &FileFormat::new(256 << 20, 7)).unwrap();
     let store = manifest().store;
     let volumes = Some(VolumeSection { units: 3, op_percent: DEFAULT_OP_PERCENT });
-    let data = new.finish(Manifest::new(DEVICE_NAME, store.clone(), volumes)).unwrap();
+    new.clear(Manifest::new(DEVICE_NAME, store.clone(), volumes)).unwrap();
+    format_file(&new.device_path(), &FileFormat::new(256 << 20, 7)).unwrap();
+    let data = new.finish().unwrap();
     assert_eq!(data.manifest().format_version, FORMAT_VERSION, "older programs refuse it");
     let (device, layout) = data.open_device(OpenOptions::default()).unwrap();
     assert_eq!(layout.units, 1);

@@ -25,7 +25,7 @@ pub(super) fn render(snapshot: &Snapshot) -> Result<String, fmt::Error> {
 }
 
 /// Fields of the store that are gauges; all others are counters.
-pub(super) const GAUGES: [&str; 20] = [
+pub(super) const GAUGES: [&str; 21] = [
     "keys",
     "expiring_keys",
     "memtable_bytes",
@@ -46,6 +46,7 @@ pub(super) const GAUGES: [&str; 20] = [
     "lost_units",
     "old_units",
     "full",
+    "clock_lead_ms",
 ];
 
 #[derive(Debug)]
@@ -101,6 +102,9 @@ fn store_field(out: &mut Out<'_, '_>, name: &str, value: u64) -> fmt::Result {
     let is_gauge = GAUGES.contains(&name);
     if let Some(stem) = name.strip_suffix("_us") {
         return out.seconds(&format!("store_{stem}"), &help, is_gauge, value as f64 / 1e6);
+    }
+    if let Some(stem) = name.strip_suffix("_ms") {
+        return out.seconds(&format!("store_{stem}"), &help, is_gauge, value as f64 / 1e3);
     }
     let (stem, unit) = if let Some(stem) = name.strip_suffix("_bytes") {
         (stem.to_owned(), Some(Unit::Bytes))

@@ -1,6 +1,7 @@
 //! HTTP for monitoring: metrics, health and the state of the units.
 
 mod command_metrics;
+mod listener;
 mod metrics;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures_util::future::BoxFuture;
+use listener::Listener;
 use serde_json::json;
 use std::future::Future;
 use std::io;
@@ -33,7 +35,7 @@ pub(crate) async fn serve(
     source: Source,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    axum::serve(listener, router(source)).with_graceful_shutdown(stop).await
+    axum::serve(Listener::new(listener), router(source)).with_graceful_shutdown(stop).await
 }
 
 fn router(source: Source) -> Router {

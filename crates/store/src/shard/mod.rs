@@ -14,6 +14,7 @@ mod coordinator;
 mod counters;
 pub(crate) mod decisions;
 pub(crate) mod examination;
+mod expirations;
 pub mod flush;
 mod fullness;
 pub mod gate;
@@ -73,6 +74,7 @@ use crate::kv::tree::Run;
 use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
 use crate::stats::{KeyCount, StoreStats};
+use crate::value::MAX_VALUE_BYTES;
 use admission::Throttle;
 use budget::Budget;
 use bytes::Bytes;
@@ -81,6 +83,7 @@ use caches::Caches;
 use clock::ExpiryClock;
 use counters::Counters;
 use fullness::Fullness;
+use expirations::Expirations;
 use gate::Gate;
 use history::History;
 use limits::{LastLimits, Limits};
@@ -126,6 +129,7 @@ pub struct Shard {
     tasks: Tasks,
     counters: Counters,
     fullness: Fullness,
+    expirations: Expirations,
     /// Units that were restored from an old image.
     stale_units: u64,
 }
@@ -176,6 +180,7 @@ impl Shard {
             tasks: Tasks::default(),
             counters: Counters::default(),
             fullness: Fullness::default(),
+            expirations: Expirations::default(),
             stale_units: stale_units.len() as u64,
         }
     }
@@ -227,6 +232,11 @@ impl Shard {
 
     pub(crate) fn layout(&self) -> &StoreLayout {
         &self.layout
+    }
+
+    /// The most bytes of a new value.
+    pub(crate) fn max_value_bytes(&self) -> usize {
+        self.options.max_value_bytes.min(MAX_VALUE_BYTES)
     }
 
     pub(crate) fn runtime(&self) -> &RuntimeHandle {
@@ -326,6 +336,8 @@ impl Shard {
             lost_units: self.blocks.lost_units(),
             old_units: self.stale_units,
             full: u64::from(self.refuses_new_data()),
+            expired_keys: self.expirations.count(),
+            clock_lead_ms: self.clock.lead_ms(),
             ..self.counters.stats()
         }
     }
