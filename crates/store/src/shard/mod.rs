@@ -326,7 +326,7 @@ impl Shard {
             lost_units: self.blocks.lost_units(),
             old_units: self.stale_units,
             full: u64::from(self.is_full()),
-            expired_keys: self.expirations.count(),
+            keys_expired: self.expirations.count(),
             clock_lead_ms: self.clock.lead_ms(),
             ..self.counters.stats()
         }
