@@ -1,5 +1,5 @@
-//! Watches the lead of the store's clock over the wall clock, and logs it: at the start, and where it
-//! changes.
+//! Watches the lead of the store's clock over the wall clock, and logs it: at the start, and where
+//! it changes.
 
 use softflash_store::Store;
 use softflash_store::clock::{NOTABLE_LEAD_MS, span};

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-/// The unit of processor times in `/proc`, which is the same on all architectures of Linux that this
-/// server runs on.
+/// The unit of processor times in `/proc`, which is the same on all architectures of Linux that
+/// this server runs on.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Memory of the process.

@@ -118,7 +118,7 @@ pub struct StoreStats {
     /// 1 while writes are refused for lack of space.
     pub full: u64,
     /// Keys found expired, or removed because they had expired.
-    pub expired_keys: u64,
+    pub keys_expired: u64,
     /// How far the clock for expiry is ahead of the wall clock, in milliseconds.
     pub clock_lead_ms: u64,
 }
@@ -189,7 +189,7 @@ impl StoreStats {
             lost_units,
             old_units,
             full,
-            expired_keys,
+            keys_expired,
             clock_lead_ms,
         ]
     }

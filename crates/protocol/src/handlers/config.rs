@@ -31,7 +31,7 @@ pub(crate) fn set(session: &mut Session, _: &Store, args: &[Bytes]) -> Result<Re
 pub(crate) fn resetstat(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     async move {
         let stats = wide.store.stats().await?;
-        wide.context.reset_counters(stats.expired_keys);
+        wide.context.reset_counters(stats.keys_expired);
         Ok(Reply::Ok)
     }
     .boxed_local()

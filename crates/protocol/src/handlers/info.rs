@@ -161,7 +161,7 @@ async fn stats(lines: &mut Lines<'_>, wide: &Wide<'_>) -> Result<()> {
     lines.write_field("rejected_connections", rejected_connections.load(Relaxed));
     // There are no replicas.
     lines.write_zeros(&["sync_full", "sync_partial_ok", "sync_partial_err"]);
-    let expired = wide.store.stats().await?.expired_keys;
+    let expired = wide.store.stats().await?.keys_expired;
     lines.write_field("expired_keys", expired.saturating_sub(expired_before.load(Relaxed)));
     // Nothing is evicted, published, tracked or copied by a child process.
     lines.write_zeros(&["evicted_keys", "evicted_clients"]);

@@ -22,8 +22,8 @@ pub(crate) fn lookups(command: &Command, entries: &[Option<Entry>]) -> Lookups {
     Lookups { hits, misses: counted.len() as u64 - hits }
 }
 
-/// Whether a command with this error has looked its keys up before: only GETEX, which then checks the
-/// time that it is given.
+/// Whether a command with this error has looked its keys up before: only GETEX, which then checks
+/// the time that it is given.
 pub(crate) fn looks_up_first(command: &Command, error: &CommandError) -> bool {
     command.spec.id == CommandId::Getex && *error != CommandError::SYNTAX
 }

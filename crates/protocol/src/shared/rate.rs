@@ -10,8 +10,8 @@ const COUNTED: u32 = 16;
 /// A power of two, above the counted slots and the current one.
 const SLOTS: usize = 32;
 
-/// Events by the time at which they came, in slots that are used again and again. All threads add to
-/// them without locks.
+/// Events by the time at which they came, in slots that are used again and again. All threads add
+/// to them without locks.
 #[derive(Debug, Default)]
 pub(crate) struct Rate {
     /// The number of the slot's time, and of its events: 32 bits each.

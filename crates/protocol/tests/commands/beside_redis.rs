@@ -358,6 +358,13 @@ fn info_has_the_fields_of_redis_that_say_something_here() {
                 assert!(same || name == "repl_backlog_size", "{section}, {name}: {value}");
             }
         }
+        // Monitors read INFO as one list of names.
+        let everything = text(pair.ours.line("INFO everything").await.text());
+        let mut names: Vec<_> =
+            everything.lines().filter_map(|line| line.split_once(':')).collect();
+        names.sort();
+        let twice = names.windows(2).find(|pair| pair[0].0 == pair[1].0);
+        assert_eq!(twice, None);
         let [_, ours] = info(&mut pair, "server").await;
         assert!(
             ours["run_id"].len() == 40 && ours["run_id"].chars().all(|c| c.is_ascii_hexdigit())

@@ -336,7 +336,7 @@ impl Shard {
             lost_units: self.blocks.lost_units(),
             old_units: self.stale_units,
             full: u64::from(self.refuses_new_data()),
-            expired_keys: self.expirations.count(),
+            keys_expired: self.expirations.count(),
             clock_lead_ms: self.clock.lead_ms(),
             ..self.counters.stats()
         }

@@ -120,8 +120,8 @@ impl Scanner<'_> {
         Ok(page)
     }
 
-    /// Up to `limit` expired keys of a slice in order, from the first after `after` on; no page after
-    /// an empty one.
+    /// Up to `limit` expired keys of a slice in order, from the first after `after` on; no page
+    /// after an empty one.
     pub(crate) async fn expired(
         &self,
         slice: SliceId,
