@@ -364,7 +364,7 @@ fn queues_and_watched_keys_without_room_are_refused_as_redis_refuses_them() {
         let keys: Vec<String> = (0..2000).map(|key| format!("key:{key}")).collect();
         let words = [&["WATCH".to_owned()][..], &keys].concat();
         other.feed(&encode(&words));
-        assert_eq!(other.advance(store).await, Step::Read);
+        while other.advance(store).await == Step::Again {}
         let sent = text(&other.output().take_bytes());
         assert!(sent.starts_with("-OOM "), "{sent}");
         assert!(other.session().kept_bytes() > 0);

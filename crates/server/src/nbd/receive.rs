@@ -34,6 +34,8 @@ pub(super) struct Receiver {
     pub requests: ByteSemaphore,
     /// The memory of their data.
     pub memory: RequestMemory,
+    /// Set once the client sends nothing more: its reads that wait for memory are dropped.
+    pub gone: Event,
     /// Set if the client or the server is going.
     pub ends: [Event; 2],
 }
@@ -54,6 +56,10 @@ impl Receiver {
             // Nobody reads the replies to what is under way.
             let [client, _] = &self.ends;
             client.set();
+        }
+        let [_, server] = &self.ends;
+        if !server.is_set() {
+            self.gone.set();
         }
         let _all = self.requests.acquire(MOST_REQUESTS).await;
     }
@@ -149,7 +155,7 @@ impl Receiver {
     /// Starts a request, beside those under way. A read waits for its memory there, so that it does
     /// not hold up the requests behind it.
     fn start(&self, request: Request, payload: Vec<u8>, mut held: Vec<BytePermit>) {
-        let (memory, [lost, _]) = (self.memory.clone(), self.ends.clone());
+        let (memory, gone) = (self.memory.clone(), self.gone.clone());
         let (target, replies) = (self.target.clone(), self.replies.clone());
         let session = self.transmission.session();
         let (encoder, has_holes) = (session.replies(), session.has_structured_replies());
@@ -158,7 +164,7 @@ impl Receiver {
             if let Command::Read { range, .. } = request.command {
                 tokio::select! {
                     permit = memory.read(u64::from(range.bytes)) => held.push(permit),
-                    () = lost.wait() => return,
+                    () = gone.wait() => return,
                 }
             }
             let reply = carry_out(&target, encoder, has_holes, &request, &payload).await;

@@ -87,6 +87,7 @@ impl Sessions {
             replies,
             requests: ByteSemaphore::new(MOST_REQUESTS),
             memory: common.budget.of_connection(),
+            gone: Event::new(),
             ends: [lost.clone(), self.stopping.clone()],
         };
         let sending = send(writer, outgoing, common.budget.clone(), lost);
