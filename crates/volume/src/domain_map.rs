@@ -21,12 +21,18 @@ pub(crate) const UNSET: u32 = NONE;
 pub(crate) const HOLE: u32 = NONE - 1;
 /// Of a snapshot: the mapping unit is that of the parent of its volume.
 pub(crate) const INHERITED: u32 = NONE - 2;
+/// The flash has lost what the mapping unit holds: reads fail until it is written or discarded.
+pub(crate) const LOST: u32 = NONE - 3;
+/// Numbers that are marks and no places.
+pub(crate) const MARKS: u32 = 4;
 
 /// A mapping unit that was looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     /// It reads as zeros.
     Zeros,
+    /// What it holds is lost.
+    Lost,
     /// Its place, and the seed and the lower bits of its checksum.
     At { place: u32, seed: u64, checksum: u32 },
 }
@@ -85,6 +91,7 @@ impl DomainMap {
             let logical = logical_of(image, lba);
             at = match (self.entry_at(logical), image.role, logical) {
                 (HOLE, ..) => None,
+                (LOST, ..) => return Found::Lost,
                 (INHERITED, ..) => self.images.get(origin).and_then(parent),
                 (place, _, Some(logical)) if place != UNSET => {
                     let checksum = self.checksums[index(logical)];
@@ -122,6 +129,24 @@ impl DomainMap {
         let Some(logical) = self.logical(image, lba) else { return };
         self.detach(logical, UNSET);
         self.attach(logical, place, low(checksum));
+    }
+
+    /// Lets reads of a mapping unit of a volume fail: its newest data are lost. As with a write, a
+    /// snapshot keeps the older data; returns whether one does.
+    pub fn lose(&mut self, volume: ImageId, lba: u32) -> bool {
+        let before = self.used;
+        let Some((logical, preserved)) = self.logical_to_change(volume, lba) else { return false };
+        self.detach(logical, LOST);
+        self.held.changed(volume, before, self.used);
+        preserved
+    }
+
+    /// Lets reads of a mapping unit fail that an image itself holds: for recovery, where the data
+    /// that collection had moved are lost.
+    pub fn lose_moved(&mut self, image: ImageId, lba: u32) {
+        if let Some(logical) = self.logical(image, lba) {
+            self.detach(logical, LOST);
+        }
     }
 
     /// Makes a range of a volume read as zeros.

@@ -1,6 +1,6 @@
 //! The map as a checkpoint writes it and recovery reads it.
 
-use super::{DomainMap, HOLE, INHERITED, UNSET};
+use super::{DomainMap, HOLE, INHERITED, LOST, UNSET};
 use crate::format::leaf::LEAF_UNITS;
 use crate::leaves::{Freshness, LeafOwner};
 use softflash_base::cast::index;
@@ -56,7 +56,7 @@ impl DomainMap {
         }
         let logical = leaf * LEAF_UNITS + at;
         let has_data = self.map.is_page(place);
-        if !has_data && place != HOLE && place != INHERITED {
+        if !has_data && ![HOLE, INHERITED, LOST].contains(&place) {
             return false;
         }
         self.checksums[index(logical)] = checksum;

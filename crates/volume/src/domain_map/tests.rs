@@ -16,6 +16,9 @@ fn created(image: ImageId, name: String, size: u32) -> Operation {
     Operation::Create { image, name, size, settings: VolumeSettings::default() }
 }
 
+/// Stands for a place, of a mapping unit that is lost.
+const GONE: u32 = u32::MAX;
+
 /// The contents of all images, by the places that hold them.
 #[derive(Default)]
 struct Reference {
@@ -72,6 +75,11 @@ impl Pair {
         self.reference.images.get_mut(&image).unwrap().insert(lba, place);
     }
 
+    fn lose(&mut self, image: ImageId, lba: u32) {
+        self.map.lose(image, lba);
+        self.reference.images.get_mut(&image).unwrap().insert(lba, GONE);
+    }
+
     fn discard(&mut self, image: ImageId, lba: u32, count: u32) {
         self.map.discard(image, lba, count);
         let contents = self.reference.images.get_mut(&image).unwrap();
@@ -121,7 +129,10 @@ impl Pair {
             _ => {
                 let size = self.map.images.get(volume).unwrap().size;
                 let lba = rng.below(u64::from(size.min(200))) as u32 * (size / size.min(200));
-                self.write(volume, lba);
+                match rng.chance(0.1) {
+                    true => self.lose(volume, lba),
+                    false => self.write(volume, lba),
+                }
             }
         }
     }
@@ -132,6 +143,7 @@ impl Pair {
             for lba in 0..size {
                 let found = match self.map.find(id, lba) {
                     Found::Zeros => None,
+                    Found::Lost => Some(GONE),
                     Found::At { place, checksum, .. } => {
                         assert_eq!(place, checksum);
                         Some(place)
