@@ -258,6 +258,19 @@ impl DomainMap {
         if from < end { self.map.next_valid(from, end) } else { None }
     }
 
+    /// The mapping units that are marked as lost, with the images that hold the marks.
+    pub fn lost(&self) -> impl Iterator<Item = (ImageId, u32)> {
+        let marked = self.leaves.numbered().filter(|(_, leaf)| leaf.marks > 0);
+        marked.filter_map(|(number, leaf)| Some((number, leaf.owner?))).flat_map(
+            move |(number, LeafOwner { image, position })| {
+                let is_lost =
+                    move |at: &u32| self.map.physical_of(number * LEAF_UNITS + at) == LOST;
+                let lost = (0..LEAF_UNITS).filter(is_lost);
+                lost.map(move |at| (image, position * LEAF_UNITS + at))
+            },
+        )
+    }
+
     /// The places that an image itself holds in a range of its mapping units.
     pub fn places_held(&self, image: ImageId, range: Range<u32>) -> impl Iterator<Item = u32> {
         let Range { start, end } = range;

@@ -1,5 +1,8 @@
 //! Recovery: the newest whole root and its leaves, then the frames behind it in their order.
 
+pub(crate) mod giving_up;
+mod leaves;
+mod rebuild;
 mod replay;
 mod roots;
 mod uncertain;
@@ -12,7 +15,7 @@ use crate::format::tag::{self, Class};
 use crate::walk::{self, FoundFrame};
 use futures_util::future::join_all;
 use replay::{Replayed, replay};
-use roots::{WholeRoot, newest_roots, restore};
+use roots::{WholeRoot, newest_roots};
 use softflash_base::cast;
 use softflash_ftl::{Inventory, Superblock};
 use std::collections::{BTreeSet, HashSet};
@@ -35,6 +38,19 @@ pub struct RecoveryReport {
     pub lost_frames: u32,
     /// Older roots that were taken because newer ones could not be read.
     pub lost_roots: u32,
+    /// Halves of leaves that could not be read and were rebuilt from frames.
+    pub rebuilt_halves: u32,
+    /// Halves of leaves that could not be rebuilt.
+    pub lost_halves: u32,
+    /// Mapping units of those: reads of them fail until they are written or discarded.
+    pub lost_units: u64,
+}
+
+impl RecoveryReport {
+    /// Whether leaves of the map could not be read.
+    pub fn has_damaged_leaves(&self) -> bool {
+        self.rebuilt_halves + self.lost_halves > 0
+    }
 }
 
 /// A superblock of the domain.
@@ -113,7 +129,7 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     let root = if passes_over { before } else { newest };
     let root_sequence = root.as_ref().map_or(0, |root| root.root.sequence);
     if let Some(root) = &root {
-        restore(core, &root.root, &map_frames, &mut report).await?;
+        leaves::restore(core, &root.root, &map_frames, &found, &mut report).await;
     }
     core.root_sequence.set(root_sequence);
     core.durable_root.set(root.as_ref().map_or(0, |root| root.number));
@@ -138,7 +154,8 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         });
     // A later frame would say that the root which was passed over is durable: another root comes
     // before.
-    let is_uncertain = report.torn > 0 || !uncertain.is_empty() || passes_over;
+    let is_uncertain =
+        report.torn > 0 || !uncertain.is_empty() || passes_over || report.has_damaged_leaves();
     Ok(Recovered {
         report,
         next_sequence: last.map_or(1, |last| last + 1).max(root_sequence),
@@ -232,6 +249,11 @@ fn is_needed(found: &FoundSuperblock, root: Option<&Root>, is_root_lost: bool) -
         .iter()
         .any(|open| (open.unit, open.index, open.generation) == (unit.0, index, generation));
     has_data && (tag.first_sequence >= root.sequence || was_open)
+}
+
+/// Whether a superblock can hold data of volumes.
+fn holds_data(found: &FoundSuperblock) -> bool {
+    found.tag.is_none_or(|tag| tag.class != Class::Map)
 }
 
 fn is_rewritten(found: &FoundSuperblock) -> bool {
