@@ -1,6 +1,7 @@
 //! A mapped domain: the volumes on some units of a device, and the tasks that keep them.
 
 use crate::admission::Admission;
+use crate::changes::Changes;
 use crate::checkpoint;
 use crate::classes::Classes;
 use crate::collector;
@@ -18,6 +19,7 @@ use crate::geometry::Geometry;
 use crate::listing::{self, VolumeInfo};
 use crate::operations::{Change, change, check_name, check_size};
 use crate::placement::by_hint::most_classes;
+use crate::proof;
 use crate::recovery::{Recovered, RecoveryReport, recover};
 use crate::releases;
 use crate::rewriting;
@@ -104,6 +106,7 @@ impl Domain {
             map: RefCell::new(DomainMap::new(geometry)),
             superblocks: Superblocks::new(geometry.blocks()),
             frames: Frames::from(1, 1),
+            changes: Changes::recovered(1, 1),
             frontiers: Frontiers::new(geometry.units, classes),
             classes: Classes::new(classes),
             counters: Counters::default(),
@@ -117,6 +120,7 @@ impl Domain {
             collection_rests: (0..geometry.units).map(|_| Cell::new(false)).collect(),
             flush: Notify::new(),
             flush_waiters: RefCell::default(),
+            unproven: Notify::new(),
             checkpoint: Notify::new(),
             checkpoint_waiters: RefCell::default(),
             release: Notify::new(),
@@ -149,6 +153,7 @@ impl Domain {
         let recovered = recover(&core, inventory).await?;
         core.adopt_settings();
         core.frames = Frames::from(recovered.next_sequence, recovered.durable_below);
+        core.changes = Changes::recovered(recovered.next_change, recovered.proven_below);
         let report = recovered.report.clone();
         let domain = Domain { core: Rc::new(core) };
         // The other tasks start when nothing is uncertain any more.
@@ -202,6 +207,8 @@ impl Domain {
             core.runtime.spawn(Box::pin(collector::run(Rc::clone(core), unit)));
         }
         core.frames.settle();
+        core.changes.settle();
+        core.runtime.spawn(Box::pin(proof::run(Rc::clone(core))));
         Ok(())
     }
 
@@ -413,6 +420,7 @@ impl Domain {
         core.flush.notify_all();
         core.flush.notify_one();
         core.checkpoint.notify_one();
+        core.unproven.notify_one();
         core.release.notify_one();
         core.wake_collection();
         core.tenants.wake();

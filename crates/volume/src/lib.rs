@@ -8,6 +8,7 @@
 
 mod admission;
 mod building;
+mod changes;
 mod checkpoint;
 mod classes;
 mod collector;
@@ -29,6 +30,7 @@ mod listing;
 mod moving;
 mod operations;
 mod placement;
+mod proof;
 mod quota;
 mod reader;
 mod recovery;
@@ -50,7 +52,7 @@ pub use domain::{ClosedSuperblocks, Domain, DomainSpace};
 pub use error::VolumeError;
 pub use format::MAPPING_UNIT_BYTES;
 pub use listing::VolumeInfo;
-pub use recovery::RecoveryReport;
+pub use recovery::{RecoveryReport, StaleUnit};
 pub use settings::{Lifetime, Setting, Temperature, VolumeSettings};
 pub use tenant::VolumeCounters;
 pub use volume::Volume;

@@ -2,18 +2,22 @@
 
 use super::RecoveryReport;
 use crate::core::Core;
+use crate::domain_map::{LOST, low};
 use crate::error::VolumeError;
 use crate::format::entry::Entry;
 use crate::format::leaf;
-use crate::format::root::Root;
+use crate::format::root::{Root, StoredHalf};
 use crate::leaves::LeafOwner;
-use crate::walk::{FoundFrame, read_checked};
+use crate::walk::{FoundFrame, read_checked, read_unit};
+use crate::writer::is_whole;
 use futures_util::future::join_all;
 use softflash_base::cast;
-use std::collections::{BTreeMap, HashMap};
+use softflash_base::checksum::checksum64;
+use softflash_base::planted::{self, Bug};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Parts of a root, by number: place and checksum.
-type Parts = BTreeMap<u32, (u32, u64)>;
+/// Parts of a root, by number: places and checksums of the copies.
+type Parts = BTreeMap<u32, Vec<(u32, u64)>>;
 
 /// A root of which every part is whole.
 pub(super) struct WholeRoot {
@@ -39,7 +43,7 @@ pub(super) async fn newest_roots(
                 let (whole, found, last_frame) = roots.entry(root).or_default();
                 *whole = parts;
                 *last_frame = frame.head.sequence.max(*last_frame);
-                found.insert(part, (place, checksum));
+                found.entry(part).or_default().push((place, checksum));
             }
         }
     }
@@ -53,7 +57,7 @@ pub(super) async fn newest_roots(
             continue;
         }
         let read = read_root(core, number, parts, &found).await;
-        let parts = found.values().map(|&(place, _)| place).collect();
+        let parts = found.values().flatten().map(|&(place, _)| place).collect();
         match (read, newest) {
             (Some(root), None) => {
                 newest = Some(WholeRoot { root, number, parts, last_frame });
@@ -74,21 +78,29 @@ pub(super) async fn newest_roots(
 
 async fn read_root(core: &Core, root: u64, parts: u32, found: &Parts) -> Option<Root> {
     let mut bytes = Vec::new();
-    for (&part, &(place, checksum)) in found {
-        let entry = Entry::Root { root, part, parts, checksum };
-        bytes.extend(read_checked(core, place, entry.seed(), checksum).await?);
+    for (&part, copies) in found {
+        let mut read = None;
+        for &(place, checksum) in copies {
+            let entry = Entry::Root { root, part, parts, checksum };
+            if read.is_none() {
+                read = read_checked(core, place, entry.seed(), checksum).await;
+            }
+        }
+        bytes.extend(read?);
     }
     Root::decode(&bytes)
 }
 
-/// Restores images and leaves of a root.
+/// Restores images and leaves of a root. Data in other superblocks than the `older` ones, which can
+/// hold some that the root names, are lost or have moved since.
 pub(super) async fn restore(
     core: &Core,
     root: &Root,
     frames: &[FoundFrame],
+    older: &BTreeSet<u32>,
     report: &mut RecoveryReport,
 ) -> Result<(), VolumeError> {
-    let stored: HashMap<u32, [u32; 2]> =
+    let stored: HashMap<u32, [StoredHalf; 2]> =
         root.leaves.iter().map(|stored| (stored.leaf, stored.halves)).collect();
     let mut entries: Vec<(Entry, u32)> = frames.iter().flat_map(FoundFrame::places).collect();
     entries.sort_unstable_by_key(|&(_, place)| place);
@@ -111,12 +123,17 @@ pub(super) async fn restore(
     }
     for together in root.leaves.chunks(LEAVES_TOGETHER) {
         let halves = together.iter().flat_map(|stored| {
-            (0..).zip(stored.halves).map(|(half, place)| Half { leaf: stored.leaf, half, place })
+            (0..).zip(stored.halves).map(|(half, stored_half)| Half {
+                leaf: stored.leaf,
+                half,
+                place: stored_half.place,
+                checksum: root.change.map(|_| stored_half.checksum),
+            })
         });
         let halves: Vec<Half> = halves.collect();
         let reads = halves.iter().map(|half| half.read(core, entry_at(half.place)));
         for (half, bytes) in halves.iter().zip(join_all(reads).await) {
-            half.restore(core, bytes)?;
+            half.restore(core, older, bytes)?;
         }
         report.leaves += cast::saturating_u32(together.len());
     }
@@ -131,26 +148,49 @@ struct Half {
     leaf: u32,
     half: u32,
     place: u32,
+    /// The lower half of its checksum, in roots that have it.
+    checksum: Option<u32>,
 }
 
 impl Half {
-    /// Its bytes, if they are those of the entry of its frame.
-    async fn read(&self, core: &Core, entry: Option<Entry>) -> Option<Vec<u8>> {
-        let checksum = entry.and_then(Entry::checksum)?;
-        let seed = Entry::Leaf { leaf: self.leaf, half: self.half, checksum }.seed();
-        read_checked(core, self.place, seed, checksum).await
+    fn seed(&self) -> u64 {
+        Entry::Leaf { leaf: self.leaf, half: self.half, checksum: 0 }.seed()
     }
 
-    fn restore(&self, core: &Core, bytes: Option<Vec<u8>>) -> Result<(), VolumeError> {
+    /// Its bytes, if they are those that the root names; in roots without checksums of leaves,
+    /// those of the entry of its frame.
+    async fn read(&self, core: &Core, entry: Option<Entry>) -> Option<Vec<u8>> {
+        match self.checksum.filter(|_| !planted::bug(Bug::LeafOfOtherLife)) {
+            Some(checksum) => {
+                let bytes = read_unit(core, self.place).await?;
+                is_whole(self.seed(), &bytes, checksum).then_some(bytes)
+            }
+            None => {
+                let checksum = entry.and_then(Entry::checksum)?;
+                read_checked(core, self.place, self.seed(), checksum).await
+            }
+        }
+    }
+
+    fn restore(
+        &self,
+        core: &Core,
+        older: &BTreeSet<u32>,
+        bytes: Option<Vec<u8>>,
+    ) -> Result<(), VolumeError> {
         let Half { leaf, half, .. } = *self;
         let Some(bytes) = bytes else {
             let reason = format!("half {half} of leaf {leaf} of the map cannot be read");
             return Err(VolumeError::Damaged { reason });
         };
         let mut map = core.map.borrow_mut();
-        let mut possible = true;
+        if let Some(stored) = &mut map.leaves.get_mut(leaf).stored {
+            stored[cast::index(half)].checksum = low(checksum64(self.seed(), &bytes));
+        }
+        let (mut possible, places) = (true, core.geometry.places());
         leaf::decode(half, &bytes, |at, place, checksum| {
-            possible &= map.restore(leaf, at, place, checksum);
+            let is_there = place >= places || older.contains(&core.geometry.block_of(place));
+            possible &= map.restore(leaf, at, if is_there { place } else { LOST }, checksum);
         });
         if !possible {
             let reason = format!("leaf {leaf} names places that do not exist");
