@@ -140,7 +140,7 @@ bugs! {
     // Volumes.
     MovesNotFlushed: "collected superblocks are released before the copies of their data are durable", "volume/src/releases.rs";
     MovesAsWrites: "collection records moved data as written: a snapshot keeps the old place", "volume/src/moving.rs";
-    PinsIgnored: "superblocks with discards and operations are released before a root replaces them", "volume/src/superblocks.rs";
+    PinsIgnored: "superblocks are released before a root replaces their changes", "volume/src/superblocks.rs";
     TornUnitsTaken: "recovery does not verify data that were never durable", "volume/src/recovery/replay.rs";
     UncertainTrusted: "recovery neither writes uncertain data again nor makes a root of what they changed", "volume/src/domain.rs";
     HeirForgotten: "a deleted snapshot does not leave its data to the older one", "volume/src/domain_map.rs";
@@ -150,6 +150,10 @@ bugs! {
     SettingsNotInRoots: "a checkpoint loses the settings of volumes", "volume/src/format/root.rs";
     QuotaForgetsUnmapped: "writes under way do not count for the quota of a volume", "volume/src/quota.rs";
     LimitsIgnored: "requests do not wait for the limits of their volume", "volume/src/limits.rs";
+    LostChangesIgnored: "recovery does not look for changes whose frames are lost", "volume/src/recovery/missing.rs";
+    RecordsTogether: "the head of a frame records changes on its own unit, whose loss takes both", "volume/src/changes.rs";
+    EndNotProven: "the last changes are not proven after a flush", "volume/src/proof.rs";
+    LeafOfOtherLife: "an older leaf at the place of a leaf is taken for it", "volume/src/recovery/leaves.rs";
     WordLinesNotPadded: "a flush leaves open word lines that a later cut destroys", "volume/src/flusher.rs";
 }
 

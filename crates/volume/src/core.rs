@@ -2,6 +2,7 @@
 
 use crate::admission::Admission;
 use crate::building::Building;
+use crate::changes::Changes;
 use crate::classes::Classes;
 use crate::config::DomainConfig;
 use crate::counters::Counters;
@@ -40,6 +41,7 @@ pub(crate) struct Core {
     pub map: RefCell<DomainMap>,
     pub superblocks: Superblocks,
     pub frames: Frames,
+    pub changes: Changes,
     pub frontiers: Frontiers,
     pub counters: Counters,
     pub tenants: Tenants,
@@ -60,6 +62,8 @@ pub(crate) struct Core {
     /// Wakes the task that flushes, with the waiters for the flush.
     pub flush: Notify,
     pub flush_waiters: RefCell<Vec<Completion>>,
+    /// Wakes the task that proves the changes of a flush.
+    pub unproven: Notify,
     /// Wakes the task that makes checkpoints, with the waiters for one.
     pub checkpoint: Notify,
     pub checkpoint_waiters: RefCell<Vec<Completion>>,
@@ -106,6 +110,12 @@ impl Core {
     pub fn is_worn_out(&self, unit: Option<u32>) -> bool {
         let worn_out = |unit| self.flash.space(self.unit_id(unit)).is_worn_out();
         unit.map_or_else(|| (0..self.geometry.units.into()).all(worn_out), worn_out)
+    }
+
+    /// Whether at most one unit takes data.
+    pub fn is_alone(&self) -> bool {
+        let units = 0..u32::from(self.geometry.units);
+        units.filter(|&unit| !self.is_worn_out(Some(unit))).take(2).count() < 2
     }
 
     pub fn position(&self, superblock: &Superblock, page: u32) -> Position {

@@ -1,5 +1,6 @@
 //! A mapped domain: the volumes on some units of a device, and the tasks that keep them.
 
+use crate::changes::Changes;
 use crate::checkpoint;
 use crate::collector;
 use crate::config::DomainConfig;
@@ -14,6 +15,8 @@ use crate::frames::Frames;
 use crate::listing::{self, VolumeInfo};
 use crate::opening::{self, open};
 use crate::operations::{Change, change, check_name, check_size};
+use crate::proof;
+use crate::recovery::leaves::damaged_copies;
 use crate::recovery::{Recovered, RecoveryReport, giving_up, recover};
 use crate::releases;
 use crate::rewriting;
@@ -117,6 +120,7 @@ impl Domain {
         let recovered = recover(&core, inventory).await?;
         core.adopt_settings();
         core.frames = Frames::from(recovered.next_sequence, recovered.durable_below);
+        core.changes = Changes::recovered(recovered.next_change, recovered.proven_below);
         let report = recovered.report.clone();
         let domain = Domain { core: Rc::new(core) };
         // The other tasks start when nothing is uncertain any more.
@@ -170,6 +174,8 @@ impl Domain {
             core.runtime.spawn(Box::pin(collector::run(Rc::clone(core), unit)));
         }
         core.frames.settle();
+        core.changes.settle();
+        core.runtime.spawn(Box::pin(proof::run(Rc::clone(core))));
         Ok(())
     }
 
@@ -319,6 +325,18 @@ impl Domain {
         checkpoint::checkpoint(&self.core).await
     }
 
+    /// Writes everything of the map again of which a copy cannot be read. Returns the copies of
+    /// leaves that could not; the next root has all of its copies in any case.
+    pub async fn mend_map(&self) -> Result<u32, VolumeError> {
+        let damaged = damaged_copies(&self.core).await;
+        {
+            let mut map = self.core.map.borrow_mut();
+            damaged.iter().for_each(|&leaf| map.touch(leaf));
+        }
+        self.checkpoint().await?;
+        Ok(cast::saturating_u32(damaged.len()))
+    }
+
     /// The space in use.
     pub fn space(&self) -> DomainSpace {
         let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
@@ -381,6 +399,7 @@ impl Domain {
         core.flush.notify_all();
         core.flush.notify_one();
         core.checkpoint.notify_one();
+        core.unproven.notify_one();
         core.release.notify_one();
         core.wake_collection();
         core.tenants.wake();

@@ -113,14 +113,13 @@ impl DomainMap {
     }
 
     /// Maps a mapping unit of a volume to a new place. The newest snapshot takes the old place,
-    /// unless it has one: returns whether it did. A volume that was deleted is not mapped.
-    pub fn write(&mut self, volume: ImageId, lba: u32, place: u32, checksum: u64) -> bool {
+    /// unless it has one. A volume that was deleted is not mapped.
+    pub fn write(&mut self, volume: ImageId, lba: u32, place: u32, checksum: u64) {
         let before = self.used;
-        let Some((logical, preserved)) = self.logical_to_change(volume, lba) else { return false };
+        let Some(logical) = self.logical_to_change(volume, lba) else { return };
         self.detach(logical, UNSET);
         self.attach(logical, place, low(checksum));
         self.held.changed(volume, before, self.used);
-        preserved
     }
 
     /// Maps a mapping unit of an image to a new place of the same data: for recovery, where
@@ -132,13 +131,12 @@ impl DomainMap {
     }
 
     /// Lets reads of a mapping unit of a volume fail: its newest data are lost. As with a write, a
-    /// snapshot keeps the older data; returns whether one does.
-    pub fn lose(&mut self, volume: ImageId, lba: u32) -> bool {
+    /// snapshot keeps the older data.
+    pub fn lose(&mut self, volume: ImageId, lba: u32) {
         let before = self.used;
-        let Some((logical, preserved)) = self.logical_to_change(volume, lba) else { return false };
+        let Some(logical) = self.logical_to_change(volume, lba) else { return };
         self.detach(logical, LOST);
         self.held.changed(volume, before, self.used);
-        preserved
     }
 
     /// Lets reads of a mapping unit fail that an image itself holds: for recovery, where the data
@@ -162,7 +160,7 @@ impl DomainMap {
                 continue;
             }
             if self.find(volume, at) != Found::Zeros
-                && let Some((logical, _)) = self.logical_to_change(volume, at)
+                && let Some(logical) = self.logical_to_change(volume, at)
             {
                 self.detach(logical, mark);
             }
@@ -253,22 +251,18 @@ impl DomainMap {
         self.blocks.move_valid(self.geometry.block_of(from), self.geometry.block_of(to), 1);
     }
 
+    /// Mapping units of images that are marked as lost, in the order of the leaves.
+    pub fn lost(&self) -> impl Iterator<Item = (ImageId, u32)> {
+        let owned = self.leaves.numbered().filter_map(|(leaf, state)| Some((leaf, state.owner?)));
+        owned.flat_map(move |(leaf, LeafOwner { image, position })| {
+            let is_lost = move |at: &u32| self.map.physical_of(leaf * LEAF_UNITS + at) == LOST;
+            (0..LEAF_UNITS).filter(is_lost).map(move |at| (image, position * LEAF_UNITS + at))
+        })
+    }
+
     /// The first valid place in `from..end`.
     pub fn next_valid(&self, from: u32, end: u32) -> Option<u32> {
         if from < end { self.map.next_valid(from, end) } else { None }
-    }
-
-    /// The mapping units that are marked as lost, with the images that hold the marks.
-    pub fn lost(&self) -> impl Iterator<Item = (ImageId, u32)> {
-        let marked = self.leaves.numbered().filter(|(_, leaf)| leaf.marks > 0);
-        marked.filter_map(|(number, leaf)| Some((number, leaf.owner?))).flat_map(
-            move |(number, LeafOwner { image, position })| {
-                let is_lost =
-                    move |at: &u32| self.map.physical_of(number * LEAF_UNITS + at) == LOST;
-                let lost = (0..LEAF_UNITS).filter(is_lost);
-                lost.map(move |at| (image, position * LEAF_UNITS + at))
-            },
-        )
     }
 
     /// The places that an image itself holds in a range of its mapping units.
@@ -334,17 +328,17 @@ impl DomainMap {
     }
 
     /// The logical page of a mapping unit whose entry is about to change; first lets the newest
-    /// snapshot of a volume keep the entry, and returns whether it did. `None` beyond the end: of a
-    /// write that was under way when the volume became smaller.
-    fn logical_to_change(&mut self, image: ImageId, lba: u32) -> Option<(u32, bool)> {
+    /// snapshot of a volume keep the entry. `None` beyond the end: of a write that was under way
+    /// when the volume became smaller.
+    fn logical_to_change(&mut self, image: ImageId, lba: u32) -> Option<u32> {
         let found = self.images.get(image).filter(|image| lba < image.size)?;
         let snapshot = if found.is_volume() { found.older } else { None };
         match (snapshot, logical_of(found, lba)) {
-            (None, Some(logical)) => Some((logical, false)),
-            (None, None) => Some((self.logical(image, lba)?, false)),
+            (None, Some(logical)) => Some(logical),
+            (None, None) => self.logical(image, lba),
             (Some(snapshot), _) => {
-                let preserved = self.preserve(image, snapshot, lba);
-                Some((self.logical(image, lba)?, preserved))
+                self.preserve(image, snapshot, lba);
+                self.logical(image, lba)
             }
         }
     }
@@ -374,13 +368,13 @@ impl DomainMap {
         grow(&mut self.checksums, 0, index(self.map.logical_pages()));
     }
 
-    /// Lets a snapshot keep the entry of its volume, unless it has one; returns whether it does.
-    fn preserve(&mut self, volume: ImageId, snapshot: ImageId, lba: u32) -> bool {
+    /// Lets a snapshot keep the entry of its volume, unless it has one.
+    fn preserve(&mut self, volume: ImageId, snapshot: ImageId, lba: u32) {
         let (Some(from), Some(to)) = (self.images.get(volume), self.images.get(snapshot)) else {
-            return false;
+            return;
         };
         if self.entry(to, lba) != UNSET {
-            return false;
+            return;
         }
         let kept = match (self.entry(from, lba), parent(from)) {
             (UNSET, Some(_)) => INHERITED,
@@ -397,7 +391,6 @@ impl DomainMap {
         if let Some(logical) = self.logical(snapshot, lba) {
             self.attach(logical, kept, checksum);
         }
-        true
     }
 
     /// Unmaps all of an image that is deleted: the next older snapshot takes the entries that it

@@ -10,6 +10,7 @@ use crate::image::{Image, ImageId};
 use crate::listing::{self, VolumeInfo};
 use crate::moving::{read_places, run_length};
 use crate::opening::open;
+use crate::recovery::leaves::damaged_copies;
 use crate::recovery::{RecoveryReport, recover};
 use futures_util::future::join_all;
 use softflash_base::{cast, checksum};
@@ -56,6 +57,8 @@ impl ExaminedImage {
 pub struct Examined {
     /// What a mount would find.
     pub recovery: RecoveryReport,
+    /// Copies of halves of leaves of the map that cannot be read.
+    pub damaged_leaf_copies: u32,
     /// Mapping units that were read.
     pub units_read: u64,
     /// The volumes by name, each followed by its snapshots, the oldest first.
@@ -70,8 +73,10 @@ pub(crate) async fn examine(
     progress: &Progress,
 ) -> Result<Examined, VolumeError> {
     recovered(queue, config, runtime, async |core, recovery| {
+        let damaged_leaf_copies = cast::saturating_u32(damaged_copies(core).await.len());
         let (units_read, damaged) = read_all(core, progress).await?;
-        Ok(Examined { recovery, units_read, images: images(core, &damaged) })
+        let images = images(core, &damaged);
+        Ok(Examined { recovery, damaged_leaf_copies, units_read, images })
     })
     .await
 }

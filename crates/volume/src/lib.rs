@@ -8,6 +8,7 @@
 
 mod admission;
 mod building;
+mod changes;
 mod checkpoint;
 mod classes;
 mod collector;
@@ -31,6 +32,7 @@ mod moving;
 mod opening;
 mod operations;
 mod placement;
+mod proof;
 mod quota;
 mod reader;
 mod recovery;
@@ -53,7 +55,7 @@ pub use error::VolumeError;
 pub use examination::{Examined, ExaminedImage, Progress};
 pub use format::MAPPING_UNIT_BYTES;
 pub use listing::VolumeInfo;
-pub use recovery::RecoveryReport;
+pub use recovery::{RecoveryReport, StaleUnit};
 pub use settings::{Lifetime, Setting, Temperature, VolumeSettings};
 pub use tenant::VolumeCounters;
 pub use volume::Volume;

@@ -1,6 +1,7 @@
 //! The mount of the flash of a domain: the core of an empty domain, and what is on its flash.
 
 use crate::admission::Admission;
+use crate::changes::Changes;
 use crate::classes::Classes;
 use crate::config::DomainConfig;
 use crate::core::Core;
@@ -60,6 +61,7 @@ fn core(
         map: RefCell::new(DomainMap::new(geometry)),
         superblocks: Superblocks::new(geometry.blocks()),
         frames: Frames::from(1, 1),
+        changes: Changes::recovered(1, 1),
         frontiers: Frontiers::new(geometry.units, classes),
         classes: Classes::new(classes),
         counters: Counters::default(),
@@ -73,6 +75,7 @@ fn core(
         collection_rests: (0..geometry.units).map(|_| Cell::new(false)).collect(),
         flush: Notify::new(),
         flush_waiters: RefCell::default(),
+        unproven: Notify::new(),
         checkpoint: Notify::new(),
         checkpoint_waiters: RefCell::default(),
         release: Notify::new(),

@@ -9,7 +9,7 @@ use softflash_base::shell_word;
 use softflash_runtime::RuntimeHandle;
 use softflash_server::ShardDomain;
 use softflash_store::check::Finding;
-use softflash_volume::{Domain, Examined, ExaminedImage, Progress, RecoveryReport, VolumeError};
+use softflash_volume::{Domain, Examined, ExaminedImage, Progress, VolumeError};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -36,10 +36,16 @@ pub struct DomainReport {
     /// Why the volumes cannot be served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Halves of leaves of the map that cannot be read, and that a mount rebuilds.
+    /// Copies of leaves and roots of the map that cannot be read, where another one can.
+    pub damaged_copies: u32,
+    /// Halves of leaves of the map without a readable copy, which a mount rebuilds.
     pub rebuilt_halves: u32,
     /// Halves of leaves of the map that are lost.
     pub lost_halves: u32,
+    /// Frames that were durable and are missing.
+    pub lost_frames: u32,
+    /// Units that were restored from an older image.
+    pub stale_units: Vec<u16>,
     /// Volumes and snapshots.
     pub volumes: Vec<ImageReport>,
 }
@@ -63,14 +69,16 @@ struct LostRange {
 }
 
 /// A domain that a repair has mounted.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct RepairedDomain {
     shard: u16,
+    /// Copies of leaves of the map that were written again.
+    copies: u32,
     /// Halves of leaves of the map that were rebuilt from the frames; nothing of them is lost.
     rebuilt_halves: u32,
     /// Halves of leaves that were given up.
     lost_halves: u32,
-    /// Mapping units of those, whose reads fail until they are written or discarded.
+    /// Mapping units whose reads fail until they are written or discarded.
     lost_units: u64,
     /// Why it could not be repaired.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,7 +101,7 @@ pub fn check(directory: &OpenDir) -> Result<Option<(VolumesReport, Vec<Finding>)
         let shard = domain.shard.0;
         match examined {
             Ok(examined) => {
-                findings.extend(of_map(shard, &examined.recovery));
+                findings.extend(of_map(shard, &examined));
                 let damaged = examined.images.iter().filter(|image| !image.lost.is_empty());
                 findings.extend(damaged.map(|image| of_image(&directory.path, image)));
                 report.units_read += examined.units_read;
@@ -140,7 +148,7 @@ fn examine_all(directory: &OpenDir) -> Result<Vec<Outcome>, CliError> {
 }
 
 fn domain_report(shard: u16, examined: &Examined) -> DomainReport {
-    let RecoveryReport { rebuilt_halves, lost_halves, .. } = examined.recovery;
+    let recovery = &examined.recovery;
     let image = |image: &ExaminedImage| ImageReport {
         name: name(image),
         size_bytes: image.size_bytes,
@@ -153,7 +161,16 @@ fn domain_report(shard: u16, examined: &Examined) -> DomainReport {
             .collect(),
     };
     let volumes = examined.images.iter().map(image).collect();
-    DomainReport { shard, error: None, rebuilt_halves, lost_halves, volumes }
+    DomainReport {
+        shard,
+        error: None,
+        damaged_copies: examined.damaged_leaf_copies + recovery.damaged_root_copies,
+        rebuilt_halves: recovery.rebuilt_halves,
+        lost_halves: recovery.lost_halves,
+        lost_frames: recovery.lost_frames,
+        stale_units: recovery.stale_units.iter().map(|stale| stale.unit).collect(),
+        volumes,
+    }
 }
 
 fn name(image: &ExaminedImage) -> String {
@@ -167,24 +184,37 @@ fn error(place: String, problem: String, is_degraded: bool) -> Finding {
     Finding { place, problem, is_error: true, is_degraded }
 }
 
-fn of_map(shard: u16, recovery: &RecoveryReport) -> Vec<Finding> {
-    let place = || format!("volumes of shard {shard}");
+/// What is wrong with the map, and with the frames behind it.
+fn of_map(shard: u16, examined: &Examined) -> Vec<Finding> {
+    let DomainReport {
+        damaged_copies, rebuilt_halves, lost_halves, lost_frames, stale_units, ..
+    } = domain_report(shard, examined);
     let mut findings = Vec::new();
-    if recovery.rebuilt_halves > 0 {
+    let mut add = |problem: String, is_degraded: bool| {
+        findings.push(error(format!("volumes of shard {shard}"), problem, is_degraded));
+    };
+    if damaged_copies > rebuilt_halves + lost_halves {
         let problem = format!(
-            "{} halves of leaves of the map cannot be read; `check --repair` rebuilds them from \
-             the frames, and nothing of them is lost",
-            recovery.rebuilt_halves
+            "{damaged_copies} copies of parts of the map cannot be read; `check --repair` writes \
+             them again"
         );
-        findings.push(error(place(), problem, true));
+        add(problem, true);
     }
-    if recovery.lost_halves > 0 {
-        let problem = format!("{} halves of leaves of the map are lost", recovery.lost_halves);
-        findings.push(error(place(), problem, false));
+    if rebuilt_halves > 0 {
+        let problem = format!(
+            "{rebuilt_halves} halves of leaves of the map have no readable copy; `check --repair` \
+             rebuilds them from the frames, and nothing of them is lost"
+        );
+        add(problem, true);
     }
-    if recovery.lost_frames > 0 {
-        let problem = format!("{} frames that were durable are lost", recovery.lost_frames);
-        findings.push(error(place(), problem, false));
+    if lost_halves > 0 {
+        add(format!("{lost_halves} halves of leaves of the map are lost"), false);
+    }
+    if lost_frames > 0 {
+        add(format!("{lost_frames} frames that were durable are missing"), false);
+    }
+    for unit in stale_units {
+        add(format!("unit {unit} was restored from an older image"), false);
     }
     findings
 }
@@ -241,54 +271,61 @@ pub fn lines(report: &VolumesReport) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Repairs the domains that a check has found damaged: a mount writes the map again, without what
-/// is lost.
+/// Repairs the domains that a check has found damaged: the map is written again, without what is
+/// lost.
 pub fn repair(directory: &OpenDir, found: &VolumesReport) -> Result<Vec<RepairedDomain>, CliError> {
-    let is_repairable = |shard: u16| {
-        found.domains.iter().any(|it| {
-            it.shard == shard && it.error.is_none() && it.rebuilt_halves + it.lost_halves > 0
-        })
+    let is_damaged = |it: &&DomainReport| {
+        let parts = it.damaged_copies + it.rebuilt_halves + it.lost_halves + it.lost_frames;
+        it.error.is_none() && (parts > 0 || !it.stale_units.is_empty())
     };
+    let damaged: Vec<u16> =
+        found.domains.iter().filter(is_damaged).map(|domain| domain.shard).collect();
     block_on(|runtime| async move {
         let mut repaired = Vec::new();
-        for domain in directory.domains.iter().filter(|domain| is_repairable(domain.shard.0)) {
-            let (shard, outcome) = (domain.shard.0, mount(directory, domain, &runtime).await?);
-            let (report, error) = match outcome {
-                Ok(report) => (report, None),
-                Err(error) => (RecoveryReport::default(), Some(error.to_string())),
-            };
-            let RecoveryReport { rebuilt_halves, lost_halves, lost_units, .. } = report;
-            repaired.push(RepairedDomain { shard, rebuilt_halves, lost_halves, lost_units, error });
+        for domain in &directory.domains {
+            if damaged.contains(&domain.shard.0) {
+                repaired.push(mend(directory, domain, &runtime).await?);
+            }
         }
         Ok(repaired)
     })
 }
 
-async fn mount(
+async fn mend(
     directory: &OpenDir,
     domain: &ShardDomain,
     runtime: &RuntimeHandle,
-) -> Result<Result<RecoveryReport, VolumeError>, CliError> {
+) -> Result<RepairedDomain, CliError> {
+    let shard = domain.shard.0;
     let queue = Arc::clone(&directory.device).open_queue_pair(domain.units.clone())?;
-    let mounted = Domain::mount(queue, domain.config.clone(), runtime.clone()).await;
-    Ok(match mounted {
+    let mut repaired = RepairedDomain { shard, ..RepairedDomain::default() };
+    match Domain::mount(queue, domain.config.clone(), runtime.clone()).await {
         Ok((domain, report)) => {
-            let written = domain.checkpoint().await;
+            repaired.rebuilt_halves = report.rebuilt_halves;
+            repaired.lost_halves = report.lost_halves;
+            repaired.lost_units = report.lost_units;
+            // The mount has mended what it could not read.
+            repaired.copies = report.copied_halves;
+            match domain.mend_map().await {
+                Ok(copies) => repaired.copies += copies,
+                Err(error) => repaired.error = Some(error.to_string()),
+            }
             domain.stop();
-            written.map(|()| report)
         }
-        Err(error) => Err(error),
-    })
+        Err(error) => repaired.error = Some(error.to_string()),
+    }
+    Ok(repaired)
 }
 
 /// What a repair has done, in a line.
 pub fn done(repaired: &RepairedDomain) -> String {
-    let RepairedDomain { shard, rebuilt_halves, lost_halves, lost_units, error } = repaired;
+    let RepairedDomain { shard, copies, rebuilt_halves, lost_halves, lost_units, error } = repaired;
     match error {
         Some(error) => format!("cannot be repaired: volumes of shard {shard}: {error}"),
         None => format!(
-            "repaired: volumes of shard {shard}: halves of leaves rebuilt: {rebuilt_halves}, given \
-             up: {lost_halves} ({lost_units} mapping units); the map is written again"
+            "repaired: volumes of shard {shard}: the map is written again; copies of leaves: \
+             {copies}, halves rebuilt: {rebuilt_halves}, given up: {lost_halves}; mapping units \
+             whose reads fail: {lost_units}"
         ),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{DomainMap, HOLE, INHERITED, LOST, UNSET};
 use crate::format::leaf::LEAF_UNITS;
+use crate::format::root::StoredHalf;
 use crate::leaves::{Freshness, LeafOwner};
 use softflash_base::cast::index;
 
@@ -44,7 +45,7 @@ impl DomainMap {
     }
 
     /// Gives a leaf to its owner as a root says; `stored` are the places of its halves.
-    pub fn restore_leaf(&mut self, leaf: u32, owner: LeafOwner, stored: Option<[u32; 2]>) {
+    pub fn restore_leaf(&mut self, leaf: u32, owner: LeafOwner, stored: Option<[StoredHalf; 2]>) {
         self.leaves.restore(leaf, owner, stored);
         self.grow(self.leaves.len());
     }

@@ -14,7 +14,8 @@ use std::ops::RangeInclusive;
 
 const MAGIC: [u8; 4] = *b"SFVO";
 /// Version 1 has no settings of volumes: its operations and roots are read as the default ones.
-const VERSIONS: RangeInclusive<u8> = 1..=2;
+/// Versions 1 and 2 have no numbers of changes.
+const VERSIONS: RangeInclusive<u8> = 1..=3;
 
 /// The contents of a superblock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +76,7 @@ mod tests {
             let tag = Tag { class, first_sequence: 1 << 45 };
             assert_eq!(decode(&encode(tag)), Some(tag));
             let mut older = encode(tag);
-            older.0[4] = 1;
+            older.0[4] = 2;
             assert_eq!(decode(&older), Some(tag));
             for at in 0..6 {
                 let mut other = encode(tag);

@@ -2,6 +2,7 @@
 //! newer than everything that is on the flash, makes the domain empty in one step.
 
 use super::{FoundSuperblock, frames_of, holds_data, superblocks};
+use crate::changes::Changes;
 use crate::checkpoint;
 use crate::core::{Core, Shared};
 use crate::error::VolumeError;
@@ -30,6 +31,8 @@ pub(crate) async fn give_up(mut core: Core, inventory: &Inventory) -> Result<u32
     let sequences = frames.iter().map(|frame| frame.head.sequence).chain(first_sequences);
     let next = sequences.max().unwrap_or(0) + SKIPPED;
     core.frames = Frames::from(next, next);
+    // Changes are among the frames, so no change has a greater number.
+    core.changes = Changes::recovered(next, next);
     // A root has more than one frame, so no root has a greater number. This one names itself as the
     // one before: recovery takes it without a proof that it is durable, and no older one.
     core.root.set(next - 1);

@@ -1,23 +1,26 @@
-//! The leaves of a root: read from the flash, or made again from the heads of frames where they
-//! cannot be read.
+//! The leaves of a root: read from one of their copies, or made again from the heads of frames where
+//! none can be read.
 
 use super::rebuild::rebuild;
 use super::{FoundSuperblock, RecoveryReport, frames_of, holds_data};
 use crate::core::Core;
-use crate::domain_map::LOST;
+use crate::domain_map::{LOST, low};
 use crate::format::entry::Entry;
 use crate::format::leaf::{self, HALF_ENTRIES, LEAF_UNITS};
-use crate::format::root::Root;
+use crate::format::root::{Root, StoredHalf};
 use crate::leaves::LeafOwner;
-use crate::walk::{FoundFrame, read_checked};
+use crate::walk::{FoundFrame, read_unit};
+use crate::writer::is_whole;
 use futures_util::future::join_all;
 use softflash_base::cast;
-use std::collections::HashMap;
+use softflash_base::checksum::checksum64;
+use softflash_base::planted::{self, Bug};
+use std::collections::{BTreeSet, HashMap};
 
 /// Leaves that are read at a time.
 const LEAVES_TOGETHER: usize = 64;
 
-/// Restores images and leaves of a root.
+/// Restores images and leaves of a root. Mapping units of leaves that cannot be restored are lost.
 pub(super) async fn restore(
     core: &Core,
     root: &Root,
@@ -26,24 +29,26 @@ pub(super) async fn restore(
     report: &mut RecoveryReport,
 ) {
     name_owners(core, root);
-    let lost = read_all(core, root, map_frames, report).await;
-    if lost.is_empty() {
+    // Data in other superblocks are lost or have moved since.
+    let older = found.iter().filter(|found| found.holds_data_of(root.sequence));
+    let older = older.map(|found| found.block).collect();
+    let unreadable = read_all(core, root, map_frames, &older, report).await;
+    if unreadable.is_empty() {
         return;
     }
     let mut frames = frames_of(core, found.iter().filter(|found| holds_data(found))).await;
     frames.retain(|frame| frame.head.sequence < root.sequence);
     frames.sort_by_key(|frame| frame.head.sequence);
-    for half in lost {
+    for half in unreadable {
         let Half { leaf, half: number, .. } = half;
         match rebuild(core, &half, &frames) {
-            Some(bytes) if half.restore(core, &bytes) => {
+            Some(bytes) if half.restore(core, &older, &bytes) => {
                 report.rebuilt_halves += 1;
                 tracing::warn!(leaf, half = number, "half of a leaf is rebuilt from the frames");
             }
             _ => {
                 let units = half.lose(core);
                 report.lost_halves += 1;
-                report.lost_units += u64::from(units);
                 tracing::error!(leaf, half = number, units, "half of a leaf of the map is lost");
             }
         }
@@ -54,7 +59,7 @@ pub(super) async fn restore(
 
 /// Gives the leaves to the images that hold them.
 fn name_owners(core: &Core, root: &Root) {
-    let stored: HashMap<u32, [u32; 2]> =
+    let stored: HashMap<u32, [StoredHalf; 2]> =
         root.leaves.iter().map(|stored| (stored.leaf, stored.halves)).collect();
     let mut map = core.map.borrow_mut();
     map.images = root.images.clone();
@@ -74,51 +79,84 @@ async fn read_all(
     core: &Core,
     root: &Root,
     map_frames: &[FoundFrame],
+    older: &BTreeSet<u32>,
     report: &mut RecoveryReport,
 ) -> Vec<Half> {
-    let mut entries: Vec<(Entry, u32)> = map_frames.iter().flat_map(FoundFrame::places).collect();
-    entries.sort_unstable_by_key(|&(_, place)| place);
-    let checksum_at = |leaf: u32, half: u32, place: u32| {
-        let found = entries.binary_search_by_key(&place, |&(_, place)| place).ok()?;
-        match entries[found].0 {
-            Entry::Leaf { leaf: of, half: part, checksum } if (of, part) == (leaf, half) => {
-                Some(checksum)
-            }
-            _ => None,
-        }
-    };
-    let mut lost = Vec::new();
+    let checksum_at = checksums(map_frames);
+    let mut unreadable = Vec::new();
     for together in root.leaves.chunks(LEAVES_TOGETHER) {
-        let halves = together.iter().flat_map(|stored| {
-            let leaf = stored.leaf;
-            (0..).zip(stored.halves).map(move |(half, place)| (leaf, half, place))
+        let numbered = together.iter().flat_map(|stored| {
+            (0..).zip(stored.halves).map(|(half, on_flash)| (stored.leaf, half, on_flash))
         });
-        let halves: Vec<Half> = halves
-            .map(|(leaf, half, place)| Half {
-                leaf,
-                half,
-                place,
-                checksum: checksum_at(leaf, half, place),
-            })
-            .collect();
+        let halves = numbered.map(|(leaf, half, stored)| {
+            let own = root.change.map(|_| stored.checksum);
+            let of_frame = || checksum_at.get(&(leaf, half, stored.place)).copied();
+            Half { leaf, half, stored, checksum: own.or_else(of_frame) }
+        });
+        let halves: Vec<Half> = halves.collect();
         let reads = join_all(halves.iter().map(|half| half.read(core))).await;
-        for (half, bytes) in halves.into_iter().zip(reads) {
-            if !bytes.is_some_and(|bytes| half.restore(core, &bytes)) {
-                lost.push(half);
+        for (half, read) in halves.into_iter().zip(reads) {
+            match read {
+                Some((_, bytes)) if !half.restore(core, older, &bytes) => unreadable.push(half),
+                Some((Copy::First, _)) => {}
+                Some((Copy::Second, _)) => {
+                    tracing::warn!(leaf = half.leaf, half = half.half, "a leaf has lost a copy");
+                    report.copied_halves += 1;
+                    core.map.borrow_mut().touch(half.leaf);
+                }
+                None => unreadable.push(half),
             }
         }
         report.leaves += cast::saturating_u32(together.len());
     }
-    lost
+    unreadable
+}
+
+/// The lower halves of the checksums of leaves as the heads of frames have them, by leaf, half and
+/// place.
+fn checksums(map_frames: &[FoundFrame]) -> HashMap<(u32, u32, u32), u32> {
+    let places = map_frames.iter().flat_map(FoundFrame::places);
+    let leaves = places.filter_map(|(entry, place)| match entry {
+        Entry::Leaf { leaf, half, checksum } => Some(((leaf, half, place), low(checksum))),
+        _ => None,
+    });
+    leaves.collect()
+}
+
+/// The leaves of the durable root of which copies of halves cannot be read, once for each copy.
+pub(crate) async fn damaged_copies(core: &Core) -> Vec<u32> {
+    let stored: Vec<(u32, [StoredHalf; 2])> = {
+        let map = core.map.borrow();
+        let leaves = map.leaves.numbered().filter(|(_, leaf)| leaf.owner.is_some());
+        leaves.filter_map(|(leaf, state)| Some((leaf, state.stored?))).collect()
+    };
+    let mut damaged = Vec::new();
+    for (leaf, halves) in stored {
+        for (half, stored) in (0..).zip(halves) {
+            let half = Half { leaf, half, stored, checksum: Some(stored.checksum) };
+            for place in stored.places() {
+                if half.read_at(core, place).await.is_none() {
+                    damaged.push(leaf);
+                }
+            }
+        }
+    }
+    damaged
+}
+
+/// The copy of a half that was read.
+enum Copy {
+    First,
+    Second,
 }
 
 /// One half of a leaf on the flash.
 pub(super) struct Half {
     pub leaf: u32,
     pub half: u32,
-    place: u32,
-    /// None if the frame that holds it has lost its head.
-    pub checksum: Option<u64>,
+    stored: StoredHalf,
+    /// The lower half of its checksum. None if the root has none, and the frame has lost its head.
+    pub checksum: Option<u32>,
 }
 
 impl Half {
@@ -127,22 +165,42 @@ impl Half {
         Entry::Leaf { leaf: self.leaf, half: self.half, checksum: 0 }.seed()
     }
 
-    /// Its bytes, if they are those that its checkpoint wrote.
-    async fn read(&self, core: &Core) -> Option<Vec<u8>> {
-        read_checked(core, self.place, self.seed(), self.checksum?).await
+    /// Its bytes, from the first copy that is as the checkpoint wrote it.
+    async fn read(&self, core: &Core) -> Option<(Copy, Vec<u8>)> {
+        let mut copy = Copy::First;
+        for place in self.stored.places() {
+            if let Some(bytes) = self.read_at(core, place).await {
+                return Some((copy, bytes));
+            }
+            copy = Copy::Second;
+        }
+        None
     }
 
-    /// Sets its entries; returns false, and sets none, if some of them cannot be.
-    fn restore(&self, core: &Core, bytes: &[u8]) -> bool {
+    async fn read_at(&self, core: &Core, place: u32) -> Option<Vec<u8>> {
+        let bytes = read_unit(core, place).await?;
+        let is_right = is_whole(self.seed(), &bytes, self.checksum?);
+        (is_right || planted::bug(Bug::LeafOfOtherLife)).then_some(bytes)
+    }
+
+    /// Sets its entries; returns false, and sets none, if some of them cannot be. Data in other
+    /// superblocks than the `older` ones are lost.
+    fn restore(&self, core: &Core, older: &BTreeSet<u32>, bytes: &[u8]) -> bool {
         let mut map = core.map.borrow_mut();
         let mut possible = true;
         leaf::decode(self.half, bytes, |_, place, _| possible &= map.is_possible(place));
-        if possible {
-            leaf::decode(self.half, bytes, |at, place, checksum| {
-                map.restore(self.leaf, at, place, checksum);
-            });
+        if !possible {
+            return false;
         }
-        possible
+        if let Some(stored) = &mut map.leaves.get_mut(self.leaf).stored {
+            stored[cast::index(self.half)].checksum = low(checksum64(self.seed(), bytes));
+        }
+        let places = core.geometry.places();
+        leaf::decode(self.half, bytes, |at, place, checksum| {
+            let is_there = place >= places || older.contains(&core.geometry.block_of(place));
+            map.restore(self.leaf, at, if is_there { place } else { LOST }, checksum);
+        });
+        true
     }
 
     /// Lets reads of all its mapping units fail; returns how many they are.

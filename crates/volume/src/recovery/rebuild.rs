@@ -11,7 +11,8 @@ use crate::format::leaf::{self, HALF_ENTRIES, LEAF_UNITS};
 use crate::image::{ImageId, Role};
 use crate::leaves::LeafOwner;
 use crate::walk::FoundFrame;
-use softflash_base::{cast, checksum};
+use crate::writer::is_whole;
+use softflash_base::cast;
 
 /// The bytes of a half, if the frames before the root, which are in the order of their numbers,
 /// give those that its checkpoint wrote.
@@ -23,7 +24,7 @@ pub(super) fn rebuild(core: &Core, half: &Half, frames: &[FoundFrame]) -> Option
         frame.places().for_each(|(entry, place)| guess.follow(entry, place));
     }
     let bytes = leaf::encode(half.half, |at| guess.entry(at));
-    (checksum::checksum64(half.seed(), &bytes) == checksum).then_some(bytes)
+    is_whole(half.seed(), &bytes, checksum).then_some(bytes)
 }
 
 /// The entries of a half as frames have made them.

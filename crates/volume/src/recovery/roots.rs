@@ -8,8 +8,8 @@ use crate::walk::{FoundFrame, read_checked};
 use softflash_base::cast;
 use std::collections::BTreeMap;
 
-/// Parts of a root, by number: place and checksum.
-type Parts = BTreeMap<u32, (u32, u64)>;
+/// Parts of a root, by number: places and checksums of the copies.
+type Parts = BTreeMap<u32, Vec<(u32, u64)>>;
 
 /// A root of which every part is whole.
 pub(super) struct WholeRoot {
@@ -19,6 +19,8 @@ pub(super) struct WholeRoot {
     pub parts: Vec<u32>,
     /// The number of its last frame.
     pub last_frame: u64,
+    /// Copies of its parts that cannot be read.
+    pub damaged_copies: u32,
 }
 
 /// Reads the newest whole root, and the one before it, if that is still there: then the newest may
@@ -35,7 +37,7 @@ pub(super) async fn newest_roots(
                 let (whole, found, last_frame) = roots.entry(root).or_default();
                 *whole = parts;
                 *last_frame = frame.head.sequence.max(*last_frame);
-                found.insert(part, (place, checksum));
+                found.entry(part).or_default().push((place, checksum));
             }
         }
     }
@@ -49,13 +51,14 @@ pub(super) async fn newest_roots(
             continue;
         }
         let read = read_root(core, number, parts, &found).await;
-        let parts = found.values().map(|&(place, _)| place).collect();
+        let parts = found.values().flatten().map(|&(place, _)| place).collect();
         match (read, newest) {
-            (Some(root), None) => {
-                newest = Some(WholeRoot { root, number, parts, last_frame });
+            (Some((root, damaged_copies)), None) => {
+                newest = Some(WholeRoot { root, number, parts, last_frame, damaged_copies });
             }
-            (Some(root), Some(newest)) => {
-                return (Some(newest), Some(WholeRoot { root, number, parts, last_frame }));
+            (Some((root, damaged_copies)), Some(newest)) => {
+                let before = WholeRoot { root, number, parts, last_frame, damaged_copies };
+                return (Some(newest), Some(before));
             }
             (None, Some(found)) => newest = Some(found),
             (None, None) => {
@@ -68,11 +71,19 @@ pub(super) async fn newest_roots(
     (newest, None)
 }
 
-async fn read_root(core: &Core, root: u64, parts: u32, found: &Parts) -> Option<Root> {
-    let mut bytes = Vec::new();
-    for (&part, &(place, checksum)) in found {
-        let entry = Entry::Root { root, part, parts, checksum };
-        bytes.extend(read_checked(core, place, entry.seed(), checksum).await?);
+/// A root, and the number of copies of its parts that cannot be read.
+async fn read_root(core: &Core, root: u64, parts: u32, found: &Parts) -> Option<(Root, u32)> {
+    let (mut bytes, mut damaged) = (Vec::new(), 0);
+    for (&part, copies) in found {
+        let mut whole = None;
+        for &(place, checksum) in copies {
+            let entry = Entry::Root { root, part, parts, checksum };
+            match read_checked(core, place, entry.seed(), checksum).await {
+                Some(read) => whole = Some(read),
+                None => damaged += 1,
+            }
+        }
+        bytes.extend(whole?);
     }
-    Root::decode(&bytes)
+    Some((Root::decode(&bytes)?, damaged))
 }
