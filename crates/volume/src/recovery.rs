@@ -148,9 +148,12 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     let is_proven = newest
         .as_ref()
         .is_none_or(|newest| newest.last_frame < durable_below || newest.root.previous.is_none());
+    let tags = found.iter().filter_map(|found| found.tag);
+    let proven_by_tags = tags.map(|tag| tag.proven_below).max().unwrap_or(0);
     // What only the root before needed is there until the newest is durable.
     let changes_of = |root: Option<&WholeRoot>| {
-        missing(&frames, root.map_or(1, |root| root.root.change.unwrap_or(1)), durable_below)
+        let first = root.map_or(1, |root| root.root.change.unwrap_or(1));
+        missing(&frames, first, durable_below, proven_by_tags)
     };
     let is_complete = |missing: &Missing| missing.lost.is_empty() && missing.unknown.is_none();
     let passes_over = !is_proven
