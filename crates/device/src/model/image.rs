@@ -38,6 +38,20 @@ impl UnitsImage {
         self.units.clone()
     }
 
+    /// Lets `change` change the bytes of each page that can be read, which it gets with the number of
+    /// the page in the image: as a flash that decays without an error.
+    pub fn change_pages(&mut self, mut change: impl FnMut(u32, &mut [u8])) {
+        for (block, first) in
+            self.blocks.iter_mut().zip((0..).step_by(self.pages_per_block as usize))
+        {
+            for (page, bytes) in (first..).zip(&mut block.pages) {
+                if let Some(bytes) = bytes {
+                    change(page, bytes);
+                }
+            }
+        }
+    }
+
     /// The same units with every page of every good block overwritten: programmed, with the bytes
     /// that `fill` writes.
     pub fn overwritten(mut self, mut fill: impl FnMut(&mut [u8])) -> UnitsImage {

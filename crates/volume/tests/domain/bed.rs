@@ -2,7 +2,7 @@
 
 use softflash_device::{Device, ModelConfig, ModelDevice};
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
-use softflash_volume::{Domain, DomainConfig, MAPPING_UNIT_BYTES, RecoveryReport};
+use softflash_volume::{Domain, DomainConfig, MAPPING_UNIT_BYTES, RecoveryReport, VolumeError};
 use std::sync::Arc;
 
 pub const UNIT: usize = MAPPING_UNIT_BYTES;
@@ -32,16 +32,24 @@ impl Bed {
         &self,
         test: impl AsyncFnOnce(&Domain, &RuntimeHandle, &RecoveryReport) -> R,
     ) -> R {
+        self.try_run(test).unwrap()
+    }
+
+    /// The same, unless the domain cannot be mounted.
+    pub fn try_run<R>(
+        &self,
+        test: impl AsyncFnOnce(&Domain, &RuntimeHandle, &RecoveryReport) -> R,
+    ) -> Result<R, VolumeError> {
         let executor = VirtualExecutor::new(1_000_000);
         let runtime = executor.handle();
         let result = executor.block_on(async {
             let queue = self.device.open_queue_pair(0..self.device.info().units).unwrap();
             let mounted = Domain::mount(queue, self.config.clone(), runtime.clone()).await;
-            let (domain, report) = mounted.unwrap();
+            let (domain, report) = mounted?;
             let result = test(&domain, &runtime, &report).await;
             domain.check_map().unwrap();
             domain.stop();
-            result
+            Ok(result)
         });
         self.device.power_cut(executor.now(), 1).unwrap();
         result

@@ -7,6 +7,7 @@ mod full;
 mod hints;
 mod images;
 mod limits;
+mod lost_frames;
 mod quota;
 mod reads_and_writes;
 mod settings;
