@@ -153,7 +153,7 @@ bugs! {
     LostChangesIgnored: "recovery does not look for changes whose frames are lost", "volume/src/recovery/missing.rs";
     RecordsTogether: "the head of a frame records changes on its own unit, whose loss takes both", "volume/src/changes.rs";
     EndNotProven: "the last changes are not proven after a flush", "volume/src/proof.rs";
-    LeafOfOtherLife: "an older leaf at the place of a leaf is taken for it", "volume/src/recovery/roots.rs";
+    LeafOfOtherLife: "an older leaf at the place of a leaf is taken for it", "volume/src/recovery/leaves.rs";
     WordLinesNotPadded: "a flush leaves open word lines that a later cut destroys", "volume/src/flusher.rs";
 }
 

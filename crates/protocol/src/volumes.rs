@@ -27,6 +27,24 @@ pub struct VolumeEntry {
     pub snapshots: Vec<String>,
 }
 
+/// All volumes, as FLASH.VOLUME LIST shows them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct VolumeList {
+    /// The volumes that are served, by name.
+    pub volumes: Vec<VolumeEntry>,
+    /// The shards whose volumes are not served.
+    pub not_mounted: Vec<NotMounted>,
+}
+
+/// A shard whose volumes are not served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotMounted {
+    /// The number of the shard.
+    pub shard: u64,
+    /// Why, and the remedy.
+    pub error: String,
+}
+
 /// A setting of a volume: its name and its value, which the volumes check.
 pub type SettingText = (String, String);
 
@@ -111,8 +129,8 @@ impl VolumeChange {
 
 /// The volumes of a server. Errors are texts for people, which name the remedy.
 pub trait VolumeAdmin: Send + Sync {
-    /// All volumes by name.
-    fn list(&self) -> BoxFuture<'static, Result<Vec<VolumeEntry>, String>>;
+    /// All volumes.
+    fn list(&self) -> BoxFuture<'static, Result<VolumeList, String>>;
 
     /// Carries out a change, which is durable when the future is ready.
     fn change(&self, change: VolumeChange) -> BoxFuture<'static, Result<(), String>>;

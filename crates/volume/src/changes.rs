@@ -93,6 +93,13 @@ impl Changes {
         self.state.borrow().next
     }
 
+    /// All changes below are proven.
+    pub fn proven_below(&self) -> u64 {
+        let state = self.state.borrow();
+        let first = state.recent.front().map_or(state.next, |first| first.record.change);
+        first.min(state.most.unwrap_or(u64::MAX))
+    }
+
     /// What the head of a frame of so many entries says.
     pub fn tell(&self, teller: Teller, entries: usize, has_change: bool) -> Told {
         let state = self.state.borrow();

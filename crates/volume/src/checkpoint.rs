@@ -8,7 +8,7 @@ use crate::error::VolumeError;
 use crate::flusher::flush;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
-use crate::format::root::{OpenSuperblock, Root, StoredHalf, StoredLeaf, UnitMark, parts};
+use crate::format::root::{NO_COPY, OpenSuperblock, Root, StoredHalf, StoredLeaf, UnitMark, parts};
 use crate::frames::Completion;
 use crate::frontier::{self, Appended};
 use crate::image::Images;
@@ -16,7 +16,7 @@ use crate::releases::{release, release_unneeded};
 use crate::stream::Stream;
 use crate::writer::{Sent, send, unit_for};
 use softflash_base::planted::{self, Bug};
-use softflash_base::{cast, checksum};
+use softflash_base::{IoBuf, cast, checksum};
 use std::collections::BTreeMap;
 
 /// Returns when a checkpoint is durable that holds everything written so far.
@@ -68,22 +68,25 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
     let mut leaves = stored_leaves(core, &images);
     let open = open_superblocks(core);
 
-    let mut writer = MapWriter::new(core, None);
+    let mut writer = MapWriter::twice(core);
     let mut stored = BTreeMap::new();
     for leaf in frozen {
         let halves = core.map.borrow_mut().take_frozen(leaf);
-        let mut numbered = [StoredHalf::default(); 2];
+        let mut numbered = [(0, 0); 2];
         for (half, bytes) in (0..).zip(&halves) {
             let unsummed = Entry::Leaf { leaf, half, checksum: 0 };
             let checksum = checksum::checksum64(unsummed.seed(), bytes);
-            let place = writer.add(Entry::Leaf { leaf, half, checksum }, bytes).await?;
-            numbered[cast::index(half)] = StoredHalf { place, checksum: low(checksum) };
+            let number = writer.add(Entry::Leaf { leaf, half, checksum }, bytes).await?;
+            numbered[cast::index(half)] = (number, low(checksum));
         }
         stored.insert(leaf, numbered);
     }
     // Places are known when their frames are appended.
     let places = writer.finish().await?;
-    let resolve = |half: StoredHalf| StoredHalf { place: places[cast::index(half.place)], ..half };
+    let resolve = |(number, checksum)| {
+        let (place, copy) = places[cast::index(number)];
+        StoredHalf { place, copy, checksum }
+    };
     for (leaf, numbered) in stored {
         leaves.insert(leaf, numbered.map(resolve));
     }
@@ -144,8 +147,8 @@ pub(crate) async fn prove(core: &Shared) -> Result<Vec<u32>, VolumeError> {
 /// Copies of a root, and of the frame that says that it is durable.
 const COPIES: usize = 2;
 
-/// A unit that takes a frame of the map, other than one; `None` if only that one does. Waits for
-/// space if none is to be avoided.
+/// A unit that takes a frame of the map: another one than the avoided, or that one, if only its open
+/// superblock has room. Waits for space if none is to be avoided.
 async fn unit_apart(core: &Core, avoided: Option<u32>) -> Result<Option<u32>, VolumeError> {
     let Some(avoided) = avoided else {
         return Ok(Some(unit_for(core, Stream::Map, 2, None).await?.0));
@@ -153,7 +156,8 @@ async fn unit_apart(core: &Core, avoided: Option<u32>) -> Result<Option<u32>, Vo
     let mut others = (0..u32::from(core.geometry.units)).filter(|&unit| unit != avoided);
     let has_room = |unit: &u32| frontier::room(core, *unit, Stream::Map) > 1;
     let able = others.clone().find(has_room);
-    Ok(able.or_else(|| others.find(|&unit| takes_map(core, unit))))
+    let able = able.or_else(|| others.find(|&unit| takes_map(core, unit)));
+    Ok(able.or_else(|| has_room(&avoided).then_some(avoided)))
 }
 
 /// Whether a unit has room for a frame of the map, perhaps in a superblock that is opened for it.
@@ -192,13 +196,20 @@ struct MapWriter<'a> {
     /// The unit for all frames, as long as it takes them.
     unit: Option<u32>,
     building: Option<Building>,
-    /// The place of each mapping unit added, once its frame is appended.
-    written: Vec<u32>,
+    /// Whether each frame is appended a second time, to another unit if one takes it.
+    is_twice: bool,
+    /// The places of each mapping unit added, once its frame is appended: that of the second one is
+    /// [`NO_COPY`] without one.
+    written: Vec<(u32, u32)>,
 }
 
 impl<'a> MapWriter<'a> {
     fn new(core: &'a Shared, unit: Option<u32>) -> MapWriter<'a> {
-        MapWriter { core, unit, building: None, written: Vec::new() }
+        MapWriter { core, unit, building: None, is_twice: false, written: Vec::new() }
+    }
+
+    fn twice(core: &'a Shared) -> MapWriter<'a> {
+        MapWriter { is_twice: true, ..MapWriter::new(core, None) }
     }
 
     /// Adds a mapping unit; returns its number in the list of places.
@@ -224,40 +235,75 @@ impl<'a> MapWriter<'a> {
         Ok(cast::saturating_u32(number))
     }
 
-    /// Appends the frame that is being filled, and waits until it is programmed: a failed one is
-    /// appended again, elsewhere.
+    /// Appends the frame that is being filled, and waits until it is programmed.
     async fn send(&mut self) -> Result<(), VolumeError> {
-        let core = self.core;
-        let mut next = self.building.take();
-        for _ in 0..MOST_ATTEMPTS {
-            let Some(building) = next.take() else { return Ok(()) };
-            let Sent { appended, entries, .. } = send(core, building, |_| {}).await?;
-            let Appended { sequence, block, first, programmed } = appended;
-            let (result, buffer) = programmed.await;
-            frontier::end(core, block, first, sequence);
-            match (result, buffer) {
-                (Ok(()), _) => {
-                    self.written.extend((first + 1..).take(entries.len()));
-                    return Ok(());
-                }
-                (Err(error), Some(buffer)) => {
-                    tracing::warn!(%error, "a frame of the map is appended elsewhere");
-                    frontier::give_up(core, block);
-                    let unit = core.geometry.unit_of(block);
-                    next = Some(Building::again(unit, Stream::Map, buffer, entries));
-                }
-                (Err(error), None) => return Err(error.into()),
-            }
-        }
-        Err(VolumeError::Damaged { reason: "no superblock takes the map".to_owned() })
+        let Some(building) = self.building.take() else { return Ok(()) };
+        let Programmed { first, entries, buffer } = program(self.core, building).await?;
+        let copy = match (self.is_twice, buffer) {
+            (true, Some(buffer)) => copy(self.core, first, buffer, entries.clone()).await,
+            _ => None,
+        };
+        let places = (first + 1..).take(entries.len());
+        let distance = copy.map(|copy| copy.wrapping_sub(first));
+        let second = |place: u32| distance.map_or(NO_COPY, |distance| place.wrapping_add(distance));
+        self.written.extend(places.map(|place| (place, second(place))));
+        Ok(())
     }
 
     /// The places of all that was added.
-    async fn finish(mut self) -> Result<Vec<u32>, VolumeError> {
+    async fn finish(mut self) -> Result<Vec<(u32, u32)>, VolumeError> {
         self.send().await?;
         Ok(self.written)
     }
 }
+
+/// A frame of the map that is programmed.
+struct Programmed {
+    /// The place of its head.
+    first: u32,
+    entries: Vec<Entry>,
+    buffer: Option<IoBuf>,
+}
+
+/// Appends a frame and waits until it is programmed: a failed one is appended again, elsewhere.
+async fn program(core: &Shared, building: Building) -> Result<Programmed, VolumeError> {
+    let mut next = building;
+    for _ in 0..MOST_ATTEMPTS {
+        let Sent { appended, entries, .. } = send(core, next, |_| {}).await?;
+        let Appended { sequence, block, first, programmed } = appended;
+        let (result, buffer) = programmed.await;
+        frontier::end(core, block, first, sequence);
+        match (result, buffer) {
+            (Ok(()), buffer) => return Ok(Programmed { first, entries, buffer }),
+            (Err(error), Some(buffer)) => {
+                tracing::warn!(%error, "a frame of the map is appended elsewhere");
+                frontier::give_up(core, block);
+                let unit = core.geometry.unit_of(block);
+                next = Building::again(unit, Stream::Map, buffer, entries);
+            }
+            (Err(error), None) => return Err(error.into()),
+        }
+    }
+    Err(VolumeError::Damaged { reason: "no superblock takes the map".to_owned() })
+}
+
+/// Appends a frame again, to another unit if one takes it; returns the place of its head. A map
+/// without copies is whole, so this opens no superblock that the root may need, and may fail.
+async fn copy(core: &Shared, first: u32, buffer: IoBuf, entries: Vec<Entry>) -> Option<u32> {
+    let own = core.geometry.unit_of(core.geometry.block_of(first));
+    let needed = cast::saturating_u32(buffer.len() / MAPPING_UNIT_BYTES);
+    let has_room = |unit: &u32| {
+        frontier::room(core, *unit, Stream::Map) >= needed
+            || core.free_superblocks(*unit) > KEPT_FOR_ROOT && takes_map(core, *unit)
+    };
+    let others = (0..u32::from(core.geometry.units)).filter(|&unit| unit != own);
+    let unit = others.chain([own]).find(has_room)?;
+    let copied = program(core, Building::again(unit, Stream::Map, buffer, entries)).await;
+    copied.map(|copied| copied.first).ok()
+}
+
+/// Free superblocks of a unit that copies of leaves leave to roots.
+const KEPT_FOR_ROOT: u32 = 2;
 
 /// Attempts to append a frame of the map: more mean that the device is lost.
 const MOST_ATTEMPTS: usize = 8;
@@ -272,7 +318,8 @@ async fn write_root(core: &Shared, root: &Root) -> Result<Vec<u32>, VolumeError>
     let mut avoided = None;
     for _ in 0..COPIES {
         let Some(unit) = unit_apart(core, avoided).await? else { break };
-        places.extend(write_copy(core, number, &bytes, unit).await?);
+        let copy = write_copy(core, number, &bytes, unit).await?;
+        places.extend(copy.into_iter().map(|(place, _)| place));
         avoided = Some(unit);
     }
     Ok(places)
@@ -283,7 +330,7 @@ async fn write_copy(
     number: u64,
     bytes: &[u8],
     unit: u32,
-) -> Result<Vec<u32>, VolumeError> {
+) -> Result<Vec<(u32, u32)>, VolumeError> {
     let parts = parts(bytes.len());
     let mut writer = MapWriter::new(core, Some(unit));
     for (part, data) in (0..).zip(bytes.chunks(MAPPING_UNIT_BYTES)) {
@@ -304,7 +351,7 @@ fn adopt(core: &Core, root: &Root, root_places: &[u32], proofs: &[u32]) {
     root_places.iter().for_each(|&place| count(place));
     for stored in &root.leaves {
         map.leaves.get_mut(stored.leaf).stored = Some(stored.halves);
-        stored.halves.iter().for_each(|half| count(half.place));
+        stored.halves.iter().flat_map(|half| half.places()).for_each(&mut count);
     }
     drop(map);
     core.durable_root.set(core.root.get());
@@ -331,7 +378,10 @@ fn rewrite_sparse(core: &Core, root: &Root, live: &BTreeMap<u32, u32>) {
     if excess == 0 {
         return;
     }
-    let blocks = |stored: &StoredLeaf| stored.halves.map(|half| core.geometry.block_of(half.place));
+    let blocks = |stored: &StoredLeaf| {
+        let places = stored.halves.iter().flat_map(|half| half.places());
+        places.map(|place| core.geometry.block_of(place)).collect::<Vec<u32>>()
+    };
     let mut halves: BTreeMap<u32, u32> = BTreeMap::new();
     root.leaves.iter().flat_map(blocks).for_each(|block| *halves.entry(block).or_default() += 1);
     let mut sparse: Vec<(u32, u32)> =

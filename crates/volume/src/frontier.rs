@@ -171,7 +171,8 @@ fn open_leaving(core: &Core, unit: u32, stream: Stream, reserve: u32) -> Result<
     if core.free_superblocks(unit) <= reserve {
         return Ok(false);
     }
-    let tag = Tag { class: stream.class(), first_sequence: core.frames.next() };
+    let (first_sequence, proven_below) = (core.frames.next(), core.changes.proven_below());
+    let tag = Tag { class: stream.class(), first_sequence, proven_below };
     let id = core.unit_id(unit);
     let superblock = match core.flash.allocate(id, tag::encode(tag), stream.hint()) {
         Ok(superblock) => superblock,

@@ -1,7 +1,10 @@
 //! Recovery: the newest whole root and its leaves, then the frames behind it in their order.
 
+pub(crate) mod giving_up;
+pub(crate) mod leaves;
 mod lost;
 mod missing;
+mod rebuild;
 mod replay;
 mod roots;
 mod uncertain;
@@ -17,7 +20,7 @@ use futures_util::future::join_all;
 pub use lost::StaleUnit;
 use missing::{Missing, missing};
 use replay::{Replayed, replay};
-use roots::{WholeRoot, newest_roots, restore};
+use roots::{WholeRoot, newest_roots};
 use softflash_base::cast;
 use softflash_ftl::{Inventory, Superblock};
 use std::collections::{BTreeSet, HashMap};
@@ -45,6 +48,21 @@ pub struct RecoveryReport {
     pub stale_units: Vec<StaleUnit>,
     /// Older roots that were taken because newer ones could not be read.
     pub lost_roots: u32,
+    /// Copies of parts of the root that cannot be read.
+    pub damaged_root_copies: u32,
+    /// Halves of leaves of which one copy could not be read.
+    pub copied_halves: u32,
+    /// Halves of leaves that could not be read and were rebuilt from frames.
+    pub rebuilt_halves: u32,
+    /// Halves of leaves that could not be rebuilt: their mapping units are lost.
+    pub lost_halves: u32,
+}
+
+impl RecoveryReport {
+    /// Whether leaves of the map could not be read.
+    pub fn has_damaged_leaves(&self) -> bool {
+        self.copied_halves + self.rebuilt_halves + self.lost_halves > 0
+    }
 }
 
 /// A superblock of the domain.
@@ -130,9 +148,12 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     let is_proven = newest
         .as_ref()
         .is_none_or(|newest| newest.last_frame < durable_below || newest.root.previous.is_none());
+    let tags = found.iter().filter_map(|found| found.tag);
+    let proven_by_tags = tags.map(|tag| tag.proven_below).max().unwrap_or(0);
     // What only the root before needed is there until the newest is durable.
     let changes_of = |root: Option<&WholeRoot>| {
-        missing(&frames, root.map_or(1, |root| root.root.change.unwrap_or(1)), durable_below)
+        let first = root.map_or(1, |root| root.root.change.unwrap_or(1));
+        missing(&frames, first, durable_below, proven_by_tags)
     };
     let is_complete = |missing: &Missing| missing.lost.is_empty() && missing.unknown.is_none();
     let passes_over = !is_proven
@@ -149,9 +170,8 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     }
     let root_sequence = root.as_ref().map_or(0, |root| root.root.sequence);
     if let Some(root) = &root {
-        let is_older = |found: &&FoundSuperblock| found.holds_data_of(root_sequence);
-        let older = found.iter().filter(is_older).map(|found| found.block).collect();
-        restore(core, &root.root, &map_frames, &older, &mut report).await?;
+        report.damaged_root_copies = root.damaged_copies;
+        leaves::restore(core, &root.root, &map_frames, &found, &mut report).await;
     }
     core.root_sequence.set(root_sequence);
     core.durable_root.set(root.as_ref().map_or(0, |root| root.number));
@@ -184,7 +204,8 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         || !uncertain.is_empty()
         || passes_over
         || changes.needs_root
-        || is_unnumbered;
+        || is_unnumbered
+        || report.has_damaged_leaves();
     Ok(Recovered {
         report,
         next_sequence: last.map_or(1, |last| last + 1).max(root_sequence),
@@ -201,7 +222,7 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     })
 }
 
-/// Whether all leaves that a root names are there.
+/// Whether all leaves that a root names are there, each of them in one copy at least.
 fn has_leaves(whole: &WholeRoot, map_frames: &[FoundFrame]) -> bool {
     let leaves = map_frames.iter().flat_map(FoundFrame::places);
     let found: HashMap<(u32, u32, u32), u32> = leaves
@@ -212,8 +233,10 @@ fn has_leaves(whole: &WholeRoot, map_frames: &[FoundFrame]) -> bool {
         .collect();
     let has_checksums = whole.root.change.is_some();
     let is_there = |leaf: u32, half: u32, stored: StoredHalf| {
-        let checksum = found.get(&(leaf, half, stored.place));
-        checksum.is_some_and(|&found| !has_checksums || found == stored.checksum)
+        stored.places().any(|place| {
+            let checksum = found.get(&(leaf, half, place));
+            checksum.is_some_and(|&found| !has_checksums || found == stored.checksum)
+        })
     };
     whole.root.leaves.iter().all(|stored| {
         (0..).zip(stored.halves).all(|(half, found)| is_there(stored.leaf, half, found))
@@ -248,7 +271,7 @@ impl Proof {
 /// The superblocks of the map that a root needs.
 fn blocks_of(core: &Core, whole: &WholeRoot) -> BTreeSet<u32> {
     let leaves = whole.root.leaves.iter().flat_map(|stored| stored.halves);
-    let leaves = leaves.map(|half| half.place);
+    let leaves = leaves.flat_map(StoredHalf::places);
     leaves.chain(whole.parts.iter().copied()).map(|place| core.geometry.block_of(place)).collect()
 }
 
@@ -286,6 +309,11 @@ fn is_needed(found: &FoundSuperblock, root: Option<&Root>, is_root_lost: bool) -
         .iter()
         .any(|open| (open.unit, open.index, open.generation) == (unit.0, index, generation));
     has_data && (tag.first_sequence >= root.sequence || was_open)
+}
+
+/// Whether a superblock can hold data of volumes.
+fn holds_data(found: &FoundSuperblock) -> bool {
+    found.tag.is_none_or(|tag| tag.class != Class::Map)
 }
 
 fn is_rewritten(found: &FoundSuperblock) -> bool {

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod check;
+mod check_volumes;
 pub mod dump;
 pub mod format;
 pub mod info;

@@ -47,5 +47,6 @@ mod tls;
 mod tls_commands;
 mod trace_command;
 mod unauthenticated;
+mod volume_damage;
 mod volume_settings;
 mod volumes;

@@ -38,18 +38,12 @@ impl UnitsImage {
         self.units.clone()
     }
 
-    /// Lets `change` change the bytes of each page that can be read, which it gets with the number of
-    /// the page in the image: as a flash that decays without an error.
-    pub fn change_pages(&mut self, mut change: impl FnMut(u32, &mut [u8])) {
-        for (block, first) in
-            self.blocks.iter_mut().zip((0..).step_by(self.pages_per_block as usize))
-        {
-            for (page, bytes) in (first..).zip(&mut block.pages) {
-                if let Some(bytes) = bytes {
-                    change(page, bytes);
-                }
-            }
-        }
+    /// The same units with `change` applied to every page that can be read, always in the same
+    /// order.
+    pub fn changed(mut self, change: impl FnMut(&mut [u8])) -> UnitsImage {
+        let pages = self.blocks.iter_mut().flat_map(|block| &mut block.pages);
+        pages.flatten().map(|page| &mut **page).for_each(change);
+        self
     }
 
     /// The same units with every page of every good block overwritten: programmed, with the bytes

@@ -42,12 +42,19 @@ pub(crate) fn units(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     .boxed_local()
 }
 
-/// FLASH.STATS: the store's counters, `name:value`
+/// FLASH.STATS: the store's counters, and the shards whose volumes are not served, `name:value`
 pub(crate) fn stats(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     async move {
         let fields = wide.store.stats().await?.fields();
         let lines = fields.into_iter().map(|(name, value)| format!("{name}:{value}\r\n"));
-        Ok(Reply::Verbatim(lines.collect()))
+        let mut lines: String = lines.collect();
+        if let Some(volumes) = &wide.context.volumes
+            && let Ok(list) = volumes.list().await
+        {
+            // Writing to a string does not fail.
+            let _ = write!(lines, "volume_shards_not_mounted:{}\r\n", list.not_mounted.len());
+        }
+        Ok(Reply::Verbatim(lines))
     }
     .boxed_local()
 }

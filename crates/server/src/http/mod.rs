@@ -68,12 +68,19 @@ async fn metrics(State(source): State<Source>) -> Response {
 }
 
 /// A store that replies is healthy. A full store still reads and deletes; the page says that it is
-/// full.
+/// full. Keys are served also where the volumes of a shard are not; the page names the shards.
 async fn health(State(source): State<Source>) -> Response {
     match snapshot(&source).await {
         Ok(snapshot) => {
             let full = snapshot.store.full > 0;
-            Json(json!({ "status": "ok", "writable": !full })).into_response()
+            let not_mounted = snapshot.volumes.iter().filter(|of| of.not_mounted.is_some());
+            let shards: Vec<u64> = not_mounted.map(|of| of.shard).collect();
+            let mut page = json!({ "status": "ok", "writable": !full });
+            if !shards.is_empty() {
+                page["status"] = "degraded".into();
+                page["volumes_not_mounted"] = shards.into();
+            }
+            Json(page).into_response()
         }
         Err(response) => response,
     }

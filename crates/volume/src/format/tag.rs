@@ -35,6 +35,9 @@ pub(crate) struct Tag {
     pub class: Class,
     /// All frames inside have at least this number.
     pub first_sequence: u64,
+    /// All changes with lower numbers were proven when the superblock was opened, as in a head: where
+    /// no head can be read, this says that there were some. 0 in versions before 3.
+    pub proven_below: u64,
 }
 
 pub(crate) fn encode(tag: Tag) -> OwnerTag {
@@ -47,6 +50,7 @@ pub(crate) fn encode(tag: Tag) -> OwnerTag {
         Class::Rewritten => 3,
     };
     bytes[8..16].copy_from_slice(&tag.first_sequence.to_le_bytes());
+    bytes[16..24].copy_from_slice(&tag.proven_below.to_le_bytes());
     OwnerTag(bytes)
 }
 
@@ -63,7 +67,7 @@ pub(crate) fn decode(tag: &OwnerTag) -> Option<Tag> {
         _ => return None,
     };
     reader.take(2)?;
-    Some(Tag { class, first_sequence: reader.u64()? })
+    Some(Tag { class, first_sequence: reader.u64()?, proven_below: reader.u64()? })
 }
 
 #[cfg(test)]
@@ -73,7 +77,7 @@ mod tests {
     #[test]
     fn tags_decode_to_what_was_encoded_and_others_are_refused() {
         for class in [Class::Data, Class::Map, Class::Rewritten] {
-            let tag = Tag { class, first_sequence: 1 << 45 };
+            let tag = Tag { class, first_sequence: 1 << 45, proven_below: 1 << 44 };
             assert_eq!(decode(&encode(tag)), Some(tag));
             let mut older = encode(tag);
             older.0[4] = 2;

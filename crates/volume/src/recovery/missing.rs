@@ -24,8 +24,14 @@ pub(super) struct Missing {
 }
 
 /// Compares the numbers of the changes in these frames with those from `first` on. Frames below
-/// `durable_below` were durable.
-pub(super) fn missing(frames: &[FoundFrame], first: u64, durable_below: u64) -> Missing {
+/// `durable_below` were durable; the tags of superblocks say that changes below `proven` were
+/// proven.
+pub(super) fn missing(
+    frames: &[FoundFrame],
+    first: u64,
+    durable_below: u64,
+    proven: u64,
+) -> Missing {
     let mut found: Vec<u64> = frames.iter().map(|frame| frame.head.change).collect();
     found.retain(|&change| change >= first);
     found.sort_unstable();
@@ -33,7 +39,7 @@ pub(super) fn missing(frames: &[FoundFrame], first: u64, durable_below: u64) -> 
     let records: BTreeMap<u64, &Record> =
         records.map(|record| (record.change, record)).filter(|(at, _)| *at >= first).collect();
     let heads = frames.iter().map(|frame| &frame.head);
-    let proven_below = heads.map(|head| head.proven_below).max().unwrap_or(0);
+    let proven_below = heads.map(|head| head.proven_below).max().unwrap_or(0).max(proven);
     let last = found.last().copied().max(records.keys().last().copied());
     let next = last.map_or(first, |last| last + 1);
     let mut missing = Missing { next: next.max(proven_below), proven_below, ..Missing::default() };
@@ -97,34 +103,35 @@ mod tests {
     #[test]
     fn nothing_is_missing_where_all_numbers_are_there_and_proven() {
         let frames = [frame(6, 5, &[]), frame(5, 4, &[]), frame(4, 1, &[3]), frame(0, 7, &[])];
-        let found = missing(&frames, 4, 70);
+        let found = missing(&frames, 4, 70, 0);
         assert_eq!(found, Missing { next: 7, proven_below: 7, ..Missing::default() });
-        assert_eq!(missing(&[], 4, 0), Missing { next: 4, ..Missing::default() });
+        assert_eq!(missing(&[], 4, 0, 0), Missing { next: 4, ..Missing::default() });
     }
 
     #[test]
     fn a_change_that_is_proven_or_was_durable_is_lost_and_its_record_says_what_it_held() {
         let frames = [frame(4, 1, &[]), frame(7, 6, &[5, 6])];
-        let found = missing(&frames, 4, 0);
+        let found = missing(&frames, 4, 0, 0);
         assert_eq!((numbers(&found), found.unknown, found.next), (vec![5], None, 8));
         assert!(found.needs_root);
-        assert_eq!(numbers(&missing(&frames, 4, 61)), [5, 6]);
+        assert_eq!(numbers(&missing(&frames, 4, 61, 0)), [5, 6]);
     }
 
     #[test]
     fn a_lost_change_without_a_record_is_unknown() {
         let frames = [frame(4, 1, &[]), frame(9, 8, &[6])];
-        let found = missing(&frames, 4, 0);
+        let found = missing(&frames, 4, 0, 0);
         assert_eq!((numbers(&found), found.unknown), (vec![6], Some((5, 2))));
-        let all = missing(&[frame(0, 8, &[])], 4, 0);
+        let all = missing(&[frame(0, 8, &[])], 4, 0, 0);
+        assert_eq!(missing(&[], 4, 0, 8), all, "a tag says it, too");
         assert_eq!((all.unknown, all.next), (Some((4, 4)), 8));
     }
 
     #[test]
     fn changes_that_are_not_proven_may_never_have_been_durable() {
-        let found = missing(&[frame(4, 1, &[]), frame(6, 5, &[])], 4, 0);
+        let found = missing(&[frame(4, 1, &[]), frame(6, 5, &[])], 4, 0, 0);
         assert_eq!((numbers(&found), found.unknown, found.next), (vec![], None, 7));
         assert!(found.needs_root, "the next recovery would take 5 for lost");
-        assert!(missing(&[frame(4, 4, &[])], 4, 0).needs_root, "4 is not proven");
+        assert!(missing(&[frame(4, 4, &[])], 4, 0, 0).needs_root, "4 is not proven");
     }
 }

@@ -106,15 +106,28 @@ fn image(bed: &Bed) -> UnitsImage {
     bed.device.image(0..bed.device.info().units).unwrap()
 }
 
-/// The pages that begin with the head of a frame.
+/// The numbers of the pages that begin with the head of a frame.
 fn heads(image: &UnitsImage) -> Vec<u32> {
     let mut heads = Vec::new();
-    image.clone().change_pages(|page, bytes| {
+    let mut page = 0;
+    image.clone().changed(|bytes| {
         if bytes.starts_with(b"SFVFRAME") {
             heads.push(page);
         }
+        page += 1;
     });
     heads
+}
+
+/// The same with a flipped bit in a page.
+fn flipped(image: &UnitsImage, damaged: u32, bit: usize) -> UnitsImage {
+    let mut page = 0;
+    image.clone().changed(|bytes| {
+        if page == damaged {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        page += 1;
+    })
 }
 
 /// Mounts the damaged domain twice, since the first mount records what is lost; and writes what is
@@ -155,13 +168,7 @@ fn a_flipped_bit_in_any_head_loses_no_more_than_that_frame_and_reads_of_it_fail(
         let mut rng = Rng::seeded(11);
         let (mut damaged, mut losing) = (0, 0);
         for head in heads(&intact) {
-            let mut image = intact.clone();
-            let bit = rng.below(8 * 4096) as usize;
-            image.change_pages(|page, bytes| {
-                if page == head {
-                    bytes[bit / 8] ^= 1 << (bit % 8);
-                }
-            });
+            let image = flipped(&intact, head, rng.below(8 * 4096) as usize);
             bed.device.restore(&image).unwrap();
             let (outcome, report) = examine(&bed, &contents).unwrap();
             assert!(outcome.lost <= 30 && outcome.read + outcome.lost == 2 * UNITS, "{outcome:?}");
@@ -214,8 +221,7 @@ fn the_only_unit_that_has_the_newest_flushed_frame_may_lose_it_a_second_later() 
     let intact = image(&bed);
     let mut lost = 0;
     for head in heads(&intact) {
-        let mut image = intact.clone();
-        image.change_pages(|page, bytes| bytes[100] ^= u8::from(page == head));
+        let image = flipped(&intact, head, 800);
         bed.device.restore(&image).unwrap();
         let outcome = bed.run(async |domain, _, _| contents.compare(domain).await);
         lost += outcome.lost;

@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at the first error")]
 
 mod bed;
+mod damage;
 mod full;
+mod giving_up;
 mod hints;
 mod images;
 mod limits;

@@ -41,14 +41,16 @@ struct Row {
 /// Prints the volumes.
 pub fn run(path: &Path, form: Form) -> Result<(), CliError> {
     let directory = open(path)?;
-    let (volumes, domains) = with_domains(&directory, async |domains| Ok(look(domains)))?;
+    let (volumes, domains, all) = with_domains(&directory, async |domains| {
+        let (volumes, rows) = look(domains);
+        Ok((volumes, rows, domains.check_all(path)))
+    })?;
     match form {
-        Form::Json => output::json(&volumes),
-        Form::Table => {
-            print(path, &volumes, &domains);
-            Ok(())
-        }
+        Form::Json => output::json(&volumes)?,
+        Form::Table => print(path, &volumes, &domains),
     }
+    // The volumes of the others are listed nevertheless.
+    all
 }
 
 /// All volumes by name, and the domains.
