@@ -17,7 +17,7 @@ use crate::stream::Stream;
 use crate::writer::{Sent, send, unit_for};
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, cast, checksum};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Returns when a checkpoint is durable that holds everything written so far.
 pub(crate) async fn checkpoint(core: &Shared) -> Result<(), VolumeError> {
@@ -369,23 +369,30 @@ fn adopt(core: &Core, root: &Root, root_places: &[u32], proofs: &[u32]) {
     rewrite_sparse(core, root, &live);
 }
 
-/// Lets the next checkpoint write the leaves of the emptiest superblock of the map again, if the
-/// map takes more than twice its space.
+/// Lets the next checkpoint write the leaves of the superblocks with the fewest again, if the map
+/// takes more than twice its space.
 fn rewrite_sparse(core: &Core, root: &Root, live: &BTreeMap<u32, u32>) {
-    let blocks = cast::saturating_u32(core.map_blocks.borrow().len());
     let places: u32 = live.values().sum();
-    if blocks <= 2 + 2 * places.div_ceil(core.geometry.block_units) {
+    let most = 2 + 2 * places.div_ceil(core.geometry.block_units);
+    let excess = core.map_blocks.borrow().len().saturating_sub(cast::index(most));
+    if excess == 0 {
         return;
     }
-    let Some((&sparse, _)) = live.iter().min_by_key(|&(&block, &count)| (count, block)) else {
-        return;
+    let blocks = |stored: &StoredLeaf| {
+        let places = stored.halves.iter().flat_map(|half| half.places());
+        places.map(|place| core.geometry.block_of(place)).collect::<Vec<u32>>()
     };
-    let inside = |stored: &&StoredLeaf| {
-        let mut places = stored.halves.iter().flat_map(|half| half.places());
-        places.any(|place| core.geometry.block_of(place) == sparse)
-    };
-    let leaves: BTreeSet<u32> =
-        root.leaves.iter().filter(inside).map(|stored| stored.leaf).collect();
+    let mut halves: BTreeMap<u32, u32> = BTreeMap::new();
+    root.leaves.iter().flat_map(blocks).for_each(|block| *halves.entry(block).or_default() += 1);
+    let mut sparse: Vec<(u32, u32)> =
+        halves.into_iter().map(|(block, count)| (count, block)).collect();
+    sparse.sort_unstable();
+    sparse.truncate(excess);
+    let is_sparse = |block: u32| sparse.iter().any(|&(_, sparse)| sparse == block);
     let mut map = core.map.borrow_mut();
-    leaves.into_iter().for_each(|leaf| map.touch(leaf));
+    for stored in &root.leaves {
+        if blocks(stored).into_iter().any(is_sparse) {
+            map.touch(stored.leaf);
+        }
+    }
 }

@@ -39,7 +39,9 @@ const KEPT_FOR_ROOTS: u32 = 3;
 /// Collects one superblock, if the unit needs space. False if it needs none, or none can be had.
 async fn collect_one(core: &Shared, unit: u32, policies: &mut Policies) -> bool {
     let (free, coming) = (core.free_superblocks(unit), core.collected_in(unit));
-    if free + coming >= core.config.low_superblocks {
+    if free + coming + core.waiting_in(unit) >= core.config.low_superblocks {
+        // One root releases all that wait for it.
+        core.ask_for_releases_if_short();
         return false;
     }
     // Those that wait for a flush or a root are free soon: to collect more would use up the
@@ -75,9 +77,7 @@ pub(crate) fn choose(core: &Core, unit: u32, policies: &mut Policies) -> Option<
     let now = core.frontiers.closed(unit);
     let victim = core.map.borrow_mut().blocks.choose_victim(unit, now, policies)?;
     let valid = core.map.borrow().blocks.valid_in(victim);
-    // What fits a superblock in full frames, each with a head.
-    let frame = core.config.frame_units;
-    let fits = core.geometry.data_units() * frame / (frame + 1);
+    let fits = core.most_data_of_block();
     // Each class leaves a frame that is not full.
     let may_gain = valid + u32::from(core.classes.count()) < fits;
     if !may_gain && valid + classes_in(core, victim) >= fits {

@@ -140,11 +140,15 @@ impl Core {
             })
             .sum();
         let map = map_superblocks(good, block_units);
-        let units = u64::from(good.saturating_sub(map)) * u64::from(block_units);
-        let frame = u64::from(self.config.frame_units);
-        let data = units * frame / (frame + 1);
+        let data = u64::from(good.saturating_sub(map)) * u64::from(self.most_data_of_block());
         let usable = data as f64 / (1.0 + self.config.op_percent / 100.0);
         u32::try_from(usable as u64).unwrap_or(u32::MAX)
+    }
+
+    /// Mapping units of data that fit in a superblock, in full frames with their heads.
+    pub fn most_data_of_block(&self) -> u32 {
+        let units = self.geometry.data_units();
+        units - units.div_ceil(self.config.frame_units + 1)
     }
 
     /// The settings of volumes may have changed.
@@ -178,6 +182,13 @@ impl Core {
         cast::saturating_u32(inside.count())
     }
 
+    /// Superblocks of a unit that the next root releases.
+    pub fn waiting_in(&self, unit: u32) -> u32 {
+        let waiting = self.to_release.borrow();
+        let inside = waiting.iter().filter(|&&block| self.geometry.unit_of(block) == unit);
+        cast::saturating_u32(inside.count())
+    }
+
     /// Whether superblocks will be free without further work, for a stream that waits for some. A
     /// checkpoint, which writes the map, cannot wait for its own releases.
     pub fn releases_wait(&self, stream: Stream) -> bool {
@@ -195,6 +206,19 @@ impl Core {
     /// Asks for a checkpoint if superblocks wait for the next root.
     pub fn ask_for_releases(&self) {
         if !self.to_release.borrow().is_empty() {
+            self.checkpoint.notify_one();
+        }
+    }
+
+    /// Asks for a checkpoint if superblocks of a unit wait for the next root in which clients may
+    /// open none, or only one more.
+    pub fn ask_for_releases_if_short(&self) {
+        let mut units = 0..u32::from(self.geometry.units);
+        let is_short = |unit| {
+            let free = self.free_superblocks(unit);
+            free <= Stream::Host(NO_HINT).reserve() + 1 && self.waiting_in(unit) > 0
+        };
+        if units.any(is_short) {
             self.checkpoint.notify_one();
         }
     }

@@ -32,13 +32,26 @@ const MOST_FRAMES: u32 = 16;
 /// Writes empty frames until all changes before are proven, or no unit takes one.
 pub(crate) async fn prove(core: &Shared) {
     let end = core.changes.next();
+    let mut last = None;
     for attempt in 0..MOST_FRAMES {
-        let Some(unit) = core.changes.first_unproven(end) else { return };
-        let Some((unit, stream)) = other_frontier(core, unit, attempt) else { return };
-        let Some(written) = frontier::append_empty(core, unit, stream, 1) else { continue };
-        if written.wait().await.is_err() || flush(core).await.is_err() {
+        let Some(unit) = core.changes.first_unproven(end) else { break };
+        last = other_frontier(core, unit, attempt);
+        if !write(core, last).await {
             return;
         }
+    }
+    // Another one, in case that the flash loses the last frame without an error.
+    if let Some((unit, _)) = last {
+        write(core, other_frontier(core, core.unit_id(unit), 0).or(last)).await;
+    }
+}
+
+/// Writes an empty frame and makes it durable. False if the domain cannot.
+async fn write(core: &Shared, frontier: Option<(u32, Stream)>) -> bool {
+    let Some((unit, stream)) = frontier else { return false };
+    match frontier::append_empty(core, unit, stream, 1) {
+        Some(written) => written.wait().await.is_ok() && flush(core).await.is_ok(),
+        None => true,
     }
 }
 

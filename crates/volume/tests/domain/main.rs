@@ -9,6 +9,7 @@ mod giving_up;
 mod hints;
 mod images;
 mod limits;
+mod lost_frames;
 mod quota;
 mod reads_and_writes;
 mod settings;
