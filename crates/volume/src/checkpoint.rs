@@ -17,7 +17,7 @@ use crate::stream::Stream;
 use crate::writer::{Sent, send, unit_for};
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, cast, checksum};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Returns when a checkpoint is durable that holds everything written so far.
 pub(crate) async fn checkpoint(core: &Shared) -> Result<(), VolumeError> {
@@ -70,8 +70,13 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
 
     let mut writer = MapWriter::twice(core);
     let mut stored = BTreeMap::new();
+    let owned: HashSet<u32> = images.iter().flat_map(|(_, image)| image.leaves()).collect();
     for leaf in frozen {
         let halves = core.map.borrow_mut().take_frozen(leaf);
+        // Nothing is mapped in it any more.
+        if !owned.contains(&leaf) {
+            continue;
+        }
         let mut numbered = [(0, 0); 2];
         for (half, bytes) in (0..).zip(&halves) {
             let unsummed = Entry::Leaf { leaf, half, checksum: 0 };

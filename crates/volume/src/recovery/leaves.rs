@@ -7,7 +7,7 @@ use crate::core::Core;
 use crate::domain_map::{LOST, low};
 use crate::format::entry::Entry;
 use crate::format::leaf::{self, HALF_ENTRIES, LEAF_UNITS};
-use crate::format::root::{Root, StoredHalf};
+use crate::format::root::{Root, StoredHalf, StoredLeaf};
 use crate::leaves::LeafOwner;
 use crate::walk::{FoundFrame, read_unit};
 use crate::writer::is_whole;
@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use softflash_base::cast;
 use softflash_base::checksum::checksum64;
 use softflash_base::planted::{self, Bug};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Leaves that are read at a time.
 const LEAVES_TOGETHER: usize = 64;
@@ -87,8 +87,12 @@ async fn read_all(
         Some(_) => HashMap::new(),
         None => checksums(map_frames),
     };
+    // Older roots name leaves that no image has any more.
+    let owned: HashSet<u32> = root.images.iter().flat_map(|(_, image)| image.leaves()).collect();
+    let leaves = root.leaves.iter().filter(|stored| owned.contains(&stored.leaf));
+    let leaves: Vec<&StoredLeaf> = leaves.collect();
     let mut unreadable = Vec::new();
-    for together in root.leaves.chunks(LEAVES_TOGETHER) {
+    for together in leaves.chunks(LEAVES_TOGETHER) {
         let numbered = together.iter().flat_map(|stored| {
             (0..).zip(stored.halves).map(|(half, on_flash)| (stored.leaf, half, on_flash))
         });
