@@ -38,6 +38,11 @@ pub fn state(bytes: &[u8]) -> Result<u64, String> {
     }
 }
 
+/// Whether a write was refused for lack of space: a part may have been written.
+pub(super) fn is_refused(error: &VolumeError) -> bool {
+    matches!(error, VolumeError::OutOfSpace { .. } | VolumeError::QuotaExceeded { .. })
+}
+
 pub struct Client<'a> {
     pub domain: &'a Domain,
     pub runtime: &'a RuntimeHandle,
@@ -47,6 +52,8 @@ pub struct Client<'a> {
     pub rng: Rng,
     /// The writes of each volume, for its limits.
     pub paces: Paces,
+    /// The drive's flushes may fail.
+    pub may_fail_flushes: bool,
     /// Set when the domain was full.
     pub full: bool,
 }
@@ -68,7 +75,7 @@ impl Client<'_> {
     }
 
     async fn request(&mut self) -> Result<(), Ended> {
-        let VolumeShape { discards, flushes, operations, settings, .. } = *self.shape;
+        let VolumeShape { discards, flushes, operations, settings, bursts, lifts, .. } = *self.shape;
         let mut share = self.rng.unit_f64();
         let mut is = |of: f64| {
             share -= of;
@@ -78,6 +85,10 @@ impl Client<'_> {
             self.operation().await
         } else if is(settings) {
             self.set().await
+        } else if bursts > 0.0 && is(bursts) {
+            self.burst().await
+        } else if lifts > 0.0 && is(lifts) {
+            self.lift().await
         } else if is(flushes) {
             self.flush().await
         } else if is(discards) {
@@ -99,7 +110,7 @@ impl Client<'_> {
     }
 
     /// A range of a volume.
-    fn range(&mut self) -> Option<(Name, u32, u32)> {
+    pub(super) fn range(&mut self) -> Option<(Name, u32, u32)> {
         let name = self.one(self.reference.borrow().volumes())?;
         let size = self.reference.borrow().images.get(&name)?.len();
         let lba = self.rng.below(u64::from(size)) as u32;
@@ -110,19 +121,10 @@ impl Client<'_> {
     async fn write(&mut self) -> Result<(), Ended> {
         let Some((name, lba, count)) = self.range() else { return Ok(()) };
         let volume = self.domain.volume(&name.volume)?;
-        let mut data = Vec::new();
-        for lba in lba..lba + count {
-            let mut reference = self.reference.borrow_mut();
-            let state = reference.next_state();
-            reference.begin(&name, lba, state);
-            data.extend(unit(state));
-        }
+        let data = self.new_data(&name, lba, count);
         let before = self.used(&name);
         let written = volume.write(u64::from(lba) * UNIT, &data).await;
         self.check_limits(&name, data.len() as u64, before, &written)?;
-        let is_refused = |error: &VolumeError| {
-            matches!(error, VolumeError::OutOfSpace { .. } | VolumeError::QuotaExceeded { .. })
-        };
         if written.as_ref().is_err_and(is_refused) {
             // A part may have been written: what is there now is known by a read.
             self.look_again(&name, lba, count).await?;
@@ -130,8 +132,19 @@ impl Client<'_> {
         Ok(written?)
     }
 
+    /// Data of mapping units that are about to be written.
+    pub(super) fn new_data(&self, name: &Name, lba: u32, count: u32) -> Vec<u8> {
+        let mut reference = self.reference.borrow_mut();
+        let states = (lba..lba + count).map(|lba| {
+            let state = reference.next_state();
+            reference.begin(name, lba, state);
+            unit(state)
+        });
+        states.flatten().collect()
+    }
+
     /// Takes what is read as the newest states.
-    async fn look_again(&mut self, name: &Name, lba: u32, count: u32) -> Result<(), Ended> {
+    pub(super) async fn look_again(&mut self, name: &Name, lba: u32, count: u32) -> Result<(), Ended> {
         let mut bytes = vec![0; count as usize * MAPPING_UNIT_BYTES];
         self.domain.volume(&name.volume)?.read(u64::from(lba) * UNIT, &mut bytes).await?;
         for (lba, bytes) in (lba..).zip(bytes.chunks(MAPPING_UNIT_BYTES)) {
@@ -145,8 +158,13 @@ impl Client<'_> {
         let Some((name, lba, count)) = self.range() else { return Ok(()) };
         let mut bytes = vec![0; count as usize * MAPPING_UNIT_BYTES];
         self.domain.volume(&name.volume)?.read(u64::from(lba) * UNIT, &mut bytes).await?;
+        self.compare_newest(&name, lba, &bytes)
+    }
+
+    /// Compares what was read with the newest states.
+    pub(super) fn compare_newest(&self, name: &Name, lba: u32, bytes: &[u8]) -> Result<(), Ended> {
         for (lba, bytes) in (lba..).zip(bytes.chunks(MAPPING_UNIT_BYTES)) {
-            let (found, expected) = (state(bytes), self.reference.borrow().newest(&name, lba));
+            let (found, expected) = (state(bytes), self.reference.borrow().newest(name, lba));
             if found != Ok(expected.unwrap_or(0)) {
                 return Err(Ended::Wrong(format!(
                     "{name:?} at {lba}: {found:?}, not {expected:?}"
@@ -164,8 +182,12 @@ impl Client<'_> {
     }
 
     async fn flush(&mut self) -> Result<(), Ended> {
-        self.domain.flush().await?;
-        self.reference.borrow_mut().settle();
+        match self.domain.flush().await {
+            Ok(()) => self.reference.borrow_mut().settle(),
+            // Nothing is durable, and the next flush may be better.
+            Err(VolumeError::Flash(_)) if self.may_fail_flushes => {}
+            Err(error) => return Err(error.into()),
+        }
         Ok(())
     }
 

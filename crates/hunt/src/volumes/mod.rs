@@ -1,7 +1,10 @@
 //! Scenarios of volumes: clients with volumes, snapshots and clones of their own on one mapped
 //! domain, and power cuts at any moment.
 
+mod burst;
 mod client;
+mod contest;
+mod lifting;
 mod limits;
 mod paces;
 mod reference;
@@ -84,7 +87,7 @@ impl Trial<'_> {
         let (mut done, mut nested) = (0, 0);
         while done < self.scenario.cuts {
             let exponent = EARLIEST_CUT + (LATEST_CUT - EARLIEST_CUT) * self.rng.unit_f64();
-            let compared = self.session(Some(Time(exponent.exp2() as u64)))?;
+            let compared = self.session(Some(Time(exponent.exp2() as u64)), false)?;
             if compared || nested == MOST_NESTED {
                 done += 1;
             } else {
@@ -93,19 +96,20 @@ impl Trial<'_> {
             self.open += 1;
         }
         // The first recovers from the last cut; the second must find the same.
-        self.session(None)?;
-        self.session(None)?;
+        self.session(None, false)?;
+        self.session(None, self.shape.contest)?;
         Ok(())
     }
 
     /// Runs from power on to power off; returns whether everything was compared.
-    fn session(&mut self, cut: Option<Time>) -> Result<bool, Trouble> {
+    fn session(&mut self, cut: Option<Time>, contest: bool) -> Result<bool, Trouble> {
         let session = Session {
             scenario: self.scenario,
             shape: self.shape,
             medium: &self.medium,
             references: &self.references,
             cut,
+            contest,
             seed: self.rng.next_u64(),
         };
         let ended = session.run();

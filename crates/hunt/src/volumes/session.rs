@@ -1,13 +1,14 @@
 //! A session: from power on to power off.
 
 use super::client::{Client, Ended, state};
+use super::contest::contest;
 use super::paces::Paces;
 use super::reference::{Name, Pending, Reference};
 use crate::medium::Medium;
 use crate::scenario::Scenario;
 use crate::trouble::Trouble;
 use crate::volume_shape::VolumeShape;
-use futures_util::future::{Either, join_all, select};
+use futures_util::future::{Either, select, try_join_all};
 use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
@@ -24,6 +25,8 @@ pub struct Session<'a> {
     pub references: &'a [Rc<RefCell<Reference>>],
     /// When the power fails; none: after the clients' requests.
     pub cut: Option<Time>,
+    /// Whether three volumes compete at the end.
+    pub contest: bool,
     pub seed: u64,
 }
 
@@ -37,6 +40,10 @@ pub struct SessionEnd {
     pub trouble: Option<Trouble>,
 }
 
+/// Requests under way for each unit while volumes compete, and the least of all: as the
+/// documents of `DomainConfig` say.
+const SLOTS_OF_UNIT: u16 = 4;
+const LEAST_SLOTS: u16 = 16;
 /// Wall clock of all sessions.
 const WALL_MS: u64 = 1_000_000_000_000;
 
@@ -45,6 +52,7 @@ impl Session<'_> {
         let executor = VirtualExecutor::new(WALL_MS);
         let runtime = executor.handle();
         let (compared, full) = (Cell::new(false), Cell::new(false));
+        self.medium.fail_flushes(self.scenario, self.cut.is_some(), self.seed);
         let trouble = executor.block_on(async {
             let work = self.work(&runtime, &compared, &full);
             let Some(cut) = self.cut else { return work.await.err() };
@@ -55,6 +63,9 @@ impl Session<'_> {
         });
         let at = executor.now();
         drop(executor);
+        // Nothing is acknowledged after a failed flush, until the next start.
+        let has_stopped = matches!(trouble, Some(Trouble::Lost(_) | Trouble::Refused(_)));
+        let trouble = trouble.filter(|_| !(has_stopped && self.medium.has_failed_flush()));
         let cut = self.medium.power_cut(at, self.seed).err().map(Trouble::Wrong);
         SessionEnd { at, compared: compared.get(), full: full.get(), trouble: trouble.or(cut) }
     }
@@ -71,6 +82,7 @@ impl Session<'_> {
         let config = DomainConfig {
             frame_units: self.shape.frame_units,
             checkpoint_entries: self.shape.checkpoint_entries,
+            competing_per_unit: SLOTS_OF_UNIT.into(),
             seed: self.scenario.seed,
             ..DomainConfig::default()
         };
@@ -92,6 +104,7 @@ impl Session<'_> {
                     reference,
                     rng,
                     paces: Paces::from(runtime.now()),
+                    may_fail_flushes: self.scenario.drive.is_some_and(|d| d.failed_flushes > 0.0),
                     full: false,
                 };
                 let ended = client.run(requests).await;
@@ -99,11 +112,12 @@ impl Session<'_> {
                 ended
             }
         });
-        for ended in join_all(clients).await {
-            ended.map_err(|ended| match ended {
-                Ended::Failed(error) => trouble(error),
-                Ended::Wrong(what) => Trouble::Wrong(what),
-            })?;
+        // The first error ends the session: in one with a cut, clients work until then.
+        try_join_all(clients).await.map_err(ended_by)?;
+        if self.contest {
+            let slots = u64::from(LEAST_SLOTS.max(SLOTS_OF_UNIT * self.scenario.flash.channels));
+            let rng = Rng::seeded(self.seed).fork("contest");
+            contest(&domain, slots, rng).await.map_err(ended_by)?;
         }
         domain.check_map().map_err(Trouble::Wrong)?;
         domain.flush().await.map_err(trouble)?;
@@ -173,6 +187,13 @@ async fn states(domain: &Domain, name: &Name, units: u32) -> Result<Vec<u64>, Tr
     let mut bytes = vec![0; units as usize * MAPPING_UNIT_BYTES];
     opened.map_err(trouble)?.read(0, &mut bytes).await.map_err(trouble)?;
     bytes.chunks(MAPPING_UNIT_BYTES).map(|unit| state(unit).map_err(Trouble::Wrong)).collect()
+}
+
+fn ended_by(ended: Ended) -> Trouble {
+    match ended {
+        Ended::Failed(error) => trouble(error),
+        Ended::Wrong(what) => Trouble::Wrong(what),
+    }
 }
 
 fn trouble(error: VolumeError) -> Trouble {
