@@ -105,6 +105,11 @@ impl Scenario {
     fn with_owner(mut self, profile: Profile) -> Scenario {
         let mut rng = Rng::seeded(self.seed).fork("volumes");
         match profile {
+            Profile::Worn | Profile::Misread | Profile::Silent | Profile::Dead | Profile::Unit
+                if rng.fork("owner").chance(0.25) =>
+            {
+                self.volumes = Some(VolumeShape::drawn(&mut self, &mut rng));
+            }
             Profile::Volumes => self.volumes = Some(VolumeShape::drawn(&mut self, &mut rng)),
             Profile::Superblocks => {
                 self.superblocks = Some(SuperblockShape::drawn(&mut self, &mut rng));

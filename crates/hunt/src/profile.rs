@@ -113,9 +113,10 @@ impl Profile {
             | Profile::Paired
             | Profile::Clocks
             | Profile::Superblocks => {}
-            Profile::Volumes => match rng.below(4) {
-                0 => scenario.faults.paired_page_loss = 0.5,
-                1 => scenario.faults.cut_pages.unstable = 1.0,
+            Profile::Volumes => match rng.below(8) {
+                0 | 1 => scenario.faults.paired_page_loss = 0.5,
+                2 | 3 => scenario.faults.cut_pages.unstable = 1.0,
+                4 => damage_volumes(scenario, rng),
                 _ => {}
             },
             Profile::Worn => {
@@ -155,6 +156,24 @@ impl Profile {
             Profile::Mirrored => mirror(scenario, rng),
             Profile::Parity => parity(scenario, rng),
         }
+    }
+}
+
+/// One kind of damage of those that stores have, or changed pages. A drive only returns in an earlier
+/// state.
+fn damage_volumes(scenario: &mut Scenario, rng: &mut Rng) {
+    if scenario.drive.is_some() {
+        scenario.fault_plan.old_images = 0.3;
+        return;
+    }
+    match rng.below(8) {
+        0 => Profile::Worn.add(scenario, rng),
+        1 => Profile::Misread.add(scenario, rng),
+        2 => Profile::Silent.add(scenario, rng),
+        3 => Profile::Dead.add(scenario, rng),
+        4 => scenario.fault_plan.old_images = 0.3,
+        5 => Profile::Unit.add(scenario, rng),
+        _ => scenario.fault_plan.changed_pages = 0.3 + 0.7 * rng.unit_f64(),
     }
 }
 

@@ -54,6 +54,10 @@ impl VolumeShape {
             scenario.flash.blocks += 96;
         }
         scenario.flash.channels = 1 + rng.below(4) as u16;
+        if scenario.fault_plan.replacements + scenario.fault_plan.old_images > 0.0 {
+            // An older image of the only unit is a consistent, older domain.
+            scenario.flash.channels = scenario.flash.channels.max(2);
+        }
         scenario.flash.pages = 32 << rng.below(2);
         scenario.clients.count = 1 + rng.below(4) as u16;
         let frame_units = [8, 16, 64][rng.below(3) as usize];
@@ -75,7 +79,8 @@ impl VolumeShape {
             operations: if rng.chance(0.7) { 0.05 * rng.unit_f64() } else { 0.0 },
             settings: if rng.chance(0.5) { 0.05 * rng.unit_f64() } else { 0.0 },
             bursts: some(0.3),
-            lifts: some(0.1),
+            // An operation that has completed may be lost until it is proven.
+            lifts: if scenario.may_lose() { 0.0 } else { some(0.1) },
             contest: some(1.0) > 0.5,
         }
     }

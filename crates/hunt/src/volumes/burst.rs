@@ -104,6 +104,7 @@ impl Client<'_> {
             match result {
                 Ok(bytes) if data.is_none() => self.compare_newest(&name, lba, &bytes)?,
                 Ok(_) => {}
+                Err(VolumeError::DataLoss { .. }) if self.may_lose && data.is_none() => {}
                 Err(error) if is_refused(&error) => {
                     self.look_again(&name, lba, count).await?;
                     self.check_refusal(&name, &error)?;

@@ -2,6 +2,7 @@
 
 use super::paces::Paces;
 use super::reference::{Name, Pending, Reference};
+use super::session::{read_units, rest};
 use crate::volume_shape::VolumeShape;
 use softflash_base::random::Rng;
 use softflash_runtime::RuntimeHandle;
@@ -54,6 +55,9 @@ pub struct Client<'a> {
     pub paces: Paces,
     /// The drive's flushes may fail.
     pub may_fail_flushes: bool,
+    /// The flash may lose data: reads may say so, and a flush or an operation that has completed
+    /// counts as done after a rest, from which on its loss is known.
+    pub may_lose: bool,
     /// Set when the domain was full.
     pub full: bool,
 }
@@ -75,7 +79,8 @@ impl Client<'_> {
     }
 
     async fn request(&mut self) -> Result<(), Ended> {
-        let VolumeShape { discards, flushes, operations, settings, bursts, lifts, .. } = *self.shape;
+        let VolumeShape { discards, flushes, operations, settings, bursts, lifts, .. } =
+            *self.shape;
         let mut share = self.rng.unit_f64();
         let mut is = |of: f64| {
             share -= of;
@@ -144,11 +149,17 @@ impl Client<'_> {
     }
 
     /// Takes what is read as the newest states.
-    pub(super) async fn look_again(&mut self, name: &Name, lba: u32, count: u32) -> Result<(), Ended> {
-        let mut bytes = vec![0; count as usize * MAPPING_UNIT_BYTES];
-        self.domain.volume(&name.volume)?.read(u64::from(lba) * UNIT, &mut bytes).await?;
-        for (lba, bytes) in (lba..).zip(bytes.chunks(MAPPING_UNIT_BYTES)) {
-            let state = state(bytes).map_err(Ended::Wrong)?;
+    pub(super) async fn look_again(
+        &mut self,
+        name: &Name,
+        lba: u32,
+        count: u32,
+    ) -> Result<(), Ended> {
+        let volume = self.domain.volume(&name.volume)?;
+        let read = read_units(&volume, lba, count, self.may_lose).await?;
+        for (lba, bytes) in (lba..).zip(read) {
+            let Some(bytes) = bytes else { continue };
+            let state = state(&bytes).map_err(Ended::Wrong)?;
             self.reference.borrow_mut().begin(name, lba, state);
         }
         Ok(())
@@ -156,9 +167,12 @@ impl Client<'_> {
 
     async fn read(&mut self) -> Result<(), Ended> {
         let Some((name, lba, count)) = self.range() else { return Ok(()) };
-        let mut bytes = vec![0; count as usize * MAPPING_UNIT_BYTES];
-        self.domain.volume(&name.volume)?.read(u64::from(lba) * UNIT, &mut bytes).await?;
-        self.compare_newest(&name, lba, &bytes)
+        let volume = self.domain.volume(&name.volume)?;
+        let read = read_units(&volume, lba, count, self.may_lose).await?;
+        for (lba, bytes) in (lba..).zip(read) {
+            bytes.map_or(Ok(()), |bytes| self.compare_newest(&name, lba, &bytes))?;
+        }
+        Ok(())
     }
 
     /// Compares what was read with the newest states.
@@ -183,7 +197,11 @@ impl Client<'_> {
 
     async fn flush(&mut self) -> Result<(), Ended> {
         match self.domain.flush().await {
-            Ok(()) => self.reference.borrow_mut().settle(),
+            Ok(()) if self.may_lose && self.rng.chance(0.5) => {}
+            Ok(()) => {
+                self.rest().await;
+                self.reference.borrow_mut().settle();
+            }
             // Nothing is durable, and the next flush may be better.
             Err(VolumeError::Flash(_)) if self.may_fail_flushes => {}
             Err(error) => return Err(error.into()),
@@ -214,7 +232,7 @@ impl Client<'_> {
             name
         };
         let result = self.domain.snapshot(&of.volume, &name).await;
-        self.completed(result)
+        self.completed(result).await
     }
 
     async fn clone_snapshot(&mut self, snapshots: Vec<Name>) -> Result<(), Ended> {
@@ -229,7 +247,7 @@ impl Client<'_> {
         };
         let snapshot = of.snapshot.unwrap_or_default();
         let result = self.domain.clone_snapshot(&of.volume, &snapshot, &name).await;
-        self.completed(result)
+        self.completed(result).await
     }
 
     async fn resize(&mut self, volumes: Vec<Name>) -> Result<(), Ended> {
@@ -237,7 +255,7 @@ impl Client<'_> {
         let units = 1 + self.rng.below(u64::from(self.shape.units)) as u32;
         self.reference.borrow_mut().pending = Some(Pending::Resizes(name.clone(), units));
         let result = self.domain.resize(&name.volume, u64::from(units) * UNIT).await;
-        self.completed(result)
+        self.completed(result).await
     }
 
     /// Deletes a snapshot, or a volume other than the first.
@@ -257,16 +275,24 @@ impl Client<'_> {
             self.reference.borrow_mut().pending = None;
             return Ok(());
         }
-        self.completed(result)
+        self.completed(result).await
     }
 
     /// An operation has completed, and all writes before it are durable.
-    pub(super) fn completed(&mut self, result: Result<(), VolumeError>) -> Result<(), Ended> {
+    pub(super) async fn completed(&mut self, result: Result<(), VolumeError>) -> Result<(), Ended> {
         result?;
+        self.rest().await;
         let mut reference = self.reference.borrow_mut();
         reference.complete();
         reference.settle();
         Ok(())
+    }
+
+    /// Where the flash may lose data: until a loss would be known.
+    async fn rest(&self) {
+        if self.may_lose {
+            rest(self.runtime).await;
+        }
     }
 
     /// The domain is full: discards a third of a volume, and deletes a snapshot.
