@@ -253,10 +253,13 @@ const RESERVED_OF_UNIT: u32 = 8;
 /// Open superblocks of each further class.
 const OPEN_OF_CLASS: u32 = 2;
 
-/// Superblocks for leaves and roots: twice the map, as old leaves lie between new ones.
+/// Superblocks for leaves and roots: twice the map with its copies, as old leaves lie between new
+/// ones.
 fn map_superblocks(superblocks: u32, block_units: u32) -> u32 {
-    // A leaf entry has 8 bytes for 4096 bytes of data.
-    superblocks.div_ceil(512) * 3 + 4.min(superblocks / 4) + u32::from(block_units < 64)
+    // A leaf entry has 8 bytes for 4096 bytes of data, and a copy.
+    (superblocks.div_ceil(512) + superblocks / 512) * 3
+        + 4.min(superblocks / 4)
+        + u32::from(block_units < 64)
 }
 
 /// Tasks share the domain.

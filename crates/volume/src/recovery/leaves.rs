@@ -82,7 +82,11 @@ async fn read_all(
     older: &BTreeSet<u32>,
     report: &mut RecoveryReport,
 ) -> Vec<Half> {
-    let checksum_at = checksums(map_frames);
+    // Older roots have no checksums of leaves.
+    let checksum_at = match root.change {
+        Some(_) => HashMap::new(),
+        None => checksums(map_frames),
+    };
     let mut unreadable = Vec::new();
     for together in root.leaves.chunks(LEAVES_TOGETHER) {
         let numbered = together.iter().flat_map(|stored| {
@@ -131,13 +135,19 @@ pub(crate) async fn damaged_copies(core: &Core) -> Vec<u32> {
         leaves.filter_map(|(leaf, state)| Some((leaf, state.stored?))).collect()
     };
     let mut damaged = Vec::new();
-    for (leaf, halves) in stored {
-        for (half, stored) in (0..).zip(halves) {
-            let half = Half { leaf, half, stored, checksum: Some(stored.checksum) };
-            for place in stored.places() {
-                if half.read_at(core, place).await.is_none() {
-                    damaged.push(leaf);
-                }
+    for together in stored.chunks(LEAVES_TOGETHER) {
+        let halves = together.iter().flat_map(|&(leaf, halves)| {
+            let half = move |(half, stored): (u32, StoredHalf)| {
+                let half = Half { leaf, half, stored, checksum: Some(stored.checksum) };
+                stored.places().map(move |place| (half, place))
+            };
+            (0..).zip(halves).flat_map(half)
+        });
+        let copies: Vec<(Half, u32)> = halves.collect();
+        let reads = copies.iter().map(|(half, place)| half.read_at(core, *place));
+        for ((half, _), read) in copies.iter().zip(join_all(reads).await) {
+            if read.is_none() {
+                damaged.push(half.leaf);
             }
         }
     }
@@ -151,6 +161,7 @@ enum Copy {
 }
 
 /// One half of a leaf on the flash.
+#[derive(Clone, Copy)]
 pub(super) struct Half {
     pub leaf: u32,
     pub half: u32,

@@ -1,8 +1,11 @@
 //! Giving up all volumes of a domain.
 
 use crate::bed::{Bed, UNIT, unit};
+use futures_util::future::{Either, select};
 use softflash_device::UnitsImage;
 use softflash_volume::{Domain, VolumeError};
+use std::pin::pin;
+use std::time::Duration;
 
 fn filled(bed: &Bed) {
     bed.run(async |domain, _, _| {
@@ -80,4 +83,46 @@ fn a_domain_that_cannot_be_read_at_all_can_be_given_up() {
     bed.device.restore(&without_heads(image)).unwrap();
     assert!(give_up(&bed).unwrap() > 3);
     is_empty_and_works(&bed);
+}
+
+/// Whether the domain has what was written before, of which nothing may be missing then.
+fn has_old_data(bed: &Bed) -> bool {
+    bed.run(async |domain, _, _| {
+        let Ok(volume) = domain.volume("v") else { return false };
+        for lba in 0..300 {
+            let mut read = vec![0; UNIT];
+            volume.read(lba * UNIT as u64, &mut read).await.unwrap();
+            let written = if lba < 20 { lba + 7 } else { lba + 1 };
+            assert!(read == unit(written), "unit {lba}");
+        }
+        true
+    })
+}
+
+#[test]
+fn an_interrupted_give_up_has_not_begun_or_is_complete() {
+    let bed = Bed::new(16, 256);
+    filled(&bed);
+    let image = bed.device.image(0..4).unwrap();
+    let (mut kept, mut empty) = (0, 0);
+    for microseconds in (0..).step_by(300) {
+        bed.device.restore(&image).unwrap();
+        let is_over = bed.on_flash(async |queue, config, runtime| {
+            let work = pin!(Domain::give_up(queue, config, runtime.clone()));
+            let cut = runtime.sleep_until(runtime.now() + Duration::from_micros(microseconds));
+            matches!(select(work, cut).await, Either::Left(_))
+        });
+        match has_old_data(&bed) {
+            true => kept += 1,
+            false => {
+                empty += 1;
+                is_empty_and_works(&bed);
+            }
+        }
+        if is_over {
+            break;
+        }
+    }
+    println!("cut {} times: {kept} times everything is kept", kept + empty);
+    assert!(kept > 3 && empty > 1, "{kept} times everything is kept, {empty} times nothing");
 }
