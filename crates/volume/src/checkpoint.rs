@@ -65,7 +65,11 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
     core.entries_since_root.set(0);
     let (frozen, images) = {
         let mut map = core.map.borrow_mut();
-        (map.freeze(), map.images.clone())
+        let frozen = map.freeze();
+        let (held, given_back): (Vec<u32>, Vec<u32>) =
+            frozen.into_iter().partition(|&leaf| map.leaves.is_held(leaf));
+        given_back.into_iter().for_each(|leaf| drop(map.take_frozen(leaf)));
+        (held, map.images.clone())
     };
     let mut leaves = stored_leaves(core, &images);
     let open = open_superblocks(core);

@@ -7,7 +7,7 @@ use crate::core::Core;
 use crate::domain_map::{LOST, low};
 use crate::format::entry::Entry;
 use crate::format::leaf::{self, HALF_ENTRIES, LEAF_UNITS};
-use crate::format::root::{Root, StoredHalf};
+use crate::format::root::{Root, StoredHalf, StoredLeaf};
 use crate::leaves::LeafOwner;
 use crate::walk::{FoundFrame, read_unit};
 use crate::writer::is_whole;
@@ -88,7 +88,10 @@ async fn read_all(
         None => checksums(map_frames),
     };
     let mut unreadable = Vec::new();
-    for together in root.leaves.chunks(LEAVES_TOGETHER) {
+    // Older roots name leaves that no image holds.
+    let is_held = |stored: &&StoredLeaf| core.map.borrow().leaves.is_held(stored.leaf);
+    let held: Vec<StoredLeaf> = root.leaves.iter().filter(is_held).copied().collect();
+    for together in held.chunks(LEAVES_TOGETHER) {
         let numbered = together.iter().flat_map(|stored| {
             (0..).zip(stored.halves).map(|(half, on_flash)| (stored.leaf, half, on_flash))
         });
