@@ -113,6 +113,7 @@ impl Domains {
     async fn flush(&self) -> Result<(), VolumeError> {
         for (_, domain) in &self.all {
             domain.flush().await?;
+            domain.prove().await;
         }
         Ok(())
     }

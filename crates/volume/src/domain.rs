@@ -320,6 +320,12 @@ impl Domain {
         flusher::flush(&self.core).await
     }
 
+    /// Returns when the loss of what is durable would be known, which otherwise is the case a second
+    /// after its flush.
+    pub async fn prove(&self) {
+        proof::prove(&self.core).await;
+    }
+
     /// Makes a checkpoint, from which recovery starts.
     pub async fn checkpoint(&self) -> Result<(), VolumeError> {
         checkpoint::checkpoint(&self.core).await

@@ -53,11 +53,6 @@ impl Image {
         Image { name, role, size, settings, older: None, newer: None, leaves: Vec::new() }
     }
 
-    /// The leaves that it has.
-    pub fn leaves(&self) -> impl Iterator<Item = u32> {
-        self.leaves.iter().copied().flatten()
-    }
-
     pub fn is_volume(&self) -> bool {
         matches!(self.role, Role::Volume { .. })
     }

@@ -62,6 +62,11 @@ impl Leaves {
         &mut self.leaves[index(leaf)]
     }
 
+    /// Whether an image holds a leaf.
+    pub fn is_held(&self, leaf: u32) -> bool {
+        self.leaves.get(index(leaf)).is_some_and(|leaf| leaf.owner.is_some())
+    }
+
     pub fn numbered(&self) -> impl Iterator<Item = (u32, &Leaf)> {
         (0..).zip(&self.leaves)
     }

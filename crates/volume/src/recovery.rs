@@ -143,13 +143,14 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     let last = all.map(|frame| frame.head.sequence).max();
     let heads = frames.iter().chain(&map_frames).map(|frame| &frame.head);
     let durable_below = heads.map(|head| head.durable_below).max().unwrap_or(0);
+    let tags = found.iter().filter_map(|found| found.tag);
+    let proven_by_tags = tags.map(|tag| tag.proven_below).max().unwrap_or(0);
+    let durable_below = durable_below.max(behind_proven(&frames, proven_by_tags));
     // Nothing was released for a root of which no frame says that it is durable: the one before has
     // all that it needs. Version 1 had no such frames.
     let is_proven = newest
         .as_ref()
         .is_none_or(|newest| newest.last_frame < durable_below || newest.root.previous.is_none());
-    let tags = found.iter().filter_map(|found| found.tag);
-    let proven_by_tags = tags.map(|tag| tag.proven_below).max().unwrap_or(0);
     // What only the root before needed is there until the newest is durable.
     let changes_of = |root: Option<&WholeRoot>| {
         let first = root.map_or(1, |root| root.root.change.unwrap_or(1));
@@ -220,6 +221,13 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         needs_proof: !proof.is_durable && root.is_some(),
         empty,
     })
+}
+
+/// The number behind the last frame whose change is below this one: all of them were durable, also
+/// if the head that says so is lost.
+fn behind_proven(frames: &[FoundFrame], proven_below: u64) -> u64 {
+    let proven = frames.iter().filter(|frame| (1..proven_below).contains(&frame.head.change));
+    proven.map(|frame| frame.head.sequence + 1).max().unwrap_or(0)
 }
 
 /// Whether all leaves that a root names are there, each of them in one copy at least.

@@ -4,6 +4,7 @@ use crate::image::{ImageId, Images};
 use crate::settings::VolumeSettings;
 use crate::token_bucket::TokenBucket;
 use softflash_base::Time;
+use softflash_base::planted::{self, Bug};
 use softflash_runtime::{ByteSemaphore, Notify};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -95,7 +96,9 @@ impl Tenant {
         if before.bandwidth_bytes_per_second != settings.bandwidth_bytes_per_second {
             self.bandwidth.fill();
         }
-        self.changed.notify_all();
+        if !planted::bug(Bug::SettingsWakeNobody) {
+            self.changed.notify_all();
+        }
     }
 
     pub fn counters(&self) -> VolumeCounters {

@@ -194,6 +194,21 @@ mod tests {
     }
 
     #[test]
+    fn heads_of_version_1_have_no_changes_and_more_entries() {
+        let older = Head { change: 0, proven_below: 0, ..head(ROOM_FOR_ENTRIES) };
+        let mut unit = vec![0; MAPPING_UNIT_BYTES];
+        encode(&older, position(4), &mut unit);
+        for (version, is_known) in [(1, true), (3, false)] {
+            unit[8] = version;
+            unit[CHECKSUM_AT..CHECKSUM_AT + 8].fill(0);
+            let sum = checksum::checksum64(position(4).seed(), &unit);
+            unit[CHECKSUM_AT..CHECKSUM_AT + 8].copy_from_slice(&sum.to_le_bytes());
+            let expected = is_known.then(|| older.clone());
+            assert_eq!(decode(&unit, position(4)), expected, "version {version}");
+        }
+    }
+
+    #[test]
     fn a_head_is_valid_at_its_own_position_only() {
         let mut unit = vec![0; MAPPING_UNIT_BYTES];
         encode(&head(3), position(4), &mut unit);

@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use softflash_base::cast;
 use softflash_base::checksum::checksum64;
 use softflash_base::planted::{self, Bug};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 /// Leaves that are read at a time.
 const LEAVES_TOGETHER: usize = 64;
@@ -87,12 +87,11 @@ async fn read_all(
         Some(_) => HashMap::new(),
         None => checksums(map_frames),
     };
-    // Older roots name leaves that no image has any more.
-    let owned: HashSet<u32> = root.images.iter().flat_map(|(_, image)| image.leaves()).collect();
-    let leaves = root.leaves.iter().filter(|stored| owned.contains(&stored.leaf));
-    let leaves: Vec<&StoredLeaf> = leaves.collect();
     let mut unreadable = Vec::new();
-    for together in leaves.chunks(LEAVES_TOGETHER) {
+    // Older roots name leaves that no image holds.
+    let is_held = |stored: &&StoredLeaf| core.map.borrow().leaves.is_held(stored.leaf);
+    let held: Vec<StoredLeaf> = root.leaves.iter().filter(is_held).copied().collect();
+    for together in held.chunks(LEAVES_TOGETHER) {
         let numbered = together.iter().flat_map(|stored| {
             (0..).zip(stored.halves).map(|(half, on_flash)| (stored.leaf, half, on_flash))
         });
