@@ -153,8 +153,8 @@ pub(crate) async fn prove(core: &Shared) -> Result<Vec<u32>, VolumeError> {
 /// Copies of a root, and of the frame that says that it is durable.
 const COPIES: usize = 2;
 
-/// A unit that takes a frame of the map: another one than the avoided, or that one, if only its open
-/// superblock has room. Waits for space if none is to be avoided.
+/// A unit that takes a frame of the map: another one than the avoided, or that one, if only its
+/// open superblock has room. Waits for space if none is to be avoided.
 async fn unit_apart(core: &Core, avoided: Option<u32>) -> Result<Option<u32>, VolumeError> {
     let Some(avoided) = avoided else {
         return Ok(Some(unit_for(core, Stream::Map, 2, None).await?.0));

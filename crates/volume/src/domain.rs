@@ -99,8 +99,8 @@ impl Domain {
         examination::list(queue, config, runtime).await
     }
 
-    /// Gives up all volumes of a domain, also of one that cannot be mounted: it is empty afterwards.
-    /// Returns the superblocks that it had.
+    /// Gives up all volumes of a domain, also of one that cannot be mounted: it is empty
+    /// afterwards. Returns the superblocks that it had.
     pub async fn give_up(
         queue: Box<dyn QueuePair>,
         config: DomainConfig,

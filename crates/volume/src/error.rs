@@ -157,7 +157,7 @@ pub enum VolumeError {
         /// The error of the mount.
         reason: String,
     },
-    /// A new volume could have the name of one that is not known, because its domain is not mounted.
+    /// A new volume could have the name of one that is not known: its domain is not mounted.
     #[error("`{name}` may be the name of another volume: {not_mounted}")]
     MayExist {
         /// The name.

@@ -30,9 +30,9 @@ struct Mounted {
 }
 
 impl VolumeHost {
-    /// Mounts the domain on its units of the device, and answers requests from then on. If it cannot
-    /// be mounted, requests are answered with the reason: keys and other volumes do not depend on
-    /// it.
+    /// Mounts the domain on its units of the device, and answers requests from then on. If it
+    /// cannot be mounted, requests are answered with the reason: keys and other volumes do not
+    /// depend on it.
     pub async fn mount(
         spec: HostSpec,
         device: &Arc<dyn Device>,

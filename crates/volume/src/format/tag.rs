@@ -35,8 +35,8 @@ pub(crate) struct Tag {
     pub class: Class,
     /// All frames inside have at least this number.
     pub first_sequence: u64,
-    /// All changes with lower numbers were proven when the superblock was opened, as in a head: where
-    /// no head can be read, this says that there were some. 0 in versions before 3.
+    /// All changes with lower numbers were proven when the superblock was opened, as in a head:
+    /// where no head can be read, this says that there were some. 0 in versions before 3.
     pub proven_below: u64,
 }
 

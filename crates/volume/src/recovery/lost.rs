@@ -1,23 +1,12 @@
 //! What a mount says about lost data: in which volumes they are, and which units lost them.
 
-use super::RecoveryReport;
+use super::report::{RecoveryReport, StaleUnit};
 use crate::core::Core;
 use crate::format::record::Record;
 use crate::format::root::UnitMark;
 use crate::image::ImageId;
 use softflash_base::cast;
 use std::collections::BTreeMap;
-
-/// A unit that was restored from an older image.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StaleUnit {
-    /// The unit.
-    pub unit: u16,
-    /// The greatest generation on it.
-    pub found: u64,
-    /// The greatest generation that the root recorded.
-    pub was: u64,
-}
 
 /// The lag in generations of a unit that missed a session: each session begins this much higher. A
 /// smaller lag may be that of a superblock whose erase a power cut interrupted.

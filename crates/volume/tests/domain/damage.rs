@@ -80,7 +80,7 @@ fn pages(image: &UnitsImage) -> usize {
     pages
 }
 
-/// Reads everything: each mapping unit is current or cannot be read. Returns the ranges that cannot.
+/// Reads everything: each mapping unit is current or cannot be read. Returns those that cannot.
 async fn read_all(domain: &Domain, contents: &Contents, place: &str) -> Vec<(String, u64)> {
     let mut lost = Vec::new();
     for (name, current) in contents {
