@@ -36,6 +36,8 @@ bugs! {
     AcknowledgedUnwritten: "events that arrive while a frame is written are acknowledged with it", "store/src/shard/log/writer.rs";
     FrameNotForced: "a frame stays in the device's volatile cache", "store/src/shard/log/writer.rs";
     StreamNotFlushed: "a stream of several frames is not flushed", "store/src/shard/log/writer.rs";
+    SyncPostponed: "the interval until a sync begins anew with every frame", "store/src/shard/log/writer.rs";
+    FrameNumbersKept: "an opening that fails keeps the numbers of its first frames", "store/src/shard/log/segments.rs";
     DurableBeforeTooHigh: "a frame declares one frame too many before it as durable", "store/src/shard/log/writer.rs";
     CheckpointAheadOfLog: "a checkpoint in the middle of the stream names its own segment as the start", "store/src/shard/log/mod.rs";
     HeldIsStable: "a batch is acknowledged although an earlier transaction is undecided", "store/src/shard/log/mod.rs";
@@ -90,6 +92,8 @@ bugs! {
     FilterSaysNo: "a filter has false negatives for one key in 61", "store/src/format/patch/index.rs";
     CacheKeepsOld: "a write does not invalidate its key in the read cache", "store/src/shard/commit.rs";
     WindowOfAnotherPatch: "a scan uses the readahead of another patch", "store/src/kv/scan_readahead.rs";
+    SnapshotForgetsItsVersion: "a write drops the version that is the last one of a snapshot", "store/src/kv/memtable.rs";
+    SnapshotWithoutLastWrite: "a scan does not see the last write before it", "store/src/shard/scan.rs";
     ScanSkipsKey: "a page of a scan begins one key late", "store/src/shard/scan.rs";
     GateStaysShut: "a task that waits at a gate is not woken when the gate opens", "store/src/shard/gate.rs";
     ClockRunsBack: "the expiry clock is not restored at a restart", "store/src/shard/clock.rs";
@@ -101,6 +105,8 @@ bugs! {
     HeaderNotForced: "the opening header of a superblock stays in the volatile cache", "ftl/src/headers.rs";
     WrongPageRead: "reads of the last page of a superblock read the page before", "ftl/src/ftl/transfer.rs";
     NewestHeaderErased: "the superblock with the newest header is erased in advance", "ftl/src/unit/choice.rs";
+    OpeningKept: "a superblock that is released unused keeps its old opening", "ftl/src/unit/reclaim.rs";
+    OldestHeaderWins: "of two headers that name a block, the oldest one counts", "ftl/src/recovery.rs";
     WearLost: "erase counts are not restored from headers", "ftl/src/recovery.rs";
     FailedAttemptKept: "of two attempts to write a block the failed one is kept", "blocks/src/discovery.rs";
     // Copies and parity.
@@ -108,6 +114,9 @@ bugs! {
     FailedCopyHidden: "a copy with a failed program counts as intact", "blocks/src/open_block.rs";
     ParityForgetsPatch: "the second patch of a group is not in its parity", "blocks/src/redundancy/stripe.rs";
     GroupOnOneUnit: "patches of a parity group are placed without anti-affinity and without a check", "blocks/src/redundancy/membership.rs";
+    FreeBlocksOfOneUnit: "the count of free blocks with copies is not bounded by the largest unit", "blocks/src/pool.rs";
+    GroupFreedEarly: "the blocks of replaced parity groups are deleted before the replacement is durable", "store/src/shard/parity.rs";
+    RepairOfLowerLevels: "repair ignores the older runs of the level of a damaged patch", "store/src/repair/stale.rs";
     // The value log.
     ReferenceBeforeValue: "a frame is written before the values to which it refers", "store/src/shard/log/writer.rs";
     ValueNotForced: "a value stays in the device's volatile cache", "store/src/shard/values/frontier.rs";
@@ -131,6 +140,7 @@ bugs! {
     // Reads and watches of transactions.
     ExclusiveSeesExpired: "transactions over several keys see expired keys", "store/src/shard/read.rs";
     ScanHidesUnlogged: "a scan hides expired keys without logging the expiry clock", "store/src/shard/scan.rs";
+    ChangeOvertakesReads: "a change that waits at a gate overtakes the reads before it in a pipeline", "protocol/src/pipeline/shard_pipeline.rs";
     AloneReadsBeforeGate: "a command over several shards reads before it holds their gates", "protocol/src/pipeline/write.rs";
     ExecChecksBeforeGate: "EXEC checks its watches before it holds the gates", "protocol/src/pipeline/exec.rs";
     ExecKeepsWatches: "EXEC does not drop its watches", "protocol/src/pipeline/exec.rs";
@@ -140,7 +150,7 @@ bugs! {
     // Volumes.
     MovesNotFlushed: "collected superblocks are released before the copies of their data are durable", "volume/src/releases.rs";
     MovesAsWrites: "collection records moved data as written: a snapshot keeps the old place", "volume/src/moving.rs";
-    PinsIgnored: "superblocks with discards and operations are released before a root replaces them", "volume/src/superblocks.rs";
+    PinsIgnored: "superblocks are released before a root replaces their changes", "volume/src/superblocks.rs";
     TornUnitsTaken: "recovery does not verify data that were never durable", "volume/src/recovery/replay.rs";
     UncertainTrusted: "recovery neither writes uncertain data again nor makes a root of what they changed", "volume/src/domain.rs";
     HeirForgotten: "a deleted snapshot does not leave its data to the older one", "volume/src/domain_map.rs";
@@ -150,6 +160,13 @@ bugs! {
     SettingsNotInRoots: "a checkpoint loses the settings of volumes", "volume/src/format/root.rs";
     QuotaForgetsUnmapped: "writes under way do not count for the quota of a volume", "volume/src/quota.rs";
     LimitsIgnored: "requests do not wait for the limits of their volume", "volume/src/limits.rs";
+    LostChangesIgnored: "recovery does not look for changes whose frames are lost", "volume/src/recovery/missing.rs";
+    RecordsTogether: "the head of a frame records changes on its own unit, whose loss takes both", "volume/src/changes.rs";
+    EndNotProven: "the last changes are not proven after a flush", "volume/src/proof.rs";
+    LeafOfOtherLife: "an older leaf at the place of a leaf is taken for it", "volume/src/recovery/leaves.rs";
+    FailedCheckpointCounts: "a checkpoint that fails leaves its leaves clean", "volume/src/checkpoint.rs";
+    SettingsWakeNobody: "requests that wait for a limit do not see its change", "volume/src/tenant.rs";
+    AbsenceSaved: "a volume that comes back has saved up the service of its absence", "mapping/src/policy/order/weighted_fair.rs";
     WordLinesNotPadded: "a flush leaves open word lines that a later cut destroys", "volume/src/flusher.rs";
 }
 

@@ -8,6 +8,7 @@ use crate::redundancy::Redundancy;
 use crate::tag::{self, Tag};
 use smallvec::SmallVec;
 use softflash_base::IoBuf;
+use softflash_base::planted::{self, Bug};
 use softflash_device::DeviceError;
 use softflash_flash::Flash;
 use softflash_ftl::{FtlError, Hint, SpaceAccount, Superblock};
@@ -151,7 +152,7 @@ impl UnitPool {
             .serving()
             .map(superblocks)
             .fold((0, 0), |(sum, most), count| (sum + count, count.max(most)));
-        (sum / 2).min(sum - most)
+        if planted::bug(Bug::FreeBlocksOfOneUnit) { sum / 2 } else { (sum / 2).min(sum - most) }
     }
 
     /// The unit for a copy of a block whose other copies are on the units `taken`.

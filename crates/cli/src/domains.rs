@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub struct Domains {
     /// Each with its place on the device.
     pub all: Vec<(ShardDomain, Domain)>,
+    /// Those that cannot be mounted.
+    pub not_mounted: Vec<(ShardDomain, VolumeError)>,
 }
 
 /// Mounts the domains of a directory, calls `work` with them, and stops them whether or not `work`
@@ -30,7 +32,10 @@ pub fn with_domains<T>(
     }
     block_on(|runtime| async move {
         let OpenDir { path, device, domains, .. } = directory;
-        let domains = Domains::mount(path, device, domains, &runtime).await?;
+        let domains = Domains::mount(device, domains, &runtime).await?;
+        if domains.all.is_empty() {
+            domains.check_all(path)?;
+        }
         let outcome = work(&domains).await;
         let flushed = domains.flush().await.map_err(CliError::volume(path));
         domains.stop();
@@ -40,17 +45,17 @@ pub fn with_domains<T>(
 }
 
 impl Domains {
-    /// Mounts the domains on these parts of the device in the directory at `path`.
+    /// Mounts the domains on these parts of a device, as many as can be mounted.
     pub async fn mount(
-        path: &Path,
         device: &Arc<dyn Device>,
         domains: &[ShardDomain],
         runtime: &RuntimeHandle,
     ) -> Result<Domains, CliError> {
-        let mut mounted = Domains { all: Vec::new() };
+        let mut mounted = Domains { all: Vec::new(), not_mounted: Vec::new() };
         for domain in domains {
-            match mount(path, device, domain, runtime).await {
-                Ok(new) => mounted.all.push((domain.clone(), new)),
+            match mount(device, domain, runtime).await {
+                Ok(Ok(new)) => mounted.all.push((domain.clone(), new)),
+                Ok(Err(error)) => mounted.not_mounted.push((domain.clone(), error)),
                 Err(error) => {
                     mounted.stop();
                     return Err(error);
@@ -60,19 +65,42 @@ impl Domains {
         Ok(mounted)
     }
 
+    /// Fails if some of the domains in the directory at `path` are not mounted.
+    pub fn check_all(&self, path: &Path) -> Result<(), CliError> {
+        match self.not_mounted.first() {
+            Some((domain, error)) => Err(CliError::Domain {
+                path: path.to_owned(),
+                shard: domain.shard,
+                error: error.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// The domain that holds the volume of this name.
     pub fn holder(&self, volume: &str) -> Result<&Domain, VolumeError> {
         let holds = |domain: &&Domain| domain.volume(volume).is_ok();
         let found = self.all.iter().map(|(_, domain)| domain).find(holds);
-        found.ok_or_else(|| VolumeError::NoVolume { name: volume.to_owned() })
+        let missing = || VolumeError::NoVolume { name: volume.to_owned() };
+        found.ok_or_else(|| self.unknown().unwrap_or_else(missing))
     }
 
-    /// Refuses a name that a volume of any domain has.
+    /// Refuses a name that a volume of any domain has, or may have.
     pub fn check_unused(&self, name: &str) -> Result<(), VolumeError> {
-        match self.holder(name) {
-            Ok(_) => Err(VolumeError::Exists { name: name.to_owned() }),
-            Err(_) => Ok(()),
+        let name = name.to_owned();
+        match (self.holder(&name), self.unknown()) {
+            (Ok(_), _) => Err(VolumeError::Exists { name }),
+            (Err(_), Some(error)) => {
+                Err(VolumeError::MayExist { name, not_mounted: Box::new(error) })
+            }
+            (Err(_), None) => Ok(()),
         }
+    }
+
+    /// Why not all volumes are known.
+    fn unknown(&self) -> Option<VolumeError> {
+        let (domain, error) = self.not_mounted.first()?;
+        Some(VolumeError::NotMounted { shard: domain.shard.0, reason: error.to_string() })
     }
 
     /// The domain for a new volume.
@@ -85,6 +113,7 @@ impl Domains {
     async fn flush(&self) -> Result<(), VolumeError> {
         for (_, domain) in &self.all {
             domain.flush().await?;
+            domain.prove().await;
         }
         Ok(())
     }
@@ -96,17 +125,14 @@ impl Domains {
 }
 
 async fn mount(
-    path: &Path,
     device: &Arc<dyn Device>,
     domain: &ShardDomain,
     runtime: &RuntimeHandle,
-) -> Result<Domain, CliError> {
+) -> Result<Result<Domain, VolumeError>, CliError> {
     let queue = Arc::clone(device).open_queue_pair(domain.units.clone())?;
     let mounted = Domain::mount(queue, domain.config.clone(), runtime.clone()).await;
-    let (mounted, report) = mounted.map_err(|error| {
-        let (path, shard) = (path.to_owned(), domain.shard);
-        CliError::Domain { path, shard, error }
-    })?;
-    tracing::debug!(shard = %domain.shard, ?report, "a domain is mounted");
-    Ok(mounted)
+    Ok(mounted.map(|(mounted, report)| {
+        tracing::debug!(shard = %domain.shard, ?report, "a domain is mounted");
+        mounted
+    }))
 }

@@ -49,7 +49,7 @@ pub enum CliError {
         error: VolumeError,
     },
     /// The volumes of a shard, which cannot be opened.
-    #[error("{}: volumes of shard {shard}: {error}", path.display())]
+    #[error("{}: volumes of shard {shard}: {error}{}", path.display(), diagnosis(path, error))]
     Domain {
         /// The directory.
         path: PathBuf,
@@ -151,6 +151,17 @@ fn remedy(directory: &Path, error: &VolumeError) -> String {
             format!("; `softflash volume list {directory}` lists them")
         }
         VolumeError::WouldLose { .. } => "; add --shrink to lose them".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// What to do about volumes that cannot be opened.
+fn diagnosis(directory: &Path, error: &VolumeError) -> String {
+    match error {
+        VolumeError::Damaged { .. } | VolumeError::Flash(_) => {
+            let directory = shell_word(&directory.to_string_lossy());
+            format!("; `softflash check {directory}` names the damage and what can be done")
+        }
         _ => String::new(),
     }
 }

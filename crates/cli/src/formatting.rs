@@ -342,7 +342,9 @@ impl Plan {
         }
         let device = open_with(device, OpenOptions::default())?;
         let mounted = block_on(|runtime| async move {
-            Domains::mount(&self.path, &device, &domains, &runtime).await.map(|all| all.stop())
+            let mounted = Domains::mount(&device, &domains, &runtime).await?;
+            mounted.stop();
+            mounted.check_all(&self.path)
         });
         mounted.map_err(|error| match error {
             CliError::Domain { error: VolumeError::Unsupported { reason }, .. } => {

@@ -180,6 +180,9 @@ fn adopt(unit: &mut Unit, live: &[(u32, Verdict<'_>)]) {
         live.iter().map(|(index, verdict)| (*index, header(verdict))).collect();
     newest_first
         .sort_by_key(|(_, header)| std::cmp::Reverse(header.as_ref().map(|h| h.generation)));
+    if planted::bug(Bug::OldestHeaderWins) {
+        newest_first.reverse();
+    }
     for (index, header) in newest_first {
         for column in 0..columns {
             let block =

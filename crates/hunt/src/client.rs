@@ -8,12 +8,15 @@ use softflash_base::ShardId;
 use softflash_base::random::Rng;
 use softflash_store::{Entry, Store, StoreError, Transaction};
 use std::cell::RefCell;
+use std::time::Duration;
 
 /// A client of a scenario.
 pub struct Client {
     number: u16,
     key_count: u64,
-    rng: RefCell<Rng>,
+    pub(crate) rng: RefCell<Rng>,
+    /// The keys of its last write.
+    last: RefCell<Vec<Bytes>>,
     /// The reference of its keys.
     pub promise: RefCell<Promise>,
 }
@@ -26,6 +29,7 @@ impl Client {
             number,
             key_count: scenario.clients.keys,
             rng: RefCell::new(rng.fork(number.to_le_bytes())),
+            last: RefCell::default(),
             promise: RefCell::default(),
         };
         (0..scenario.clients.count).map(client).collect()
@@ -35,6 +39,11 @@ impl Client {
     pub fn owner(key: &[u8]) -> Option<u16> {
         let digits = key.strip_prefix(b"client")?.get(..2)?;
         std::str::from_utf8(digits).ok()?.parse().ok()
+    }
+
+    /// Whether a key belongs to it.
+    pub(crate) fn owns(&self, key: &[u8]) -> bool {
+        Client::owner(key) == Some(self.number)
     }
 
     /// All keys that it may write.
@@ -47,21 +56,29 @@ impl Client {
         Bytes::from(format!("client{:02}:{number}:{padding}", self.number))
     }
 
-    /// Makes all requests of a session.
+    /// Makes all requests of a session, beside the other `clients`.
     pub async fn work(
         &self,
         stores: &[Store],
+        clients: &[Client],
         workload: &Clients,
         durable: bool,
     ) -> Result<(), Trouble> {
         for _ in 0..workload.requests {
             let store = &stores[self.rng.borrow_mut().below(stores.len() as u64) as usize];
-            if self.rng.borrow_mut().chance(workload.reads) {
+            if workload.pause_us > 0 {
+                let pause = Duration::from_micros(workload.pause_us);
+                store.runtime().sleep_until(store.runtime().now() + pause).await;
+            }
+            if workload.scans > 0.0 && self.rng.borrow_mut().chance(workload.scans) {
+                self.scan(store, clients).await?;
+            } else if self.rng.borrow_mut().chance(workload.reads) {
                 self.read(store, workload).await?;
             } else {
                 let batch = self.batch(workload);
                 self.promise.borrow_mut().begins(batch.clone());
                 write(store, batch).await.map_err(Trouble::from)?;
+                self.promise.borrow_mut().is_answered(store.runtime().now());
                 if durable {
                     self.promise.borrow_mut().is_firm();
                 }
@@ -90,10 +107,18 @@ impl Client {
 
     fn batch(&self, workload: &Clients) -> Batch {
         let mut rng = self.rng.borrow_mut();
-        let count = 1 + rng.below(workload.batch);
+        let again = workload.again > 0.0 && rng.chance(workload.again);
+        let kept = if again { self.last.take() } else { Vec::new() };
+        let count = match kept.len() {
+            0 => 1 + rng.below(workload.batch) as usize,
+            count => count,
+        };
         let mut batch = Batch::new();
-        for _ in 0..count {
-            let key = self.key(rng.below(workload.keys));
+        for place in 0..count {
+            let key = match kept.get(place) {
+                Some(key) => key.clone(),
+                None => self.key(rng.below(workload.keys)),
+            };
             if batch.iter().any(|(other, _)| *other == key) {
                 continue;
             }
@@ -103,6 +128,7 @@ impl Client {
             });
             batch.push((key, value));
         }
+        self.last.replace(batch.iter().map(|(key, _)| key.clone()).collect());
         batch
     }
 }

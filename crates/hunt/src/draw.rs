@@ -4,6 +4,7 @@ use crate::client_model::{Pace, Resp};
 use crate::fault_plan::FaultPlan;
 use crate::profile::Profile;
 use crate::scenario::{Clients, DriveShape, Flash, Scenario, StoreShape};
+use crate::superblocks::SuperblockShape;
 use crate::volume_shape::VolumeShape;
 use softflash_base::random::Rng;
 use softflash_nand::faults::{CutErases, CutPages, FaultConfig, SlowOperations};
@@ -11,6 +12,22 @@ use softflash_store::layout::one_copy;
 
 /// Share of scenarios that run on a drive.
 const DRIVES: f64 = 0.25;
+
+/// Share of drives whose flushes fail now and then.
+const FAILED_FLUSHES: f64 = 0.3;
+
+impl DriveShape {
+    /// Draws whether flushes fail from a stream of its own, so that earlier seeds keep their other
+    /// properties.
+    fn drawn(rng: &mut Rng, seed: u64) -> DriveShape {
+        let discards = rng.chance(0.5);
+        let mut rng = Rng::seeded(seed).fork("flushes");
+        let fail = rng.chance(FAILED_FLUSHES);
+        // Log-uniform, from one in five hundred to one in ten.
+        let failed_flushes = if fail { 0.002 * 50_f64.powf(rng.unit_f64()) } else { 0.0 };
+        DriveShape { discards, failed_flushes, stays_failed: fail && rng.chance(0.3) }
+    }
+}
 
 impl Scenario {
     /// Draws the scenario of a seed. Each property has its own probability, and each scenario has
@@ -25,7 +42,7 @@ impl Scenario {
         let (blocks, pages) = (32 + rng.below(25) as u32, 8 << rng.below(3));
         // Small blocks: the store needs more of them to have room for cleaning.
         let blocks = if pages == 8 { 5 * blocks / 2 } else { blocks };
-        let flash = Flash { channels, planes, blocks, pages };
+        let flash = Flash { channels, dies: 1, planes, blocks, pages };
         let interval = shards == 1 && rng.chance(0.25);
         let store = StoreShape {
             shards,
@@ -55,9 +72,12 @@ impl Scenario {
             deletes: 0.4 * rng.unit_f64(),
             larges: 0.0,
             large_bytes: 0,
+            scans: 0.0,
+            again: 0.0,
+            pause_us: 0,
         };
         let on_drive = profile.may_be_on_drive() && extra_rng.chance(DRIVES);
-        let drive = on_drive.then(|| DriveShape { discards: extra_rng.chance(0.5) });
+        let drive = on_drive.then(|| DriveShape::drawn(&mut extra_rng, seed));
         let faults = faults(&mut rng, profile);
         Scenario {
             seed,
@@ -71,18 +91,30 @@ impl Scenario {
             pace: Pace::default(),
             fault_plan: FaultPlan::default(),
             volumes: None,
+            superblocks: None,
         }
         .with_more_shards()
         .with_client_model(profile)
         .with_width()
+        .with_dies()
+        .with_contention()
         .with_value_log()
-        .with_volumes(profile)
+        .with_owner(profile)
     }
 
-    fn with_volumes(mut self, profile: Profile) -> Scenario {
-        if profile == Profile::Volumes {
-            let mut rng = Rng::seeded(self.seed).fork("volumes");
-            self.volumes = Some(VolumeShape::drawn(&mut self, &mut rng));
+    fn with_owner(mut self, profile: Profile) -> Scenario {
+        let mut rng = Rng::seeded(self.seed).fork("volumes");
+        match profile {
+            Profile::Worn | Profile::Misread | Profile::Silent | Profile::Dead | Profile::Unit
+                if rng.fork("owner").chance(0.25) =>
+            {
+                self.volumes = Some(VolumeShape::drawn(&mut self, &mut rng));
+            }
+            Profile::Volumes => self.volumes = Some(VolumeShape::drawn(&mut self, &mut rng)),
+            Profile::Superblocks => {
+                self.superblocks = Some(SuperblockShape::drawn(&mut self, &mut rng));
+            }
+            _ => {}
         }
         self
     }

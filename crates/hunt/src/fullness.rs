@@ -43,19 +43,32 @@ pub fn is_probe(key: &[u8]) -> bool {
     key.starts_with(PROBE)
 }
 
-/// The shard's count of free superblocks, by which it accepts writes, is at least the actual one.
-/// It may be greater where blocks have gone bad since.
+/// The shard's count of free blocks, by which it accepts writes, is that of its units: of two
+/// copies on different units, if it keeps copies. It may be greater where superblocks have gone bad
+/// since.
 ///
 /// # Errors
-/// The count is too small.
-pub fn free_blocks_are_known(stores: &[Store]) -> Result<(), Trouble> {
+/// The count is too small or too large.
+pub fn free_blocks_are_known(stores: &[Store], scenario: &Scenario) -> Result<(), Trouble> {
     for store in stores {
         let blocks = store.blocks();
         let (known, free) = (blocks.free_blocks(), blocks.count_free_blocks());
-        if known + UNDER_WAY < free {
+        let (flash, mut bad) = (blocks.flash(), 0);
+        let mut of_units = Vec::new();
+        for space in flash.units().map(|unit| flash.space(unit)) {
+            bad += space.bad;
+            if !space.is_worn_out() {
+                of_units.push(space.allocatable());
+            }
+        }
+        let left = fitting(&of_units, scenario);
+        let wrong = known + UNDER_WAY < free
+            || known > free + UNDER_WAY + bad
+            || free != left && blocks.lost_units() == 0;
+        if wrong {
             let shard = store.local_id();
             return Err(Trouble::Wrong(format!(
-                "shard {shard} counts {known} free blocks of {free}"
+                "shard {shard} knows of {known} free blocks and counts {free}, and its units have room for {left}: {of_units:?} superblocks"
             )));
         }
     }
@@ -76,7 +89,7 @@ pub async fn is_low_on_space(stores: &[Store], scenario: &Scenario) -> Result<()
     let Some(first) = stores.first() else {
         return Err(Trouble::Wrong("the store does not open because the flash is full".to_owned()));
     };
-    free_blocks_are_known(stores)?;
+    free_blocks_are_known(stores, scenario)?;
     if first.stats().await?.lost_units > 0 {
         return Ok(());
     }
@@ -112,7 +125,7 @@ pub async fn takes_writes_again(stores: &[Store], scenario: &Scenario) -> Result
         return Ok(());
     }
     accounting.have_no_leak(scenario).map_err(Trouble::Wrong)?;
-    free_blocks_are_known(stores)?;
+    free_blocks_are_known(stores, scenario)?;
     let units = first.units().await?;
     for (store, units) in stores.iter().zip(units.chunks(scenario.units_of_a_shard())) {
         let payload = units.first().map_or(1, |unit| unit.superblock_payload_bytes.max(1));
@@ -152,7 +165,13 @@ fn blocks(
     scenario: &Scenario,
     count: impl Fn(&UnitTelemetry) -> u32,
 ) -> u32 {
-    let counts: Vec<u32> = units.iter().map(count).collect();
+    fitting(&units.iter().map(count).collect::<Vec<u32>>(), scenario)
+}
+
+/// Number of blocks for which so many superblocks of each unit are enough: two copies of a block
+/// are on different units, so that the room of the largest unit beyond that of the others together
+/// holds none.
+fn fitting(counts: &[u32], scenario: &Scenario) -> u32 {
     let (sum, most) = (counts.iter().sum::<u32>(), counts.iter().copied().max().unwrap_or(0));
     if scenario.store.is_redundant() && counts.len() > 1 { (sum / 2).min(sum - most) } else { sum }
 }

@@ -3,10 +3,11 @@
 //! data with an independent reference.
 //!
 //! - [`scenario`]: the parameters of a run, read from a file or drawn from a seed, which `draw`,
-//!   `width` and `value_log` do;
+//!   `width`, `contention` and `value_log` do;
 //! - [`reference`](mod@reference): the acknowledged writes, and which contents are correct after a
 //!   cut;
-//! - [`client`]: calls the store and records each write in the reference;
+//! - [`client`]: calls the store and records each write in the reference; `client_scan`: compares
+//!   scans with the writes of all clients meanwhile;
 //! - [`resp`]: clients that send RESP to the server's command layer, with references of their own;
 //! - [`client_model`]: the behaviour of clients and the passage of time; [`memory`]: the server's
 //!   memory for requests and replies;
@@ -24,6 +25,7 @@
 //! - [`shrink`]: finds a smaller scenario that fails in the same way;
 //! - [`volumes`]: scenarios of volumes, as [`volume_shape`] has them, with clients and references
 //!   of their own;
+//! - [`superblocks`]: scenarios of the FTL alone;
 //! - [`exhaustive`]: all small scenarios, which [`small_scenario`] defines;
 //! - [`campaign`]: many seeds on all cores, and their results;
 //! - `planted`, with the feature of that name: hunts for bugs planted to test the hunter.
@@ -34,6 +36,8 @@
 pub mod campaign;
 pub mod client;
 pub mod client_model;
+mod client_scan;
+mod contention;
 mod draw;
 pub mod drive;
 pub mod duration;
@@ -57,6 +61,7 @@ pub mod shrink;
 pub mod size;
 pub mod small_scenario;
 mod strikes;
+pub mod superblocks;
 pub mod trial;
 pub mod trouble;
 mod value_log;

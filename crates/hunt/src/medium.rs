@@ -57,6 +57,23 @@ impl Medium {
         }
     }
 
+    /// Lets flushes of the session fail, as the scenario says, if it ends with a cut.
+    pub fn fail_flushes(&self, scenario: &Scenario, is_cut: bool, seed: u64) {
+        if let (Medium::Drive(drive), Some(shape)) = (self, &scenario.drive) {
+            let share = if is_cut { shape.failed_flushes } else { 0.0 };
+            drive.fail_flushes(share, shape.stays_failed, seed);
+        }
+    }
+
+    /// Whether a flush of the session has failed: the owner of the flash may have stopped, and all
+    /// that it acknowledged must be there after the next start.
+    pub fn has_failed_flush(&self) -> bool {
+        match self {
+            Medium::Flash(_) => false,
+            Medium::Drive(drive) => drive.has_failed_flush(),
+        }
+    }
+
     /// Image of a unit; the power is off.
     ///
     /// # Errors

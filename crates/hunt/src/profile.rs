@@ -10,8 +10,8 @@ use softflash_nand::faults::SilentFaults;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Profile {
     /// Power cuts, torn pages, interrupted erases, bad blocks, program and erase failures,
-    /// operations that take a hundred times as long: faults that the store survives. Four scenarios
-    /// in ten have the profile `mirrored`, `parity`, `clocks` or `unit`
+    /// operations that take a hundred times as long: faults that the store survives. Five scenarios
+    /// in ten have the profile `mirrored`, `parity`, `clocks`, `unit` or `superblocks`
     #[default]
     Survived,
     /// Also pages whose program was cut by a power loss, which first read correctly and decay later
@@ -43,6 +43,9 @@ pub enum Profile {
     /// Volumes with snapshots and clones instead of a store; half of the scenarios also lose older
     /// pages of a word line, or have pages that decay after a cut
     Volumes,
+    /// The FTL alone: superblocks that are allocated, written, and released, some unused, on units of
+    /// several dies with blocks that fail often
+    Superblocks,
 }
 
 impl Profile {
@@ -64,13 +67,15 @@ impl Profile {
             1 => Profile::Parity,
             2 => Profile::Clocks,
             3 => Profile::Unit,
+            4 => Profile::Superblocks,
             _ => Profile::Survived,
         }
     }
 
     /// Whether some scenarios of the profile run on a drive instead of flash.
     pub(crate) fn may_be_on_drive(self) -> bool {
-        matches!(self, Profile::Survived | Profile::Mirrored | Profile::Parity | Profile::Volumes)
+        use Profile::*;
+        matches!(self, Survived | Mirrored | Parity | Volumes | Superblocks)
     }
 
     /// Sets the properties that every scenario of the profile has.
@@ -103,10 +108,15 @@ impl Profile {
     pub(crate) fn add(self, scenario: &mut Scenario, rng: &mut Rng) {
         let mut some = |rate: f64| if rng.chance(0.5) { rate } else { 0.0 };
         match self {
-            Profile::Survived | Profile::Decaying | Profile::Paired | Profile::Clocks => {}
-            Profile::Volumes => match rng.below(4) {
-                0 => scenario.faults.paired_page_loss = 0.5,
-                1 => scenario.faults.cut_pages.unstable = 1.0,
+            Profile::Survived
+            | Profile::Decaying
+            | Profile::Paired
+            | Profile::Clocks
+            | Profile::Superblocks => {}
+            Profile::Volumes => match rng.below(8) {
+                0 | 1 => scenario.faults.paired_page_loss = 0.5,
+                2 | 3 => scenario.faults.cut_pages.unstable = 1.0,
+                4 => damage_volumes(scenario, rng),
                 _ => {}
             },
             Profile::Worn => {
@@ -146,6 +156,24 @@ impl Profile {
             Profile::Mirrored => mirror(scenario, rng),
             Profile::Parity => parity(scenario, rng),
         }
+    }
+}
+
+/// One kind of damage of those that stores have, or changed pages. A drive only returns in an earlier
+/// state.
+fn damage_volumes(scenario: &mut Scenario, rng: &mut Rng) {
+    if scenario.drive.is_some() {
+        scenario.fault_plan.old_images = 0.3;
+        return;
+    }
+    match rng.below(8) {
+        0 => Profile::Worn.add(scenario, rng),
+        1 => Profile::Misread.add(scenario, rng),
+        2 => Profile::Silent.add(scenario, rng),
+        3 => Profile::Dead.add(scenario, rng),
+        4 => scenario.fault_plan.old_images = 0.3,
+        5 => Profile::Unit.add(scenario, rng),
+        _ => scenario.fault_plan.changed_pages = 0.3 + 0.7 * rng.unit_f64(),
     }
 }
 

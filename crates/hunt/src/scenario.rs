@@ -2,6 +2,7 @@
 
 use crate::client_model::{Pace, Resp};
 use crate::fault_plan::FaultPlan;
+use crate::superblocks::SuperblockShape;
 use crate::volume_shape::VolumeShape;
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
@@ -46,14 +47,20 @@ pub struct Scenario {
     /// Clients of volumes, in place of those of a store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volumes: Option<VolumeShape>,
+    /// An owner of superblocks on the FTL alone, in place of a store and its clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superblocks: Option<SuperblockShape>,
 }
 
-/// A flash array with one chip per channel; each channel is a unit.
+/// A flash array with one chip per channel, of one or several dies; each channel is a unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flash {
     /// Number of channels.
     pub channels: u16,
+    /// Dies of a unit.
+    #[serde(default = "one_die", skip_serializing_if = "is_one_die")]
+    pub dies: u8,
     /// Planes per die.
     pub planes: u8,
     /// Blocks per plane, which is the number of superblocks of a unit.
@@ -63,11 +70,18 @@ pub struct Flash {
 }
 
 /// A drive with a volatile write cache: models a file or a block device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriveShape {
     /// Erased blocks read as zeros; otherwise an erase keeps the old contents.
     pub discards: bool,
+    /// Share of flushes that fail, in sessions that end with a cut.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub failed_flushes: f64,
+    /// After a failed flush all later ones of the session fail, as with a file; otherwise a later
+    /// one may make everything durable.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub stays_failed: bool,
 }
 
 /// Layout and options of the store.
@@ -117,12 +131,24 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+fn is_not(flag: &bool) -> bool {
+    !flag
+}
+
 fn is_never(share: &f64) -> bool {
     *share == 0.0
 }
 
 fn is_none(parity: &u8) -> bool {
     *parity == 0
+}
+
+fn one_die() -> u8 {
+    1
+}
+
+fn is_one_die(dies: &u8) -> bool {
+    *dies == one_die()
 }
 
 fn is_one(copies: &u8) -> bool {
@@ -153,6 +179,17 @@ pub struct Clients {
     /// Length of the largest values in bytes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub large_bytes: u64,
+    /// Share of requests that scan a slice, keys of other clients included. Of clients that call
+    /// the store.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub scans: f64,
+    /// Share of writes that write the keys of the write before once more. Of clients that call the
+    /// store.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub again: f64,
+    /// Pause of a client between two requests, in microseconds. Of clients that call the store.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub pause_us: u64,
 }
 
 impl Clients {
@@ -190,11 +227,19 @@ impl Scenario {
             || *fault_plan != FaultPlan::default()
     }
 
+    /// The interval of durability, where clients write steadily: there the age of lost writes is
+    /// compared with it.
+    pub fn steady_interval(&self) -> Option<Duration> {
+        let interval = Duration::from_millis(self.store.interval_ms);
+        (self.clients.pause_us > 0 && !interval.is_zero()).then_some(interval)
+    }
+
     /// A new device.
     pub fn device(&self) -> ModelConfig {
         let mut config = ModelConfig::model();
         config.array.geometry.channels = self.flash.channels;
         config.array.geometry.chips_per_channel = 1;
+        config.array.geometry.dies_per_chip = self.flash.dies;
         config.array.geometry.planes_per_die = self.flash.planes;
         config.array.geometry.blocks_per_plane = self.flash.blocks;
         config.array.geometry.pages_per_block = self.flash.pages;
@@ -250,12 +295,16 @@ impl Scenario {
 impl Flash {
     /// Bytes of a superblock, metadata included.
     pub fn block_bytes(&self) -> u64 {
-        u64::from(self.pages) * u64::from(self.planes) * u64::from(PAGE_BYTES)
+        self.pages_of_superblock() * u64::from(PAGE_BYTES)
+    }
+
+    fn pages_of_superblock(&self) -> u64 {
+        u64::from(self.pages) * u64::from(self.planes) * u64::from(self.dies)
     }
 
     /// Bytes of the flash, metadata included.
     pub(crate) fn bytes(&self) -> u64 {
-        let pages = u64::from(self.blocks) * u64::from(self.pages) * u64::from(self.planes);
+        let pages = u64::from(self.blocks) * self.pages_of_superblock();
         pages * u64::from(PAGE_BYTES) * u64::from(self.channels)
     }
 }

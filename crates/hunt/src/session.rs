@@ -26,6 +26,9 @@ use std::time::Duration;
 
 /// Keys that one scan step returns.
 const SCANNED: usize = 50;
+/// With interval durability, the longest time from the moment at which a sync is due to its end,
+/// and from the acknowledgement of a write to the moment from which the interval counts.
+const LONGEST_SYNC: Duration = Duration::from_millis(40);
 
 /// The task of a session after the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,9 +141,14 @@ impl Crew {
     }
 
     /// A session ends.
-    fn ends_session(&self, stores: &[Store]) {
-        if let Crew::Resp(crew) = self {
-            stores.iter().for_each(|store| crew.common.note_clock(store.now_ms()));
+    fn ends_session(&self, stores: &[Store], now: Time) {
+        match self {
+            Crew::Direct(clients) => {
+                clients.iter().for_each(|client| client.promise.borrow_mut().ends(now));
+            }
+            Crew::Resp(crew) => {
+                stores.iter().for_each(|store| crew.common.note_clock(store.now_ms()));
+            }
         }
     }
 
@@ -156,8 +164,9 @@ impl Crew {
         match self {
             Crew::Direct(clients) => {
                 let durable = scenario.store.interval_ms == 0;
+                let workload = &scenario.clients;
                 let work =
-                    clients.iter().map(|client| client.work(stores, &scenario.clients, durable));
+                    clients.iter().map(|client| client.work(stores, clients, workload, durable));
                 try_join_all(work).await.map(drop)
             }
             Crew::Resp(crew) => crew.work(stores, scenario).await,
@@ -189,7 +198,7 @@ impl Crew {
         slack: Slack,
     ) -> Result<(), String> {
         match self {
-            Crew::Direct(clients) => judge_direct(clients, found),
+            Crew::Direct(clients) => judge_direct(clients, found, scenario),
             Crew::Resp(crew) => crew.judge(scenario, &found, at, store.layout(), slack),
         }
     }
@@ -227,6 +236,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
     let opened = RefCell::new(Vec::new());
     crew.begins_session();
     medium.plan(strikes, &runtime);
+    medium.fail_flushes(scenario, cut.is_some(), cut.map_or(0, |cut| cut.seed));
     let work = async {
         let options = scenario.options(*number);
         let stores = open_all(medium.device(), &scenario.layout(), &options, &runtime).await?;
@@ -237,7 +247,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
         match task {
             Task::Work => {
                 crew.work(&stores, scenario).await?;
-                fullness::free_blocks_are_known(&stores)?;
+                fullness::free_blocks_are_known(&stores, scenario)?;
                 watches_are_swept(&stores, plan)
             }
             Task::Prove => {
@@ -249,7 +259,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
                 }
                 watches_are_swept(&stores, plan)?;
                 runtime.sleep_until(runtime.now() + REST).await;
-                fullness::free_blocks_are_known(&stores)?;
+                fullness::free_blocks_are_known(&stores, scenario)?;
                 SpaceAccounting::of(&stores[0])
                     .await?
                     .have_no_leak(scenario)
@@ -263,7 +273,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
                 // Data under compaction use space twice.
                 runtime.sleep_until(runtime.now() + REST).await;
                 let accounting = SpaceAccounting::of(&stores[0]).await?;
-                fullness::free_blocks_are_known(&stores)?;
+                fullness::free_blocks_are_known(&stores, scenario)?;
                 accounting.have_no_leak(scenario).map_err(Trouble::Wrong)?;
                 let dead = strikes::dead_dies(strikes);
                 lacks_room.set(fullness::lacks_room(&stores));
@@ -280,7 +290,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
     let whole = async {
         let outcome = until(*cut, work, (crew, scenario), &runtime).await;
         let stores = opened.take();
-        crew.ends_session(&stores);
+        crew.ends_session(&stores, runtime.now());
         let is_full = outcome == Err(Trouble::Full);
         if is_full && !scenario.may_lose() {
             // A removal of all keys may release much space between the refusal and this check.
@@ -303,6 +313,9 @@ pub fn run(plan: &Plan<'_>) -> Session {
         Ok(Err(trouble)) => (Some(trouble), false),
         Err(deadlock) => (Some(Trouble::Wrong(deadlock.to_string())), false),
     };
+    // Nothing is acknowledged after a failed flush, until the next start.
+    let has_stopped = matches!(trouble, Some(Trouble::Lost(_) | Trouble::Refused(_)));
+    let trouble = trouble.filter(|_| !(has_stopped && medium.has_failed_flush()));
     let trouble = match cut {
         Ok(()) => trouble,
         Err(error) => Some(Trouble::Wrong(format!("the cut: {error}"))),
@@ -460,7 +473,7 @@ pub(crate) async fn scan_all(store: &Store) -> Result<Found, Trouble> {
     Ok(found)
 }
 
-fn judge_direct(clients: &[Client], found: Found) -> Result<(), String> {
+fn judge_direct(clients: &[Client], found: Found, scenario: &Scenario) -> Result<(), String> {
     let mut contents: Vec<Contents> = vec![Contents::new(); clients.len()];
     for (key, (value, _)) in found {
         let owner = Client::owner(&key).map(usize::from);
@@ -470,7 +483,14 @@ fn judge_direct(clients: &[Client], found: Found) -> Result<(), String> {
         contents.insert(key, value);
     }
     for (client, contents) in clients.iter().zip(contents) {
-        client.promise.borrow_mut().found(contents).map_err(|Breach(what)| what)?;
+        let lost = client.promise.borrow_mut().found(contents).map_err(|Breach(what)| what)?;
+        let Some(interval) = scenario.steady_interval() else { continue };
+        let most = 2 * interval + LONGEST_SYNC;
+        if let Some(age) = lost.filter(|age| *age > most) {
+            return Err(format!(
+                "a write is lost that was acknowledged {age:?} before the cut, with an interval of {interval:?}"
+            ));
+        }
     }
     Ok(())
 }

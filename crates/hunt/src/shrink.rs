@@ -42,6 +42,9 @@ fn steps(scenario: &Scenario) -> Vec<Scenario> {
     step(&|scenario| scenario.store.slices = scenario.store.shards);
     step(&|scenario| (scenario.clients.larges, scenario.clients.large_bytes) = (0.0, 0));
     step(&|scenario| scenario.clients.large_bytes /= 2);
+    step(&|scenario| scenario.clients.scans = 0.0);
+    step(&|scenario| scenario.clients.again = 0.0);
+    step(&|scenario| scenario.clients.pause_us = 0);
     step(&|scenario| scenario.store.watch_sweep = 0);
     step(&|scenario| scenario.store.value_threshold = 0);
     // Where a value fits into a superblock only in fragments, no scenario without fragments exists.
@@ -49,6 +52,8 @@ fn steps(scenario: &Scenario) -> Vec<Scenario> {
         step(&|scenario| scenario.store.fragment_bytes = 0);
     }
     step(&|scenario| scenario.drive = None);
+    step(&|scenario| scenario.drive.iter_mut().for_each(|drive| drive.failed_flushes = 0.0));
+    step(&|scenario| scenario.flash.dies = 1);
     step(&|scenario| scenario.faults.factory_bad_block = 0.0);
     step(&|scenario| scenario.faults.program_failure = 0.0);
     step(&|scenario| scenario.faults.erase_failure = 0.0);
@@ -80,7 +85,10 @@ fn steps(scenario: &Scenario) -> Vec<Scenario> {
     for change in resp_changes {
         step(&|scenario| scenario.resp.iter_mut().for_each(change));
     }
-    let volume_changes: [fn(&mut VolumeShape); 7] = [
+    let volume_changes: [fn(&mut VolumeShape); 10] = [
+        |volumes| volumes.contest = false,
+        |volumes| volumes.bursts = 0.0,
+        |volumes| volumes.lifts = 0.0,
         |volumes| volumes.units = volumes.units.div_ceil(2),
         |volumes| volumes.longest = volumes.longest.div_ceil(2),
         |volumes| volumes.discards = 0.0,

@@ -52,9 +52,16 @@ impl Size {
 
 fn small(mut scenario: Scenario) -> Scenario {
     scenario.cuts = 1 + scenario.cuts % 3;
+    if scenario.superblocks.is_some() {
+        return scenario;
+    }
     if scenario.clients.larges > 0.0 {
         // The flash is as large as its values need.
         scenario.clients.requests = scenario.clients.requests.min(8);
+        return scenario;
+    }
+    if scenario.contends() {
+        scenario.clients.requests = scenario.clients.requests.min(48);
         return scenario;
     }
     if scenario.is_filled() {

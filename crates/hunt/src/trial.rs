@@ -8,7 +8,7 @@ use crate::medium::Medium;
 use crate::scenario::Scenario;
 use crate::session::{self, Comparison, Crew, Cut, Plan, Session, Task};
 use crate::trouble::Trouble;
-use crate::volumes;
+use crate::{superblocks, volumes};
 use softflash_base::Time;
 use softflash_base::checksum::{hash64, identity};
 use softflash_base::random::Rng;
@@ -62,6 +62,9 @@ pub struct Record {
 pub fn run(scenario: &Scenario) -> Result<Record, String> {
     if let Some(shape) = &scenario.volumes {
         return volumes::run(scenario, shape);
+    }
+    if let Some(shape) = &scenario.superblocks {
+        return superblocks::run(scenario, shape);
     }
     let mut trial = Trial {
         scenario,

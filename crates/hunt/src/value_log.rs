@@ -7,6 +7,8 @@ use softflash_base::random::Rng;
 const SEPARATED: f64 = 2.0 / 3.0;
 /// Share of the other scenarios with the store's default, which separates only large values.
 const DEFAULT: f64 = 0.5;
+/// Share of scenarios with steady writers in which no values are separated.
+const UNFLUSHED: f64 = 0.8;
 /// The store's default.
 const DEFAULT_BYTES: u64 = 16 << 10;
 /// The thresholds of scenarios with many separated values: 2^3 to 2^13 bytes.
@@ -17,6 +19,10 @@ impl Scenario {
     /// Uses a random stream of its own, so that earlier seeds keep their other properties.
     pub(crate) fn with_value_log(mut self) -> Scenario {
         let mut rng = Rng::seeded(self.seed).fork("value log");
+        if self.clients.pause_us > 0 && rng.chance(UNFLUSHED) {
+            // Each frame with references follows a flush.
+            return self;
+        }
         let separates = rng.chance(SEPARATED);
         self.store.value_threshold = if separates {
             // No threshold above the longest value: it would separate nothing.

@@ -25,6 +25,23 @@ pub struct VolumeShape {
     /// Share of changes of settings: quotas, limits, weights and hints.
     #[serde(default)]
     pub settings: f64,
+    /// Share of bursts: several reads and writes of a client at once.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub bursts: f64,
+    /// Share of writes that wait for a low limit, which is lifted meanwhile.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub lifts: f64,
+    /// At the end three volumes compete, of which one begins later than the others.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub contest: bool,
+}
+
+fn is_never(share: &f64) -> bool {
+    *share == 0.0
+}
+
+fn is_not(flag: &bool) -> bool {
+    !flag
 }
 
 impl VolumeShape {
@@ -37,12 +54,21 @@ impl VolumeShape {
             scenario.flash.blocks += 96;
         }
         scenario.flash.channels = 1 + rng.below(4) as u16;
+        if scenario.fault_plan.replacements + scenario.fault_plan.old_images > 0.0 {
+            // An older image of the only unit is a consistent, older domain.
+            scenario.flash.channels = scenario.flash.channels.max(2);
+        }
         scenario.flash.pages = 32 << rng.below(2);
         scenario.clients.count = 1 + rng.below(4) as u16;
         let frame_units = [8, 16, 64][rng.below(3) as usize];
         // A client has its volume, up to two snapshots and a clone: full devices are some of all.
         let data = scenario.flash.bytes() / 4096 / 2;
         let most = data / u64::from(scenario.clients.count) / 4;
+        let mut rivals = Rng::seeded(scenario.seed).fork("competing requests");
+        let mut some = |share: f64| {
+            let is_drawn = rivals.chance(0.5);
+            share * rivals.unit_f64() * f64::from(u8::from(is_drawn))
+        };
         VolumeShape {
             units: (16 + rng.below(most.clamp(1, 400))) as u32,
             longest: 1 + rng.below(20) as u32,
@@ -52,6 +78,10 @@ impl VolumeShape {
             flushes: 0.2 * rng.unit_f64(),
             operations: if rng.chance(0.7) { 0.05 * rng.unit_f64() } else { 0.0 },
             settings: if rng.chance(0.5) { 0.05 * rng.unit_f64() } else { 0.0 },
+            bursts: some(0.3),
+            // An operation that has completed may be lost until it is proven.
+            lifts: if scenario.may_lose() { 0.0 } else { some(0.1) },
+            contest: some(1.0) > 0.5,
         }
     }
 }

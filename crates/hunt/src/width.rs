@@ -7,6 +7,8 @@ use softflash_nand::faults::SlowOperations;
 
 /// Share of scenarios with three or four shards.
 const MORE_SHARDS: f64 = 0.4;
+/// Share of scenarios with several dies a unit.
+const SEVERAL_DIES: f64 = 0.15;
 /// Share of scenarios with short fragments of values.
 const SHORT_FRAGMENTS: f64 = 0.5;
 /// Share of scenarios that sweep watches early.
@@ -50,6 +52,16 @@ impl Scenario {
         self.store.slices = (self.store.slices / before).max(1) * shards;
         self.flash.channels = (self.flash.channels / before).max(1) * shards;
         self.store.shards = shards;
+    }
+
+    /// Gives the units of some scenarios several dies. Not where dies die: there each is a unit.
+    pub(crate) fn with_dies(mut self) -> Scenario {
+        let mut rng = Rng::seeded(self.seed).fork("dies");
+        let is_struck = self.fault_plan.deaths > 0.0 || self.fault_plan.strikes > 0;
+        if rng.chance(SEVERAL_DIES) && !is_struck && !self.is_filled() {
+            self.flash.dies = 2 + rng.below(2) as u8;
+        }
+        self
     }
 
     /// Draws properties that depend on the final size of the flash.

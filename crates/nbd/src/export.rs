@@ -45,10 +45,12 @@ pub struct Features {
 }
 
 /// Why an export is not available.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LookupError {
     /// There is none with this name.
     Unknown,
+    /// None with this name is served now, and it may exist: the reason, for people.
+    NotServed(String),
     /// This client may not use it.
     Policy,
 }

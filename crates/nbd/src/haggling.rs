@@ -255,11 +255,14 @@ impl Haggling {
                 Err(Refusal::new(rep::ERR_POLICY, "the export is not for this client"))
             }
             // Without TLS, names of exports that require it cannot be found out by trying.
-            Ok(_) | Err(LookupError::Unknown) if hides => {
+            Ok(_) | Err(LookupError::Unknown | LookupError::NotServed(_)) if hides => {
                 Err(Refusal::new(rep::ERR_TLS_REQD, "the export does not exist or requires TLS"))
             }
             Ok(_) => Err(Refusal::new(rep::ERR_POLICY, "the export requires TLS")),
             Err(LookupError::Unknown) => Err(UNKNOWN),
+            Err(LookupError::NotServed(reason)) => {
+                Err(Refusal { reply: rep::ERR_UNKNOWN, reason: reason.into() })
+            }
         }
     }
 }

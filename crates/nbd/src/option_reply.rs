@@ -3,23 +3,24 @@
 use crate::export::Export;
 use crate::wire::{info, magic, rep, sendable};
 use softflash_base::cast;
+use std::borrow::Cow;
 
 /// The reason why an option is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     /// The type of the reply.
     pub(crate) reply: u32,
     /// The reason, for people.
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Cow<'static, str>,
 }
 
 impl Refusal {
     pub(crate) const fn new(reply: u32, reason: &'static str) -> Refusal {
-        Refusal { reply, reason }
+        Refusal { reply, reason: Cow::Borrowed(reason) }
     }
 
     pub(crate) const fn invalid(reason: &'static str) -> Refusal {
-        Refusal { reply: rep::ERR_INVALID, reason }
+        Refusal::new(rep::ERR_INVALID, reason)
     }
 }
 

@@ -40,6 +40,24 @@ pub struct VolumeTotals {
     pub refused_writes: u64,
 }
 
+/// All volumes, as FLASH.VOLUME LIST shows them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct VolumeList {
+    /// The volumes that are served, by name.
+    pub volumes: Vec<VolumeEntry>,
+    /// The shards whose volumes are not served.
+    pub not_mounted: Vec<NotMounted>,
+}
+
+/// A shard whose volumes are not served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotMounted {
+    /// The number of the shard.
+    pub shard: u64,
+    /// Why, and the remedy.
+    pub error: String,
+}
+
 /// A setting of a volume: its name and its value, which the volumes check.
 pub type SettingText = (String, String);
 
@@ -126,8 +144,8 @@ impl VolumeChange {
 
 /// The volumes of a server. Errors are texts for people, which name the remedy.
 pub trait VolumeAdmin: Send + Sync {
-    /// All volumes by name.
-    fn list(&self) -> BoxFuture<'static, Result<Vec<VolumeEntry>, String>>;
+    /// All volumes.
+    fn list(&self) -> BoxFuture<'static, Result<VolumeList, String>>;
 
     /// The figures of all volumes together.
     fn totals(&self) -> BoxFuture<'static, VolumeTotals>;

@@ -63,14 +63,6 @@ pub enum ServerError {
         /// The directory.
         path: PathBuf,
     },
-    /// The volumes of a shard cannot be mounted.
-    #[error("volumes of shard {shard}: {error}")]
-    Mount {
-        /// The shard.
-        shard: ShardId,
-        /// The error.
-        error: VolumeError,
-    },
     /// The volumes of a shard could not be closed cleanly.
     #[error("volumes of shard {shard} did not close cleanly: {error}")]
     CloseVolumes {

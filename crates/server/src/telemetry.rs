@@ -58,6 +58,9 @@ pub struct ServerStats {
 pub struct DomainStats {
     /// The shard.
     pub shard: u64,
+    /// Why its volumes are not served; the other figures are 0 then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_mounted: Option<String>,
     /// Bytes that clients have written since the start.
     pub volume_bytes_written: u64,
     /// Bytes that collection has moved since the start.

@@ -133,15 +133,8 @@ async fn run(
     messages: Receiver<Message>,
     runtime: RuntimeHandle,
 ) -> Result<(), ServerError> {
-    // The volumes first: if they cannot be mounted, there is no store to close.
     let volumes = match spec.volumes {
-        Some(volumes) => match VolumeHost::mount(volumes, &spec.device, &runtime).await {
-            Ok(volumes) => Some(volumes),
-            Err(error) => {
-                let _ = spec.opened.send((spec.id, Err(error))).await;
-                return Ok(());
-            }
-        },
+        Some(volumes) => Some(VolumeHost::mount(volumes, &spec.device, &runtime).await),
         None => None,
     };
     let spare = spec.options.spare.clone();

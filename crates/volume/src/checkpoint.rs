@@ -3,11 +3,12 @@
 
 use crate::building::Building;
 use crate::core::{Core, Shared};
+use crate::domain_map::low;
 use crate::error::VolumeError;
 use crate::flusher::flush;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
-use crate::format::root::{OpenSuperblock, Root, StoredLeaf, parts};
+use crate::format::root::{NO_COPY, OpenSuperblock, Root, StoredHalf, StoredLeaf, UnitMark, parts};
 use crate::frames::Completion;
 use crate::frontier::{self, Appended};
 use crate::image::Images;
@@ -15,8 +16,8 @@ use crate::releases::{release, release_unneeded};
 use crate::stream::Stream;
 use crate::writer::{Sent, send, unit_for};
 use softflash_base::planted::{self, Bug};
-use softflash_base::{cast, checksum};
-use std::collections::{BTreeMap, BTreeSet};
+use softflash_base::{IoBuf, cast, checksum};
+use std::collections::BTreeMap;
 
 /// Returns when a checkpoint is durable that holds everything written so far.
 pub(crate) async fn checkpoint(core: &Shared) -> Result<(), VolumeError> {
@@ -39,7 +40,9 @@ pub(crate) async fn run(core: Shared) {
         let result = make(&core).await;
         core.root_failed.set(result.is_err());
         if let Err(error) = &result {
-            core.map.borrow_mut().thaw();
+            if !planted::bug(Bug::FailedCheckpointCounts) {
+                core.map.borrow_mut().thaw();
+            }
             core.entries_since_root.set(core.entries_since_root.get() + entries);
             // Nothing that waits for this root can be released now.
             core.space.notify_all();
@@ -58,33 +61,40 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
         core.gate.wait().await;
     }
     // From here to the first wait, nothing changes: this is the state that the root describes.
-    let sequence = core.frames.next();
+    let (sequence, change) = (core.frames.next(), core.changes.next());
     core.entries_since_root.set(0);
     let (frozen, images) = {
         let mut map = core.map.borrow_mut();
-        (map.freeze(), map.images.clone())
+        let frozen = map.freeze();
+        let (held, given_back): (Vec<u32>, Vec<u32>) =
+            frozen.into_iter().partition(|&leaf| map.leaves.is_held(leaf));
+        given_back.into_iter().for_each(|leaf| drop(map.take_frozen(leaf)));
+        (held, map.images.clone())
     };
     let mut leaves = stored_leaves(core, &images);
     let open = open_superblocks(core);
 
-    let mut writer = MapWriter { core, building: None, written: Vec::new() };
+    let mut writer = MapWriter::twice(core);
     let mut stored = BTreeMap::new();
     for leaf in frozen {
         let halves = core.map.borrow_mut().take_frozen(leaf);
-        let mut places = [0; 2];
+        let mut numbered = [(0, 0); 2];
         for (half, bytes) in (0..).zip(&halves) {
             let unsummed = Entry::Leaf { leaf, half, checksum: 0 };
             let checksum = checksum::checksum64(unsummed.seed(), bytes);
-            let place = writer.add(Entry::Leaf { leaf, half, checksum }, bytes).await?;
-            places[cast::index(half)] = place;
+            let number = writer.add(Entry::Leaf { leaf, half, checksum }, bytes).await?;
+            numbered[cast::index(half)] = (number, low(checksum));
         }
-        stored.insert(leaf, places);
+        stored.insert(leaf, numbered);
     }
     // Places are known when their frames are appended.
     let places = writer.finish().await?;
-    let resolve = |number: u32| places[cast::index(number)];
-    for (leaf, numbers) in stored {
-        leaves.insert(leaf, numbers.map(resolve));
+    let resolve = |(number, checksum)| {
+        let (place, copy) = places[cast::index(number)];
+        StoredHalf { place, copy, checksum }
+    };
+    for (leaf, numbered) in stored {
+        leaves.insert(leaf, numbered.map(resolve));
     }
     let leaves: Vec<StoredLeaf> =
         leaves.into_iter().map(|(leaf, halves)| StoredLeaf { leaf, halves }).collect();
@@ -92,7 +102,8 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
     // The root may name data and leaves only when they are durable.
     flush(core).await?;
     let previous = Some(core.durable_root.get());
-    let root = Root { sequence, images, leaves, open, previous };
+    let units = unit_marks(core);
+    let root = Root { sequence, images, leaves, open, previous, change: Some(change), units };
     let root_places = write_root(core, &root).await?;
     let end = core.frames.next();
     flush(core).await?;
@@ -103,34 +114,72 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
         let reason = "a frame behind the root could not be written".to_owned();
         return Err(VolumeError::Damaged { reason });
     }
-    let proof = prove(core).await?;
+    let proofs = prove(core).await?;
     core.counters.update(|counters| counters.checkpoints += 1);
-    adopt(core, &root, &root_places, proof);
+    core.changes.covered_below(change);
+    adopt(core, &root, &root_places, &proofs);
     Ok(())
 }
 
-/// Writes an empty frame, whose head says that the root is durable, and makes the frame durable:
-/// only then may be released what the root before needs. Returns its block.
-pub(crate) async fn prove(core: &Shared) -> Result<u32, VolumeError> {
+/// Writes empty frames, on two units if there are, whose heads say that the root is durable, and
+/// makes them durable: only then may be released what the root before needs. Returns their blocks.
+pub(crate) async fn prove(core: &Shared) -> Result<Vec<u32>, VolumeError> {
+    let mut blocks: Vec<u32> = Vec::new();
     for _ in 0..MOST_ATTEMPTS {
-        let (unit, stream) = unit_for(core, Stream::Map, 2, None).await?;
+        let avoided = blocks.last().map(|&block| core.geometry.unit_of(block));
+        let Some(unit) = unit_apart(core, avoided).await? else { break };
         let mut buffer = core.flash.buffer(core.flash.page_bytes());
         buffer.fill(0);
         let completion = Completion::default();
+        let stream = Stream::Map;
         let Ok(appended) = frontier::append(core, unit, stream, &[], buffer, &completion) else {
             continue;
         };
         let block = appended.block;
         if frontier::end_alone(core, appended, &completion).await.is_ok() {
-            flush(core).await?;
-            return Ok(block);
+            blocks.push(block);
+        }
+        if blocks.len() == COPIES {
+            break;
         }
     }
-    Err(VolumeError::Damaged { reason: "no superblock takes the map".to_owned() })
+    if blocks.is_empty() {
+        return Err(VolumeError::Damaged { reason: "no superblock takes the map".to_owned() });
+    }
+    flush(core).await?;
+    Ok(blocks)
+}
+
+/// Copies of a root, and of the frame that says that it is durable.
+const COPIES: usize = 2;
+
+/// A unit that takes a frame of the map: another one than the avoided, or that one, if only its
+/// open superblock has room. Waits for space if none is to be avoided.
+async fn unit_apart(core: &Core, avoided: Option<u32>) -> Result<Option<u32>, VolumeError> {
+    let Some(avoided) = avoided else {
+        return Ok(Some(unit_for(core, Stream::Map, 2, None).await?.0));
+    };
+    let mut others = (0..u32::from(core.geometry.units)).filter(|&unit| unit != avoided);
+    let has_room = |unit: &u32| frontier::room(core, *unit, Stream::Map) > 1;
+    let able = others.clone().find(has_room);
+    let able = able.or_else(|| others.find(|&unit| takes_map(core, unit)));
+    Ok(able.or_else(|| has_room(&avoided).then_some(avoided)))
+}
+
+/// Whether a unit has room for a frame of the map, perhaps in a superblock that is opened for it.
+fn takes_map(core: &Core, unit: u32) -> bool {
+    frontier::open(core, unit, Stream::Map).is_ok_and(|is_open| is_open)
+}
+
+/// The greatest generation on each unit.
+fn unit_marks(core: &Core) -> Vec<UnitMark> {
+    let units = (0..u32::from(core.geometry.units)).map(|unit| core.unit_id(unit));
+    let mark = |unit| UnitMark { unit, generation: core.flash.newest_generation(unit) };
+    units.map(mark).collect()
 }
 
 /// The leaves of these images that an earlier checkpoint wrote.
-fn stored_leaves(core: &Core, images: &Images) -> BTreeMap<u32, [u32; 2]> {
+fn stored_leaves(core: &Core, images: &Images) -> BTreeMap<u32, [StoredHalf; 2]> {
     let map = core.map.borrow();
     let leaves = images.iter().flat_map(|(_, image)| image.leaves.iter().flatten());
     leaves.filter_map(|&leaf| Some((leaf, map.leaves.get(leaf).stored?))).collect()
@@ -150,12 +199,25 @@ fn open_superblocks(core: &Core) -> Vec<OpenSuperblock> {
 /// Appends leaves and roots in frames.
 struct MapWriter<'a> {
     core: &'a Shared,
+    /// The unit for all frames, as long as it takes them.
+    unit: Option<u32>,
     building: Option<Building>,
-    /// The place of each mapping unit added, once its frame is appended.
-    written: Vec<u32>,
+    /// Whether each frame is appended a second time, to another unit if one takes it.
+    is_twice: bool,
+    /// The places of each mapping unit added, once its frame is appended: that of the second one is
+    /// [`NO_COPY`] without one.
+    written: Vec<(u32, u32)>,
 }
 
-impl MapWriter<'_> {
+impl<'a> MapWriter<'a> {
+    fn new(core: &'a Shared, unit: Option<u32>) -> MapWriter<'a> {
+        MapWriter { core, unit, building: None, is_twice: false, written: Vec::new() }
+    }
+
+    fn twice(core: &'a Shared) -> MapWriter<'a> {
+        MapWriter { is_twice: true, ..MapWriter::new(core, None) }
+    }
+
     /// Adds a mapping unit; returns its number in the list of places.
     async fn add(&mut self, entry: Entry, data: &[u8]) -> Result<u32, VolumeError> {
         if self.building.as_ref().is_some_and(Building::is_full) {
@@ -165,7 +227,11 @@ impl MapWriter<'_> {
         let mut building = match self.building.take() {
             Some(building) => building,
             None => {
-                let (unit, _) = unit_for(core, Stream::Map, 2, None).await?;
+                let own = self.unit.filter(|&unit| takes_map(core, unit));
+                let unit = match own {
+                    Some(unit) => unit,
+                    None => unit_for(core, Stream::Map, 2, None).await?.0,
+                };
                 frontier::begin(core, unit, Stream::Map, core.config.frame_units)
             }
         };
@@ -175,49 +241,104 @@ impl MapWriter<'_> {
         Ok(cast::saturating_u32(number))
     }
 
-    /// Appends the frame that is being filled, and waits until it is programmed: a failed one is
-    /// appended again, elsewhere.
+    /// Appends the frame that is being filled, and waits until it is programmed.
     async fn send(&mut self) -> Result<(), VolumeError> {
-        let core = self.core;
-        let mut next = self.building.take();
-        for _ in 0..MOST_ATTEMPTS {
-            let Some(building) = next.take() else { return Ok(()) };
-            let Sent { appended, entries, .. } = send(core, building, |_| {}).await?;
-            let Appended { sequence, block, first, programmed } = appended;
-            let (result, buffer) = programmed.await;
-            frontier::end(core, block, first, sequence);
-            match (result, buffer) {
-                (Ok(()), _) => {
-                    self.written.extend((first + 1..).take(entries.len()));
-                    return Ok(());
-                }
-                (Err(error), Some(buffer)) => {
-                    tracing::warn!(%error, "a frame of the map is appended elsewhere");
-                    frontier::give_up(core, block);
-                    let unit = core.geometry.unit_of(block);
-                    next = Some(Building::again(unit, Stream::Map, buffer, entries));
-                }
-                (Err(error), None) => return Err(error.into()),
-            }
-        }
-        Err(VolumeError::Damaged { reason: "no superblock takes the map".to_owned() })
+        let Some(building) = self.building.take() else { return Ok(()) };
+        let Programmed { first, entries, buffer } = program(self.core, building).await?;
+        let copy = match (self.is_twice, buffer) {
+            (true, Some(buffer)) => copy(self.core, first, buffer, entries.clone()).await,
+            _ => None,
+        };
+        let places = (first + 1..).take(entries.len());
+        let distance = copy.map(|copy| copy.wrapping_sub(first));
+        let second = |place: u32| distance.map_or(NO_COPY, |distance| place.wrapping_add(distance));
+        self.written.extend(places.map(|place| (place, second(place))));
+        Ok(())
     }
 
     /// The places of all that was added.
-    async fn finish(mut self) -> Result<Vec<u32>, VolumeError> {
+    async fn finish(mut self) -> Result<Vec<(u32, u32)>, VolumeError> {
         self.send().await?;
         Ok(self.written)
     }
 }
 
+/// A frame of the map that is programmed.
+struct Programmed {
+    /// The place of its head.
+    first: u32,
+    entries: Vec<Entry>,
+    buffer: Option<IoBuf>,
+}
+
+/// Appends a frame and waits until it is programmed: a failed one is appended again, elsewhere.
+async fn program(core: &Shared, building: Building) -> Result<Programmed, VolumeError> {
+    let mut next = building;
+    for _ in 0..MOST_ATTEMPTS {
+        let Sent { appended, entries, .. } = send(core, next, |_| {}).await?;
+        let Appended { sequence, block, first, programmed } = appended;
+        let (result, buffer) = programmed.await;
+        frontier::end(core, block, first, sequence);
+        match (result, buffer) {
+            (Ok(()), buffer) => return Ok(Programmed { first, entries, buffer }),
+            (Err(error), Some(buffer)) => {
+                tracing::warn!(%error, "a frame of the map is appended elsewhere");
+                frontier::give_up(core, block);
+                let unit = core.geometry.unit_of(block);
+                next = Building::again(unit, Stream::Map, buffer, entries);
+            }
+            (Err(error), None) => return Err(error.into()),
+        }
+    }
+    Err(VolumeError::Damaged { reason: "no superblock takes the map".to_owned() })
+}
+
+/// Appends a frame again, to another unit if one takes it; returns the place of its head. A map
+/// without copies is whole, so this opens no superblock that the root may need, and may fail.
+async fn copy(core: &Shared, first: u32, buffer: IoBuf, entries: Vec<Entry>) -> Option<u32> {
+    let own = core.geometry.unit_of(core.geometry.block_of(first));
+    let needed = cast::saturating_u32(buffer.len() / MAPPING_UNIT_BYTES);
+    let has_room = |unit: &u32| {
+        frontier::room(core, *unit, Stream::Map) >= needed
+            || core.free_superblocks(*unit) > KEPT_FOR_ROOT && takes_map(core, *unit)
+    };
+    let others = (0..u32::from(core.geometry.units)).filter(|&unit| unit != own);
+    let unit = others.chain([own]).find(has_room)?;
+    let copied = program(core, Building::again(unit, Stream::Map, buffer, entries)).await;
+    copied.map(|copied| copied.first).ok()
+}
+
+/// Free superblocks of a unit that copies of leaves leave to roots.
+const KEPT_FOR_ROOT: u32 = 2;
+
 /// Attempts to append a frame of the map: more mean that the device is lost.
 const MOST_ATTEMPTS: usize = 8;
 
+/// Writes the copies of a root; the others are on another unit than the first, if one takes them.
+/// Returns the places of all.
 async fn write_root(core: &Shared, root: &Root) -> Result<Vec<u32>, VolumeError> {
     let bytes = root.encode();
-    let (number, parts) = (core.root.get() + 1, parts(bytes.len()));
+    let number = core.root.get() + 1;
     core.root.set(number);
-    let mut writer = MapWriter { core, building: None, written: Vec::new() };
+    let mut places = Vec::new();
+    let mut avoided = None;
+    for _ in 0..COPIES {
+        let Some(unit) = unit_apart(core, avoided).await? else { break };
+        let copy = write_copy(core, number, &bytes, unit).await?;
+        places.extend(copy.into_iter().map(|(place, _)| place));
+        avoided = Some(unit);
+    }
+    Ok(places)
+}
+
+async fn write_copy(
+    core: &Shared,
+    number: u64,
+    bytes: &[u8],
+    unit: u32,
+) -> Result<Vec<(u32, u32)>, VolumeError> {
+    let parts = parts(bytes.len());
+    let mut writer = MapWriter::new(core, Some(unit));
     for (part, data) in (0..).zip(bytes.chunks(MAPPING_UNIT_BYTES)) {
         let mut padded = data.to_vec();
         padded.resize(MAPPING_UNIT_BYTES, 0);
@@ -229,14 +350,14 @@ async fn write_root(core: &Shared, root: &Root) -> Result<Vec<u32>, VolumeError>
 }
 
 /// The root is durable: releases the superblocks that only an older one needed.
-fn adopt(core: &Core, root: &Root, root_places: &[u32], proof: u32) {
+fn adopt(core: &Core, root: &Root, root_places: &[u32], proofs: &[u32]) {
     let mut map = core.map.borrow_mut();
     let mut live = BTreeMap::new();
     let mut count = |place: u32| *live.entry(core.geometry.block_of(place)).or_insert(0_u32) += 1;
     root_places.iter().for_each(|&place| count(place));
     for stored in &root.leaves {
         map.leaves.get_mut(stored.leaf).stored = Some(stored.halves);
-        stored.halves.iter().for_each(|&place| count(place));
+        stored.halves.iter().flat_map(|half| half.places()).for_each(&mut count);
     }
     drop(map);
     core.durable_root.set(core.root.get());
@@ -247,29 +368,37 @@ fn adopt(core: &Core, root: &Root, root_places: &[u32], proof: u32) {
     let blocks = std::mem::take(&mut *core.map_blocks.borrow_mut());
     let (kept, unneeded): (Vec<u32>, Vec<u32>) = blocks
         .into_iter()
-        .partition(|&block| live.contains_key(&block) || block == proof || open(block));
+        .partition(|&block| live.contains_key(&block) || proofs.contains(&block) || open(block));
     *core.map_blocks.borrow_mut() = kept;
     unneeded.into_iter().for_each(|block| release(core, block));
     release_unneeded(core);
     rewrite_sparse(core, root, &live);
 }
 
-/// Lets the next checkpoint write the leaves of the emptiest superblock of the map again, if the
-/// map takes more than twice its space.
+/// Lets the next checkpoint write the leaves of the superblocks with the fewest again, if the map
+/// takes more than twice its space.
 fn rewrite_sparse(core: &Core, root: &Root, live: &BTreeMap<u32, u32>) {
-    let blocks = cast::saturating_u32(core.map_blocks.borrow().len());
     let places: u32 = live.values().sum();
-    if blocks <= 2 + 2 * places.div_ceil(core.geometry.block_units) {
+    let most = 2 + 2 * places.div_ceil(core.geometry.block_units);
+    let excess = core.map_blocks.borrow().len().saturating_sub(cast::index(most));
+    if excess == 0 {
         return;
     }
-    let Some((&sparse, _)) = live.iter().min_by_key(|&(&block, &count)| (count, block)) else {
-        return;
+    let blocks = |stored: &StoredLeaf| {
+        let places = stored.halves.iter().flat_map(|half| half.places());
+        places.map(|place| core.geometry.block_of(place)).collect::<Vec<u32>>()
     };
-    let inside = |stored: &&StoredLeaf| {
-        stored.halves.iter().any(|&place| core.geometry.block_of(place) == sparse)
-    };
-    let leaves: BTreeSet<u32> =
-        root.leaves.iter().filter(inside).map(|stored| stored.leaf).collect();
+    let mut halves: BTreeMap<u32, u32> = BTreeMap::new();
+    root.leaves.iter().flat_map(blocks).for_each(|block| *halves.entry(block).or_default() += 1);
+    let mut sparse: Vec<(u32, u32)> =
+        halves.into_iter().map(|(block, count)| (count, block)).collect();
+    sparse.sort_unstable();
+    sparse.truncate(excess);
+    let is_sparse = |block: u32| sparse.iter().any(|&(_, sparse)| sparse == block);
     let mut map = core.map.borrow_mut();
-    leaves.into_iter().for_each(|leaf| map.touch(leaf));
+    for stored in &root.leaves {
+        if blocks(stored).into_iter().any(is_sparse) {
+            map.touch(stored.leaf);
+        }
+    }
 }

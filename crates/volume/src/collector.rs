@@ -39,7 +39,9 @@ const KEPT_FOR_ROOTS: u32 = 3;
 /// Collects one superblock, if the unit needs space. False if it needs none, or none can be had.
 async fn collect_one(core: &Shared, unit: u32, policies: &mut Policies) -> bool {
     let (free, coming) = (core.free_superblocks(unit), core.collected_in(unit));
-    if free + coming >= core.config.low_superblocks {
+    if free + coming + core.waiting_in(unit) >= core.config.low_superblocks {
+        // One root releases all that wait for it.
+        core.ask_for_releases_if_short();
         return false;
     }
     // Those that wait for a flush or a root are free soon: to collect more would use up the
@@ -58,37 +60,50 @@ async fn collect_one(core: &Shared, unit: u32, policies: &mut Policies) -> bool 
     match collect(core, victim, Stream::Collector(NO_HINT)).await {
         Ok(()) => {
             let end = core.frames.next();
-            core.collected.borrow_mut().push(Collected { block: victim, end });
+            core.collected.borrow_mut().push(Collected { block: victim.block, end });
             core.release.notify_one();
             true
         }
         Err(error) => {
             tracing::warn!(%error, unit, "collection has stopped at a superblock");
-            core.map.borrow_mut().blocks.close(victim, core.frontiers.closed(unit));
+            core.map.borrow_mut().blocks.close(victim.block, core.frontiers.closed(unit));
             false
         }
     }
 }
 
+/// A superblock to collect.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Victim {
+    pub block: u32,
+    /// Classes are not kept apart: each would have a frame of its own, with a head, and all together
+    /// would take as much space as the superblock has.
+    mixes: bool,
+}
+
 /// The superblock to collect; `None` if no collection would make space.
-pub(crate) fn choose(core: &Core, unit: u32, policies: &mut Policies) -> Option<u32> {
+pub(crate) fn choose(core: &Core, unit: u32, policies: &mut Policies) -> Option<Victim> {
     let now = core.frontiers.closed(unit);
     let victim = core.map.borrow_mut().blocks.choose_victim(unit, now, policies)?;
     let valid = core.map.borrow().blocks.valid_in(victim);
-    // What fits a superblock in full frames, each with a head.
-    let frame = core.config.frame_units;
-    let fits = core.geometry.data_units() * frame / (frame + 1);
-    // Each class leaves a frame that is not full.
-    let may_gain = valid + u32::from(core.classes.count()) < fits;
-    if !may_gain && valid + classes_in(core, victim) >= fits {
+    let fits = core.most_data_of_block();
+    if valid + 1 >= fits {
         core.map.borrow_mut().blocks.close(victim, now);
         return None;
     }
-    Some(victim)
+    // Each class leaves a frame that is not full.
+    let gains = |classes: u32| valid + classes < fits;
+    let mixes = !gains(core.classes.count().into()) && !gains(classes_in(core, victim));
+    Some(Victim { block: victim, mixes })
 }
 
 /// Moves all valid data of a superblock to frames of a stream in its unit, by class.
-pub(crate) async fn collect(core: &Shared, victim: u32, stream: Stream) -> Result<(), VolumeError> {
+pub(crate) async fn collect(
+    core: &Shared,
+    victim: Victim,
+    stream: Stream,
+) -> Result<(), VolumeError> {
+    let Victim { block: victim, mixes } = victim;
     while core.superblocks.is_busy(victim) {
         let end = core.frames.next();
         core.frames.ended_below(end).await;
@@ -102,7 +117,8 @@ pub(crate) async fn collect(core: &Shared, victim: u32, stream: Stream) -> Resul
         at = first + run_length(core, first, places.end);
         if let Some(read) = read_places(core, first, at - first).await? {
             for place in first..at {
-                add(core, stream, &mut frames, place, Some(read.unit(place))).await?;
+                let data = Some(read.unit(place));
+                add(core, stream_at(core, stream, place, mixes), &mut frames, place, data).await?;
             }
             continue;
         }
@@ -110,7 +126,7 @@ pub(crate) async fn collect(core: &Shared, victim: u32, stream: Stream) -> Resul
         for place in first..at {
             let read = read_places(core, place, 1).await?;
             let data = read.as_ref().map(|read| read.unit(place));
-            add(core, stream, &mut frames, place, data).await?;
+            add(core, stream_at(core, stream, place, mixes), &mut frames, place, data).await?;
         }
     }
     for frame in frames.into_values() {
@@ -119,7 +135,7 @@ pub(crate) async fn collect(core: &Shared, victim: u32, stream: Stream) -> Resul
     Ok(())
 }
 
-/// Adds the data of a place, if it is valid, to the frame of their class, which is appended when it
+/// Adds the data of a place, if it is valid, to the frame of their stream, which is appended when it
 /// is full.
 async fn add(
     core: &Shared,
@@ -131,7 +147,6 @@ async fn add(
     if core.map.borrow().holder(place).is_none() {
         return Ok(());
     }
-    let stream = stream.with_class(class_at(core, place));
     let frame = match frames.entry(stream) {
         btree_map::Entry::Occupied(found) => found.into_mut(),
         btree_map::Entry::Vacant(none) => {
@@ -145,6 +160,11 @@ async fn add(
         Some(full) => moving::append(core, full).await,
         None => Ok(()),
     }
+}
+
+/// The stream of the data at a place: of their class, unless classes mix.
+fn stream_at(core: &Core, stream: Stream, place: u32, mixes: bool) -> Stream {
+    if mixes { stream } else { stream.with_class(class_at(core, place)) }
 }
 
 /// The classes of the valid data of a superblock.

@@ -2,6 +2,7 @@
 
 use crate::admission::Admission;
 use crate::building::Building;
+use crate::changes::Changes;
 use crate::classes::Classes;
 use crate::config::DomainConfig;
 use crate::counters::Counters;
@@ -14,7 +15,7 @@ use crate::frontier::Frontiers;
 use crate::fullness::Fullness;
 use crate::geometry::Geometry;
 use crate::placement::by_hint::NO_HINT;
-use crate::room::usable_units;
+use crate::room::{most_data, usable_units};
 use crate::stream::Stream;
 use crate::superblocks::Superblocks;
 use crate::tenant::Tenants;
@@ -42,6 +43,7 @@ pub(crate) struct Core {
     pub map: RefCell<DomainMap>,
     pub superblocks: Superblocks,
     pub frames: Frames,
+    pub changes: Changes,
     pub frontiers: Frontiers,
     pub counters: Counters,
     pub tenants: Tenants,
@@ -62,6 +64,8 @@ pub(crate) struct Core {
     /// Wakes the task that flushes, with the waiters for the flush.
     pub flush: Notify,
     pub flush_waiters: RefCell<Vec<Completion>>,
+    /// Wakes the task that proves the changes of a flush.
+    pub unproven: Notify,
     /// Wakes the task that makes checkpoints, with the waiters for one.
     pub checkpoint: Notify,
     pub checkpoint_waiters: RefCell<Vec<Completion>>,
@@ -111,6 +115,12 @@ impl Core {
         unit.map_or_else(|| (0..self.geometry.units.into()).all(worn_out), worn_out)
     }
 
+    /// Whether at most one unit takes data.
+    pub fn is_alone(&self) -> bool {
+        let units = 0..u32::from(self.geometry.units);
+        units.filter(|&unit| !self.is_worn_out(Some(unit))).take(2).count() < 2
+    }
+
     pub fn position(&self, superblock: &Superblock, page: u32) -> Position {
         Position {
             device_uuid: self.device_uuid,
@@ -129,6 +139,11 @@ impl Core {
         };
         let units = (0..u32::from(self.geometry.units)).map(good);
         usable_units(units, self.geometry.data_units(), self.classes.count(), &self.config)
+    }
+
+    /// Mapping units of data that fit in a superblock, in full frames with their heads.
+    pub fn most_data_of_block(&self) -> u32 {
+        most_data(self.geometry.data_units(), &self.config)
     }
 
     /// The settings of volumes may have changed.
@@ -162,6 +177,13 @@ impl Core {
         cast::saturating_u32(inside.count())
     }
 
+    /// Superblocks of a unit that the next root releases.
+    pub fn waiting_in(&self, unit: u32) -> u32 {
+        let waiting = self.to_release.borrow();
+        let inside = waiting.iter().filter(|&&block| self.geometry.unit_of(block) == unit);
+        cast::saturating_u32(inside.count())
+    }
+
     /// Whether superblocks will be free without further work, for a stream that waits for some. A
     /// checkpoint, which writes the map, cannot wait for its own releases.
     pub fn releases_wait(&self, stream: Stream) -> bool {
@@ -179,6 +201,19 @@ impl Core {
     /// Asks for a checkpoint if superblocks wait for the next root.
     pub fn ask_for_releases(&self) {
         if !self.to_release.borrow().is_empty() {
+            self.checkpoint.notify_one();
+        }
+    }
+
+    /// Asks for a checkpoint if superblocks of a unit wait for the next root in which clients may
+    /// open none, or only one more.
+    pub fn ask_for_releases_if_short(&self) {
+        let mut units = 0..u32::from(self.geometry.units);
+        let is_short = |unit| {
+            let free = self.free_superblocks(unit);
+            free <= Stream::Host(NO_HINT).reserve() + 1 && self.waiting_in(unit) > 0
+        };
+        if units.any(is_short) {
             self.checkpoint.notify_one();
         }
     }

@@ -1,44 +1,37 @@
 //! A mapped domain: the volumes on some units of a device, and the tasks that keep them.
 
-use crate::admission::Admission;
+use crate::changes::Changes;
 use crate::checkpoint;
-use crate::classes::Classes;
 use crate::collector;
 use crate::config::DomainConfig;
 use crate::core::{Core, Shared};
-use crate::counters::{Counters, DomainCounters};
-use crate::domain_map::{Beyond, DomainMap};
+use crate::counters::DomainCounters;
+use crate::domain_map::Beyond;
 use crate::error::VolumeError;
+use crate::examination::{self, Examined, Progress};
 use crate::flusher;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::operation::Operation;
 use crate::frames::Frames;
-use crate::frontier::Frontiers;
-use crate::fullness::Fullness;
-use crate::geometry::Geometry;
 use crate::image::{Image, ImageId};
 use crate::latencies::VolumeLatencies;
 use crate::listing::{self, VolumeInfo};
+use crate::opening::{self, open};
 use crate::operations::{Change, change, check_name, check_size};
-use crate::placement::by_hint::most_classes;
-use crate::recovery::{Recovered, RecoveryReport, recover};
+use crate::proof;
+use crate::recovery::leaves::damaged_copies;
+use crate::recovery::{Recovered, RecoveryReport, giving_up, recover};
 use crate::releases;
 use crate::rewriting;
 use crate::settings::{Setting, VolumeSettings};
-use crate::superblocks::Superblocks;
-use crate::tenant::{Tenants, VolumeCounters};
+use crate::tenant::VolumeCounters;
 use crate::volume::Volume;
 use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
 use softflash_device::QueuePair;
-use softflash_flash::Flash;
-use softflash_ftl::{FtlConfig, Owner};
-use softflash_runtime::{Event, Notify, RuntimeHandle};
-use std::cell::{Cell, RefCell};
+use softflash_ftl::{FtlConfig, Inventory, Owner};
+use softflash_runtime::RuntimeHandle;
 use std::rc::Rc;
-
-/// The layer of mapped domains in the headers of superblocks.
-const LAYER: u8 = 1;
 
 /// A mapped domain on the units of a queue pair. A clone is the same domain.
 #[derive(Clone)]
@@ -90,7 +83,7 @@ pub struct ClosedSuperblocks {
 impl Domain {
     /// The owner of a domain's superblocks, for the mount of other layers on the same units.
     pub fn owner(domain: u16) -> Owner {
-        Owner { layer: LAYER, domain }
+        opening::owner(domain)
     }
 
     /// Mounts the domain on the units of a queue pair; an empty one if there is none.
@@ -99,79 +92,57 @@ impl Domain {
         config: DomainConfig,
         runtime: RuntimeHandle,
     ) -> Result<(Domain, RecoveryReport), VolumeError> {
-        let device_uuid = queue.device_uuid();
-        let owner = Domain::owner(config.domain);
-        let ftl = FtlConfig { owner, ..FtlConfig::default() };
-        let (flash, inventory) = Flash::mount(queue, ftl, runtime.clone()).await?;
-        let mounted =
-            Domain::recover(flash.clone(), &inventory, device_uuid, config, runtime).await;
+        let (core, inventory) = open(queue, FtlConfig::default(), config, runtime).await?;
+        let flash = core.flash.clone();
+        let mounted = Domain::recover(core, &inventory).await;
         if mounted.is_err() {
             flash.stop();
         }
         mounted
     }
 
-    async fn recover(
-        flash: Flash,
-        inventory: &softflash_ftl::Inventory,
-        device_uuid: u128,
+    /// Reads everything that the volumes of a domain hold, as far as a mount finds it, and writes
+    /// nothing.
+    pub async fn examine(
+        queue: Box<dyn QueuePair>,
         config: DomainConfig,
         runtime: RuntimeHandle,
+        progress: &Progress,
+    ) -> Result<Examined, VolumeError> {
+        examination::examine(queue, config, runtime, progress).await
+    }
+
+    /// The volumes of a domain as the next mount would find them; nothing is written.
+    pub async fn list_only(
+        queue: Box<dyn QueuePair>,
+        config: DomainConfig,
+        runtime: RuntimeHandle,
+    ) -> Result<Vec<VolumeInfo>, VolumeError> {
+        examination::list(queue, config, runtime).await
+    }
+
+    /// Gives up all volumes of a domain, also of one that cannot be mounted: it is empty
+    /// afterwards. Returns the superblocks that it had.
+    pub async fn give_up(
+        queue: Box<dyn QueuePair>,
+        config: DomainConfig,
+        runtime: RuntimeHandle,
+    ) -> Result<u32, VolumeError> {
+        let (core, inventory) = open(queue, FtlConfig::default(), config, runtime).await?;
+        let flash = core.flash.clone();
+        let given_up = giving_up::give_up(core, &inventory).await;
+        flash.stop();
+        given_up
+    }
+
+    async fn recover(
+        mut core: Core,
+        inventory: &Inventory,
     ) -> Result<(Domain, RecoveryReport), VolumeError> {
-        let geometry = Geometry::of(&flash)?;
-        let gate = Event::new();
-        gate.set();
-        let classes = most_classes(geometry.unit_blocks);
-        let mut core = Core {
-            map: RefCell::new(DomainMap::new(geometry)),
-            superblocks: Superblocks::new(geometry.blocks()),
-            frames: Frames::from(1, 1),
-            frontiers: Frontiers::new(geometry.units, classes),
-            classes: Classes::new(classes),
-            counters: Counters::default(),
-            tenants: Tenants::default(),
-            admission: Admission::new(config.competing_requests(geometry.units)),
-            building: RefCell::new((0..classes).map(|_| None).collect()),
-            host_frames: Cell::new(0),
-            gate,
-            space: Notify::new(),
-            collect: (0..geometry.units).map(|_| Notify::new()).collect(),
-            collection_rests: (0..geometry.units).map(|_| Cell::new(false)).collect(),
-            flush: Notify::new(),
-            flush_waiters: RefCell::default(),
-            checkpoint: Notify::new(),
-            checkpoint_waiters: RefCell::default(),
-            release: Notify::new(),
-            release_failed: Cell::new(false),
-            root_failed: Cell::new(false),
-            root_sequence: Cell::new(0),
-            root: Cell::new(0),
-            durable_root: Cell::new(0),
-            entries_since_root: Cell::new(0),
-            collected: RefCell::default(),
-            to_release: RefCell::default(),
-            map_blocks: RefCell::default(),
-            usable: Cell::new(0),
-            fullness: Fullness::default(),
-            turn: Cell::new(0),
-            stopped: Cell::new(false),
-            flash,
-            runtime,
-            device_uuid,
-            config,
-            geometry,
-        };
-        core.usable.set(core.compute_usable());
-        if core.usable.get() == 0 {
-            let reason = format!(
-                "{} units of {} superblocks leave no space for data; use more or larger units",
-                geometry.units, geometry.unit_blocks
-            );
-            return Err(VolumeError::Unsupported { reason });
-        }
         let recovered = recover(&core, inventory).await?;
         core.adopt_settings();
         core.frames = Frames::from(recovered.next_sequence, recovered.durable_below);
+        core.changes = Changes::recovered(recovered.next_change, recovered.proven_below);
         let report = recovered.report.clone();
         let domain = Domain { core: Rc::new(core) };
         // The other tasks start when nothing is uncertain any more.
@@ -225,6 +196,8 @@ impl Domain {
             core.runtime.spawn(Box::pin(collector::run(Rc::clone(core), unit)));
         }
         core.frames.settle();
+        core.changes.settle();
+        core.runtime.spawn(Box::pin(proof::run(Rc::clone(core))));
         Ok(())
     }
 
@@ -387,9 +360,27 @@ impl Domain {
         flusher::flush(&self.core).await
     }
 
+    /// Returns when the loss of what is durable would be known, which otherwise is the case a second
+    /// after its flush.
+    pub async fn prove(&self) {
+        proof::prove(&self.core).await;
+    }
+
     /// Makes a checkpoint, from which recovery starts.
     pub async fn checkpoint(&self) -> Result<(), VolumeError> {
         checkpoint::checkpoint(&self.core).await
+    }
+
+    /// Writes everything of the map again of which a copy cannot be read. Returns the copies of
+    /// leaves that could not; the next root has all of its copies in any case.
+    pub async fn mend_map(&self) -> Result<u32, VolumeError> {
+        let damaged = damaged_copies(&self.core).await;
+        {
+            let mut map = self.core.map.borrow_mut();
+            damaged.iter().for_each(|&leaf| map.touch(leaf));
+        }
+        self.checkpoint().await?;
+        Ok(cast::saturating_u32(damaged.len()))
     }
 
     /// The space in use.
@@ -468,6 +459,7 @@ impl Domain {
         core.flush.notify_all();
         core.flush.notify_one();
         core.checkpoint.notify_one();
+        core.unproven.notify_one();
         core.release.notify_one();
         core.wake_collection();
         core.tenants.wake();

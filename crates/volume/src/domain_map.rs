@@ -21,12 +21,18 @@ pub(crate) const UNSET: u32 = NONE;
 pub(crate) const HOLE: u32 = NONE - 1;
 /// Of a snapshot: the mapping unit is that of the parent of its volume.
 pub(crate) const INHERITED: u32 = NONE - 2;
+/// The flash has lost what the mapping unit holds: reads fail until it is written or discarded.
+pub(crate) const LOST: u32 = NONE - 3;
+/// Numbers that are marks and no places.
+pub(crate) const MARKS: u32 = 4;
 
 /// A mapping unit that was looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     /// It reads as zeros.
     Zeros,
+    /// What it holds is lost.
+    Lost,
     /// Its place, and the seed and the lower bits of its checksum.
     At { place: u32, seed: u64, checksum: u32 },
 }
@@ -85,6 +91,7 @@ impl DomainMap {
             let logical = logical_of(image, lba);
             at = match (self.entry_at(logical), image.role, logical) {
                 (HOLE, ..) => None,
+                (LOST, ..) => return Found::Lost,
                 (INHERITED, ..) => self.images.get(origin).and_then(parent),
                 (place, _, Some(logical)) if place != UNSET => {
                     let checksum = self.checksums[index(logical)];
@@ -106,14 +113,13 @@ impl DomainMap {
     }
 
     /// Maps a mapping unit of a volume to a new place. The newest snapshot takes the old place,
-    /// unless it has one: returns whether it did. A volume that was deleted is not mapped.
-    pub fn write(&mut self, volume: ImageId, lba: u32, place: u32, checksum: u64) -> bool {
+    /// unless it has one. A volume that was deleted is not mapped.
+    pub fn write(&mut self, volume: ImageId, lba: u32, place: u32, checksum: u64) {
         let before = self.used;
-        let Some((logical, preserved)) = self.logical_to_change(volume, lba) else { return false };
+        let Some(logical) = self.logical_to_change(volume, lba) else { return };
         self.detach(logical, UNSET);
         self.attach(logical, place, low(checksum));
         self.held.changed(volume, before, self.used);
-        preserved
     }
 
     /// Maps a mapping unit of an image to a new place of the same data: for recovery, where
@@ -122,6 +128,23 @@ impl DomainMap {
         let Some(logical) = self.logical(image, lba) else { return };
         self.detach(logical, UNSET);
         self.attach(logical, place, low(checksum));
+    }
+
+    /// Lets reads of a mapping unit of a volume fail: its newest data are lost. As with a write, a
+    /// snapshot keeps the older data.
+    pub fn lose(&mut self, volume: ImageId, lba: u32) {
+        let before = self.used;
+        let Some(logical) = self.logical_to_change(volume, lba) else { return };
+        self.detach(logical, LOST);
+        self.held.changed(volume, before, self.used);
+    }
+
+    /// Lets reads of a mapping unit fail that an image itself holds: for recovery, where the data
+    /// that collection had moved are lost.
+    pub fn lose_moved(&mut self, image: ImageId, lba: u32) {
+        if let Some(logical) = self.logical(image, lba) {
+            self.detach(logical, LOST);
+        }
     }
 
     /// Makes a range of a volume read as zeros.
@@ -137,7 +160,7 @@ impl DomainMap {
                 continue;
             }
             if self.find(volume, at) != Found::Zeros
-                && let Some((logical, _)) = self.logical_to_change(volume, at)
+                && let Some(logical) = self.logical_to_change(volume, at)
             {
                 self.detach(logical, mark);
             }
@@ -228,6 +251,15 @@ impl DomainMap {
         self.blocks.move_valid(self.geometry.block_of(from), self.geometry.block_of(to), 1);
     }
 
+    /// Mapping units of images that are marked as lost, in the order of the leaves.
+    pub fn lost(&self) -> impl Iterator<Item = (ImageId, u32)> {
+        let owned = self.leaves.numbered().filter_map(|(leaf, state)| Some((leaf, state.owner?)));
+        owned.flat_map(move |(leaf, LeafOwner { image, position })| {
+            let is_lost = move |at: &u32| self.map.physical_of(leaf * LEAF_UNITS + at) == LOST;
+            (0..LEAF_UNITS).filter(is_lost).map(move |at| (image, position * LEAF_UNITS + at))
+        })
+    }
+
     /// The first valid place in `from..end`.
     pub fn next_valid(&self, from: u32, end: u32) -> Option<u32> {
         if from < end { self.map.next_valid(from, end) } else { None }
@@ -296,17 +328,17 @@ impl DomainMap {
     }
 
     /// The logical page of a mapping unit whose entry is about to change; first lets the newest
-    /// snapshot of a volume keep the entry, and returns whether it did. `None` beyond the end: of a
-    /// write that was under way when the volume became smaller.
-    fn logical_to_change(&mut self, image: ImageId, lba: u32) -> Option<(u32, bool)> {
+    /// snapshot of a volume keep the entry. `None` beyond the end: of a write that was under way
+    /// when the volume became smaller.
+    fn logical_to_change(&mut self, image: ImageId, lba: u32) -> Option<u32> {
         let found = self.images.get(image).filter(|image| lba < image.size)?;
         let snapshot = if found.is_volume() { found.older } else { None };
         match (snapshot, logical_of(found, lba)) {
-            (None, Some(logical)) => Some((logical, false)),
-            (None, None) => Some((self.logical(image, lba)?, false)),
+            (None, Some(logical)) => Some(logical),
+            (None, None) => self.logical(image, lba),
             (Some(snapshot), _) => {
-                let preserved = self.preserve(image, snapshot, lba);
-                Some((self.logical(image, lba)?, preserved))
+                self.preserve(image, snapshot, lba);
+                self.logical(image, lba)
             }
         }
     }
@@ -336,13 +368,13 @@ impl DomainMap {
         grow(&mut self.checksums, 0, index(self.map.logical_pages()));
     }
 
-    /// Lets a snapshot keep the entry of its volume, unless it has one; returns whether it does.
-    fn preserve(&mut self, volume: ImageId, snapshot: ImageId, lba: u32) -> bool {
+    /// Lets a snapshot keep the entry of its volume, unless it has one.
+    fn preserve(&mut self, volume: ImageId, snapshot: ImageId, lba: u32) {
         let (Some(from), Some(to)) = (self.images.get(volume), self.images.get(snapshot)) else {
-            return false;
+            return;
         };
         if self.entry(to, lba) != UNSET {
-            return false;
+            return;
         }
         let kept = match (self.entry(from, lba), parent(from)) {
             (UNSET, Some(_)) => INHERITED,
@@ -359,7 +391,6 @@ impl DomainMap {
         if let Some(logical) = self.logical(snapshot, lba) {
             self.attach(logical, kept, checksum);
         }
-        true
     }
 
     /// Unmaps all of an image that is deleted: the next older snapshot takes the entries that it

@@ -169,6 +169,25 @@ pub enum VolumeError {
         /// The reason.
         reason: String,
     },
+    /// The domain of a shard could not be mounted.
+    #[error(
+        "the volumes of shard {shard} are not served: {reason}; stop the server and run `softflash \
+         check DIR`, which names the damage and what can be done"
+    )]
+    NotMounted {
+        /// The shard.
+        shard: u16,
+        /// The error of the mount.
+        reason: String,
+    },
+    /// A new volume could have the name of one that is not known: its domain is not mounted.
+    #[error("`{name}` may be the name of another volume: {not_mounted}")]
+    MayExist {
+        /// The name.
+        name: String,
+        /// Why that is not known.
+        not_mounted: Box<VolumeError>,
+    },
     /// The metadata on the flash is inconsistent.
     #[error("the volumes' metadata is damaged: {reason}")]
     Damaged {

@@ -43,5 +43,8 @@ async fn make_durable(core: &Shared) -> Result<(), VolumeError> {
     core.flash.flush(Hint::FOREGROUND).await?;
     core.counters.update(|counters| counters.flushes += 1);
     core.frames.set_durable_below(end);
+    if core.changes.durable(core.frames.durable_below(), core.is_alone()) {
+        core.unproven.notify_one();
+    }
     Ok(())
 }

@@ -2,11 +2,13 @@
 //! frames to it.
 
 use crate::building::Building;
+use crate::changes::{Teller, Told};
 use crate::core::{Core, Shared};
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
 use crate::format::frame::{self, Head, MOST_ENTRIES};
+use crate::format::record::Contents;
 use crate::format::tag::{self, Tag};
 use crate::frames::Completion;
 use crate::placement::by_hint::NO_HINT;
@@ -169,7 +171,8 @@ fn open_leaving(core: &Core, unit: u32, stream: Stream, reserve: u32) -> Result<
     if core.free_superblocks(unit) <= reserve {
         return Ok(false);
     }
-    let tag = Tag { class: stream.class(), first_sequence: core.frames.next() };
+    let (first_sequence, proven_below) = (core.frames.next(), core.changes.proven_below());
+    let tag = Tag { class: stream.class(), first_sequence, proven_below };
     let id = core.unit_id(unit);
     let superblock = match core.flash.allocate(id, tag::encode(tag), stream.hint()) {
         Ok(superblock) => superblock,
@@ -225,12 +228,22 @@ pub(crate) fn append(
     };
     let page_bytes = core.flash.page_bytes();
     let pages = cast::saturating_u32(buffer.len() / page_bytes);
-    let sequence = core.frames.next();
+    let (sequence, durable_below) = (core.frames.next(), core.frames.durable_below());
+    let is_alone = core.is_alone();
+    let teller = Teller { sequence, unit: superblock.unit.0, durable_below, is_alone };
+    let contents = Contents::of(entries, &buffer).filter(|_| stream.holds_changes());
+    let told = match stream.holds_changes() {
+        true => core.changes.tell(teller, entries.len(), contents.is_some()),
+        false => Told::default(),
+    };
     let head = Head {
         sequence,
-        durable_below: core.frames.durable_below(),
+        durable_below,
         pages,
+        change: told.change,
+        proven_below: told.proven_below,
         entries: entries.to_vec(),
+        records: told.records.clone(),
     };
     let position = core.position(&superblock, next_page);
     frame::encode(&head, position, &mut buffer[..MAPPING_UNIT_BYTES]);
@@ -238,9 +251,13 @@ pub(crate) fn append(
         Ok((first_page, programmed)) => {
             assert_eq!(first_page, next_page, "a frame of {superblock} is at another page");
             core.frames.begin();
+            let block = core.geometry.block(superblock.unit.0, superblock.index);
+            if stream.holds_changes() {
+                core.changes.told(teller, &told, contents);
+                core.superblocks.pin(block, sequence);
+            }
             let next_page = next_page + pages;
             core.frontiers.set(unit, stream, Some(Open { superblock, next_page }));
-            let block = core.geometry.block(superblock.unit.0, superblock.index);
             let first =
                 core.geometry.places_of(block).start + first_page * core.geometry.page_units;
             let places = first..first + pages * core.geometry.page_units;
@@ -271,7 +288,12 @@ fn complete(core: &Shared, unit: u32, stream: Stream) {
 
 /// Appends an empty frame of so many pages, and waits for its end in the background. It holds
 /// nothing, so its failure loses nothing.
-fn append_empty(core: &Shared, unit: u32, stream: Stream, pages: u32) -> Option<Completion> {
+pub(crate) fn append_empty(
+    core: &Shared,
+    unit: u32,
+    stream: Stream,
+    pages: u32,
+) -> Option<Completion> {
     let mut buffer = core.flash.buffer(cast::index(pages) * core.flash.page_bytes());
     buffer.fill(0);
     let completion = Completion::default();
@@ -321,6 +343,7 @@ pub(crate) async fn end_alone(
     let (result, _) = programmed.await;
     if result.is_err() {
         give_up(core, block);
+        core.changes.failed(sequence);
     }
     end(core, block, first, sequence);
     completion.end(Ok(()));

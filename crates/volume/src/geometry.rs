@@ -1,6 +1,7 @@
 //! Numbers of places: a *place* is a mapping unit of the domain's flash, a *block* a superblock,
 //! both counted over all units.
 
+use crate::domain_map::MARKS;
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
 use softflash_base::cast;
@@ -55,8 +56,7 @@ impl Geometry {
         let places = u64::from(geometry.units)
             * u64::from(geometry.unit_blocks)
             * u64::from(geometry.block_units);
-        // Three numbers are marks.
-        if places > u64::from(u32::MAX - 3) {
+        if places > u64::from(u32::MAX - MARKS) {
             return unsupported("a domain has at most 16 TiB; use more shards".to_owned());
         }
         Ok(geometry)

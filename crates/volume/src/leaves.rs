@@ -1,6 +1,7 @@
 //! The leaves of the map: the image of each, the number of its entries, and whether a checkpoint
 //! has still to write it.
 
+use crate::format::root::StoredHalf;
 use crate::image::ImageId;
 use softflash_base::cast::index;
 
@@ -32,8 +33,8 @@ pub(crate) struct Leaf {
     /// Entries that are marks.
     pub marks: u16,
     pub freshness: Freshness,
-    /// The places of its halves on the flash, for the last checkpoint.
-    pub stored: Option<[u32; 2]>,
+    /// Its halves on the flash, for the last checkpoint.
+    pub stored: Option<[StoredHalf; 2]>,
 }
 
 /// All leaves.
@@ -59,6 +60,11 @@ impl Leaves {
 
     pub fn get_mut(&mut self, leaf: u32) -> &mut Leaf {
         &mut self.leaves[index(leaf)]
+    }
+
+    /// Whether an image holds a leaf.
+    pub fn is_held(&self, leaf: u32) -> bool {
+        self.leaves.get(index(leaf)).is_some_and(|leaf| leaf.owner.is_some())
     }
 
     pub fn numbered(&self) -> impl Iterator<Item = (u32, &Leaf)> {
@@ -117,7 +123,7 @@ impl Leaves {
     }
 
     /// Restores the leaves of a recovered root.
-    pub fn restore(&mut self, leaf: u32, owner: LeafOwner, stored: Option<[u32; 2]>) {
+    pub fn restore(&mut self, leaf: u32, owner: LeafOwner, stored: Option<[StoredHalf; 2]>) {
         let end = self.leaves.len().max(index(leaf) + 1);
         self.leaves.resize(end, Leaf::default());
         *self.get_mut(leaf) = Leaf { owner: Some(owner), stored, ..Leaf::default() };

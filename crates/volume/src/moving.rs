@@ -103,7 +103,7 @@ pub(crate) async fn read_places(
     match core.flash.read(&superblock, first_page, pages, Hint::COMPACTION).await {
         Ok(read) => Ok(Some(Read { bytes: read.bytes, first })),
         Err(error) => {
-            tracing::warn!(%error, count, "places cannot be read for collection");
+            tracing::warn!(%error, count, "places cannot be read together");
             Ok(None)
         }
     }

@@ -140,7 +140,6 @@ async fn write_once(
     let (buffer, entries) = building.finished(core.geometry.page_units);
     let appended = frontier::append(core, unit, stream, &entries, buffer, &completion);
     let appended = appended.map_err(|(error, _)| error)?;
-    core.superblocks.pin(appended.block, appended.sequence);
     core.count_entries(1);
     frontier::end_alone(core, appended, &completion).await
 }

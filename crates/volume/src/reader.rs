@@ -101,9 +101,13 @@ fn runs<'a>(
     }
     let (mut runs, mut waits): (Runs<'a>, Vec<Completion>) = Default::default();
     for (lba, into) in units {
-        let Found::At { place, seed, checksum } = map.find(image, lba) else {
-            into.fill(0);
-            continue;
+        let (place, seed, checksum) = match map.find(image, lba) {
+            Found::At { place, seed, checksum } => (place, seed, checksum),
+            Found::Lost => return Err(data_loss(lba, "the flash lost its newest write")),
+            Found::Zeros => {
+                into.fill(0);
+                continue;
+            }
         };
         let block = core.geometry.block_of(place);
         if let Some(frame) = core.superblocks.frame_at(block, place)

@@ -1,49 +1,32 @@
 //! Recovery: the newest whole root and its leaves, then the frames behind it in their order.
 
+mod found;
+pub(crate) mod giving_up;
+pub(crate) mod leaves;
+mod lost;
+mod missing;
+mod rebuild;
 mod replay;
+mod report;
 mod roots;
 mod uncertain;
 
 use crate::core::Core;
+use crate::domain_map::low;
 use crate::error::VolumeError;
 use crate::format::entry::Entry;
-use crate::format::root::Root;
-use crate::format::tag::{self, Class};
-use crate::walk::{self, FoundFrame};
-use futures_util::future::join_all;
+use crate::format::root::{Root, StoredHalf};
+use crate::format::tag::Class;
+use crate::walk::FoundFrame;
+use found::{FoundSuperblock, frames_of, is_rewritten, superblocks};
+use missing::{Missing, missing};
 use replay::{Replayed, replay};
-use roots::{WholeRoot, newest_roots, restore};
+pub use report::{RecoveryReport, StaleUnit};
+use roots::{WholeRoot, newest_roots};
 use softflash_base::cast;
 use softflash_ftl::{Inventory, Superblock};
-use std::collections::{BTreeSet, HashSet};
-use uncertain::{Protected, lost_frames, uncertain_frames};
-
-/// The result of a recovery, for logs and tests.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RecoveryReport {
-    /// Superblocks of the domain.
-    pub superblocks: u32,
-    /// The number of the root; 0 if there was none.
-    pub root: u64,
-    /// Leaves that were read.
-    pub leaves: u32,
-    /// Frames behind the root.
-    pub frames: u64,
-    /// Mapping units of frames that were never durable, and that the power cut destroyed.
-    pub torn: u64,
-    /// Frames that were durable and cannot be found any more: their writes are lost.
-    pub lost_frames: u32,
-    /// Older roots that were taken because newer ones could not be read.
-    pub lost_roots: u32,
-}
-
-/// A superblock of the domain.
-struct FoundSuperblock {
-    superblock: Superblock,
-    block: u32,
-    /// None if its opening header is lost.
-    tag: Option<tag::Tag>,
-}
+use std::collections::{BTreeSet, HashMap};
+use uncertain::{Protected, uncertain_frames};
 
 /// A recovered domain, before anything is written to it.
 pub(crate) struct Recovered {
@@ -52,6 +35,10 @@ pub(crate) struct Recovered {
     pub next_sequence: u64,
     /// All frames below were durable before the power failed.
     pub durable_below: u64,
+    /// The number of the next change.
+    pub next_change: u64,
+    /// All changes below were proven.
+    pub proven_below: u64,
     /// Valid places whose program the power cut may have interrupted, with their data: they could
     /// be read once, and may not be again.
     pub unstable: Vec<(u32, Vec<u8>)>,
@@ -104,30 +91,54 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     let last = all.map(|frame| frame.head.sequence).max();
     let heads = frames.iter().chain(&map_frames).map(|frame| &frame.head);
     let durable_below = heads.map(|head| head.durable_below).max().unwrap_or(0);
+    let tags = found.iter().filter_map(|found| found.tag);
+    let proven_by_tags = tags.map(|tag| tag.proven_below).max().unwrap_or(0);
+    let durable_below = durable_below.max(behind_proven(&frames, proven_by_tags));
     // Nothing was released for a root of which no frame says that it is durable: the one before has
     // all that it needs. Version 1 had no such frames.
     let is_proven = newest
         .as_ref()
         .is_none_or(|newest| newest.last_frame < durable_below || newest.root.previous.is_none());
-    let passes_over = !is_proven && (before.is_some() || is_first);
+    // What only the root before needed is there until the newest is durable.
+    let changes_of = |root: Option<&WholeRoot>| {
+        let first = root.map_or(1, |root| root.root.change.unwrap_or(1));
+        missing(&frames, first, durable_below, proven_by_tags)
+    };
+    let is_complete = |missing: &Missing| missing.lost.is_empty() && missing.unknown.is_none();
+    let passes_over = !is_proven
+        && (before.is_some() || is_first)
+        && (is_complete(&changes_of(before.as_ref())) || newest.is_none());
     let root = if passes_over { before } else { newest };
+    let changes = changes_of(root.as_ref());
+    if let Some((first, count)) = changes.unknown {
+        let reason = format!(
+            "{count} writes that were durable are lost, from change {first} on, and nothing says \
+             which data they held"
+        );
+        return Err(VolumeError::Damaged { reason });
+    }
     let root_sequence = root.as_ref().map_or(0, |root| root.root.sequence);
     if let Some(root) = &root {
-        restore(core, &root.root, &map_frames, &mut report).await?;
+        report.damaged_root_copies = root.damaged_copies;
+        leaves::restore(core, &root.root, &map_frames, &found, &mut report).await;
     }
     core.root_sequence.set(root_sequence);
     core.durable_root.set(root.as_ref().map_or(0, |root| root.number));
+    // The domain has frames from before changes had numbers.
+    let is_unnumbered = root.as_ref().is_some_and(|root| root.root.change.is_none())
+        || frames.iter().any(|frame| frame.head.proven_below == 0);
     frames.retain(|frame| frame.head.sequence >= root_sequence);
-    report.lost_frames = lost_frames(core, &frames, durable_below);
     let mut uncertain = uncertain_frames(core, &frames, durable_below);
     if is_root_lost {
         // They count in this recovery only: the next one may find another root.
         uncertain.extend(rewritten.iter().map(|frame| frame.head.sequence));
     }
     let Replayed { protected, mut read } =
-        replay(core, &frames, &uncertain, durable_below, &mut report).await;
+        replay(core, &frames, &changes.lost, &uncertain, durable_below, &mut report).await?;
     let empty = finish(core, &found, &map_frames)?;
     core.root.set(report.root);
+    let marks = root.as_ref().map(|root| &root.root.units[..]).unwrap_or_default();
+    lost::report(core, &changes.lost, marks, &mut report);
     read.retain(|(place, _)| core.map.borrow().holder(*place).is_some());
     let kept = root.as_ref().map(|root| blocks_of(core, root)).unwrap_or_default();
     let proof = Proof::of(root.as_ref(), &frames, &map_frames, durable_below);
@@ -138,11 +149,19 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         });
     // A later frame would say that the root which was passed over is durable: another root comes
     // before.
-    let is_uncertain = report.torn > 0 || !uncertain.is_empty() || passes_over;
+    let is_uncertain = report.torn > 0
+        || !uncertain.is_empty()
+        || passes_over
+        || changes.needs_root
+        || is_unnumbered
+        || report.has_damaged_leaves();
     Ok(Recovered {
         report,
         next_sequence: last.map_or(1, |last| last + 1).max(root_sequence),
         durable_below: durable_below.max(root_sequence),
+        // A recovery that does not find the first root with numbers misses the first change.
+        next_change: changes.next.max(if is_unnumbered { 2 } else { 1 }),
+        proven_below: changes.proven_below,
         is_uncertain,
         unstable: read,
         useless_map,
@@ -152,18 +171,31 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     })
 }
 
-/// Whether all leaves that a root names are there.
+/// The number behind the last frame whose change is below this one: all of them were durable, also
+/// if the head that says so is lost.
+fn behind_proven(frames: &[FoundFrame], proven_below: u64) -> u64 {
+    let proven = frames.iter().filter(|frame| (1..proven_below).contains(&frame.head.change));
+    proven.map(|frame| frame.head.sequence + 1).max().unwrap_or(0)
+}
+
+/// Whether all leaves that a root names are there, each of them in one copy at least.
 fn has_leaves(whole: &WholeRoot, map_frames: &[FoundFrame]) -> bool {
     let leaves = map_frames.iter().flat_map(FoundFrame::places);
-    let found: HashSet<(u32, u32, u32)> = leaves
+    let found: HashMap<(u32, u32, u32), u32> = leaves
         .filter_map(|(entry, place)| match entry {
-            Entry::Leaf { leaf, half, .. } => Some((leaf, half, place)),
+            Entry::Leaf { leaf, half, checksum } => Some(((leaf, half, place), low(checksum))),
             _ => None,
         })
         .collect();
-    let is_there = |leaf: u32, half: u32, place: u32| found.contains(&(leaf, half, place));
+    let has_checksums = whole.root.change.is_some();
+    let is_there = |leaf: u32, half: u32, stored: StoredHalf| {
+        stored.places().any(|place| {
+            let checksum = found.get(&(leaf, half, place));
+            checksum.is_some_and(|&found| !has_checksums || found == stored.checksum)
+        })
+    };
     whole.root.leaves.iter().all(|stored| {
-        (0..).zip(stored.halves).all(|(half, place)| is_there(stored.leaf, half, place))
+        (0..).zip(stored.halves).all(|(half, found)| is_there(stored.leaf, half, found))
     })
 }
 
@@ -195,6 +227,7 @@ impl Proof {
 /// The superblocks of the map that a root needs.
 fn blocks_of(core: &Core, whole: &WholeRoot) -> BTreeSet<u32> {
     let leaves = whole.root.leaves.iter().flat_map(|stored| stored.halves);
+    let leaves = leaves.flat_map(StoredHalf::places);
     leaves.chain(whole.parts.iter().copied()).map(|place| core.geometry.block_of(place)).collect()
 }
 
@@ -234,15 +267,6 @@ fn is_needed(found: &FoundSuperblock, root: Option<&Root>, is_root_lost: bool) -
     has_data && (tag.first_sequence >= root.sequence || was_open)
 }
 
-fn is_rewritten(found: &FoundSuperblock) -> bool {
-    found.tag.is_some_and(|tag| tag.class == Class::Rewritten)
-}
-
-async fn frames_of(core: &Core, found: impl Iterator<Item = &FoundSuperblock>) -> Vec<FoundFrame> {
-    let walks = found.map(|found| walk::frames(core, found.superblock));
-    join_all(walks).await.into_iter().flatten().collect()
-}
-
 /// Completes the map, and gives every superblock its state. Returns those without valid data.
 fn finish(
     core: &Core,
@@ -269,9 +293,10 @@ fn finish(
     let mut empty = Vec::new();
     for found in by_age {
         let class = found.tag.map(|tag| tag.class);
-        if class == Some(Class::Map) || class.is_none() && holds_map(found.block) {
+        let is_empty = map.blocks.valid_in(found.block) == 0;
+        if class == Some(Class::Map) || class.is_none() && is_empty && holds_map(found.block) {
             map_blocks.push(found.block);
-        } else if map.blocks.valid_in(found.block) == 0 {
+        } else if is_empty {
             empty.push(found.block);
         } else {
             let number = core.frontiers.next_closed(core.geometry.unit_of(found.block));
@@ -280,25 +305,4 @@ fn finish(
     }
     *core.map_blocks.borrow_mut() = map_blocks;
     Ok(empty)
-}
-
-fn superblocks(core: &Core, inventory: &Inventory) -> Result<Vec<FoundSuperblock>, VolumeError> {
-    let block = |superblock: &Superblock| core.geometry.block(superblock.unit.0, superblock.index);
-    let mut all = Vec::new();
-    for found in &inventory.superblocks {
-        let Some(tag) = tag::decode(&found.tag) else {
-            let reason = format!(
-                "{} has a tag of a newer version, or of another layer; use a newer softflash",
-                found.superblock
-            );
-            return Err(VolumeError::Damaged { reason });
-        };
-        let superblock = found.superblock;
-        all.push(FoundSuperblock { superblock, block: block(&superblock), tag: Some(tag) });
-    }
-    for damaged in &inventory.damaged {
-        let superblock = damaged.superblock;
-        all.push(FoundSuperblock { superblock, block: block(&superblock), tag: None });
-    }
-    Ok(all)
 }

@@ -35,7 +35,7 @@ pub(crate) async fn release_collected(core: &Shared) -> Result<(), VolumeError> 
     let durable: Vec<Collected> = durable;
     core.to_release.borrow_mut().extend(durable.into_iter().map(|one| one.block));
     release_unneeded(core);
-    core.ask_for_releases();
+    core.ask_for_releases_if_short();
     // Also if none was free: a checkpoint does not wait for those that only a root releases.
     core.space.notify_all();
     Ok(())

@@ -60,10 +60,10 @@ pub(crate) async fn make_room(core: &Shared) -> Moves {
             moves.are_some = true;
             if let Err(error) = collect(core, victim, Stream::Recovery).await {
                 tracing::warn!(%error, unit, "a mount leaves a sparse superblock to collection");
-                core.map.borrow_mut().blocks.close(victim, core.frontiers.closed(unit));
+                core.map.borrow_mut().blocks.close(victim.block, core.frontiers.closed(unit));
                 break;
             }
-            moves.emptied.push(victim);
+            moves.emptied.push(victim.block);
             coming += 1;
         }
     }

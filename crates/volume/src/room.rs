@@ -24,17 +24,23 @@ pub(crate) fn usable_units(
     let reserved = RESERVED_OF_UNIT + OPEN_OF_CLASS * u32::from(classes.saturating_sub(1));
     let good: u32 = unit_blocks.map(|blocks| blocks.saturating_sub(reserved)).sum();
     let map = map_superblocks(good, block_units);
-    let units = u64::from(good.saturating_sub(map)) * u64::from(block_units);
-    let frame = u64::from(config.frame_units);
-    let data = units * frame / (frame + 1);
+    let data = u64::from(good.saturating_sub(map)) * u64::from(most_data(block_units, config));
     let usable = data as f64 / (1.0 + config.op_percent / 100.0);
     u32::try_from(usable as u64).unwrap_or(u32::MAX)
 }
 
-/// Superblocks for leaves and roots: twice the map, as old leaves lie between new ones.
+/// Mapping units of data that fit in a superblock, in full frames with their heads.
+pub(crate) fn most_data(block_units: u32, config: &DomainConfig) -> u32 {
+    block_units - block_units.div_ceil(config.frame_units + 1)
+}
+
+/// Superblocks for leaves and roots: twice the map with its copies, as old leaves lie between new
+/// ones.
 fn map_superblocks(superblocks: u32, block_units: u32) -> u32 {
-    // A leaf entry has 8 bytes for 4096 bytes of data.
-    superblocks.div_ceil(512) * 3 + 4.min(superblocks / 4) + u32::from(block_units < 64)
+    // A leaf entry has 8 bytes for 4096 bytes of data, and a copy.
+    (superblocks.div_ceil(512) + superblocks / 512) * 3
+        + 4.min(superblocks / 4)
+        + u32::from(block_units < 64)
 }
 
 /// The bytes that volumes may hold in a domain of so many units without bad blocks: what

@@ -24,9 +24,13 @@ pub(crate) async fn read(
         }
         map.find(image, lba)
     };
-    let Found::At { place, seed, checksum } = found else {
-        into.fill(0);
-        return true;
+    let (place, seed, checksum) = match found {
+        Found::At { place, seed, checksum } => (place, seed, checksum),
+        Found::Lost => return false,
+        Found::Zeros => {
+            into.fill(0);
+            return true;
+        }
     };
     let block = core.geometry.block_of(place);
     let Some(superblock) = core.superblocks.handle(block) else { return false };

@@ -34,6 +34,12 @@ impl Stream {
         }
     }
 
+    /// Whether the stream has frames with numbered changes. Data that recovery writes again are
+    /// those of numbered changes, until a root names their new places.
+    pub fn holds_changes(self) -> bool {
+        matches!(self, Stream::Host(_) | Stream::Collector(_))
+    }
+
     /// Free superblocks of a unit that the stream leaves to others: collection must have some to
     /// move data to, also after power cuts that leave those half full, and the map always has one
     /// for the root that allows the release of superblocks. Collection opens no superblock for a

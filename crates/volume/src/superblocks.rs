@@ -1,5 +1,5 @@
-//! The superblocks of a domain by block: their handles, their frames under way, and their pins,
-//! which keep them until a newer root.
+//! The superblocks of a domain by block: their handles, their frames under way, and the last frame
+//! in each that keeps it until a newer root.
 
 use crate::frames::Completion;
 use softflash_base::cast::{index, wide};
@@ -13,8 +13,8 @@ use std::ops::Range;
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
     handle: Option<Superblock>,
-    /// The number of its last frame with a discard, an operation, or a write after which a snapshot
-    /// keeps older data. Recovery needs these frames until a root is newer.
+    /// The number of its last frame with changes or with records of them. Recovery needs these
+    /// frames until a root is newer.
     pinned_by: Option<u64>,
 }
 

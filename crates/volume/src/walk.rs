@@ -58,10 +58,15 @@ async fn head_at(core: &Core, superblock: &Superblock, page: u32) -> Option<Head
 
 /// Reads a mapping unit; `None` if it cannot be read, or is not what was written.
 pub(crate) async fn read_checked(core: &Core, place: u32, seed: u64, sum: u64) -> Option<Vec<u8>> {
+    let data = read_unit(core, place).await?;
+    (checksum::checksum64(seed, &data) == sum).then_some(data)
+}
+
+/// Reads a mapping unit; `None` if it cannot be read.
+pub(crate) async fn read_unit(core: &Core, place: u32) -> Option<Vec<u8>> {
     let superblock = core.superblocks.handle(core.geometry.block_of(place))?;
     let (page, inside) = core.geometry.page_of(place);
     let read = core.flash.read(&superblock, page, 1, Hint::FOREGROUND).await.ok()?;
     let at = cast::index(inside) * MAPPING_UNIT_BYTES;
-    let data = read.bytes.get(at..at + MAPPING_UNIT_BYTES)?;
-    (checksum::checksum64(seed, data) == sum).then(|| data.to_vec())
+    Some(read.bytes.get(at..at + MAPPING_UNIT_BYTES)?.to_vec())
 }

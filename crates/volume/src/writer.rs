@@ -268,11 +268,8 @@ async fn send_and_finish(core: &Shared, mut building: Building) -> Result<(), Vo
 fn map_entries(core: &Core, appended: &Appended, entries: &[Entry]) {
     let mut map = core.map.borrow_mut();
     for (place, entry) in (appended.first + 1..).zip(entries) {
-        if let Entry::Data { image, lba, checksum } = *entry
-            && map.write(image, lba, place, checksum)
-        {
-            // No later frame says that the snapshot keeps the older data.
-            core.superblocks.pin(appended.block, appended.sequence);
+        if let Entry::Data { image, lba, checksum } = *entry {
+            map.write(image, lba, place, checksum);
         }
     }
     drop(map);
@@ -284,6 +281,9 @@ fn map_entries(core: &Core, appended: &Appended, entries: &[Entry]) {
 pub(crate) async fn finish(core: &Shared, sent: Sent) -> Result<(), VolumeError> {
     let Sent { appended: Appended { sequence, block, first, programmed }, entries, .. } = sent;
     let (result, buffer) = programmed.await;
+    if result.is_err() {
+        core.changes.failed(sequence);
+    }
     let result = match (result, buffer) {
         (Ok(()), _) => Ok(()),
         (Err(_), _) if planted::bug(Bug::FailedFrameDropped) => Ok(()),
@@ -366,8 +366,6 @@ async fn rewrite_unit(
     let appended = appended.map_err(|(error, _)| (error, from))?;
     let to = appended.first + 1;
     core.map.borrow_mut().relocate(from, to);
-    // As the frame that failed, if a snapshot keeps the older data.
-    core.superblocks.pin(appended.block, appended.sequence);
     core.count_entries(1);
     frontier::end_alone(core, appended, &completion).await.map_err(|error| (error, to))
 }

@@ -1,10 +1,12 @@
 //! `softflash check`
 
+use super::check_volumes::{self, VolumesReport};
 use crate::embedded::{OpenDir, block_on};
 use crate::error::CliError;
 use crate::output::{self, Form};
 use clap::Args;
 use softflash_device::CUT_SHORT;
+use serde::Serialize;
 use softflash_server::DataDirError;
 use softflash_store::check::{CheckReport, Finding, Progress, check};
 use softflash_store::repair::OnLogLoss;
@@ -21,10 +23,11 @@ Examples:
   softflash check ./softflash-data -o json
   softflash check ./softflash-data --repair --dry-run
 
-Reads all data and changes nothing. Exit code 0: all acknowledged data and all metadata are \
-intact; 1: there is damage, or the directory cannot be read at all.
+Reads all data, of keys and of volumes, and changes nothing. Exit code 0: all acknowledged data \
+and all metadata are intact; 1: there is damage, or the directory cannot be read at all.
 
-With --repair, damaged patches are rewritten with their readable parts, and lost keys are named. \
+With --repair, damaged patches are rewritten with their readable parts, and lost keys are named; \
+the map of volumes is rebuilt where that is possible, and what volumes have lost is named. \
 Exit code 0: the store is intact, and nothing was lost; 1: data were lost, or not all damage was \
 repaired.")]
 pub struct Check {
@@ -62,16 +65,39 @@ impl Check {
             return super::repair::run(&self.directory, self.dry_run, on_log_loss, self.output);
         }
         let report = match OpenDir::open_to_look(&self.directory, OF_A_SERVER) {
-            Ok(directory) => check_store(&directory)?,
-            Err(error) if is_damage(&error) => unreadable(&self.directory, &error),
+            Ok(directory) => check_all(&directory)?,
+            Err(error) if is_damage(&error) => {
+                Checked { store: unreadable(&self.directory, &error), volumes: None }
+            }
             Err(error) => return Err(error),
         };
         match self.output {
             Form::Json => output::json(&report)?,
             Form::Table => print(&report),
         }
-        Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if report.store.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
+}
+
+/// The JSON output. The verdict and the findings are about keys and volumes.
+#[derive(Serialize)]
+pub(super) struct Checked {
+    #[serde(flatten)]
+    pub store: CheckReport,
+    /// Absent without volume units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volumes: Option<VolumesReport>,
+}
+
+/// Checks the store and the volumes.
+pub(super) fn check_all(directory: &OpenDir) -> Result<Checked, CliError> {
+    let mut store = check_store(directory)?;
+    let volumes = check_volumes::check(directory)?.map(|(report, findings)| {
+        store.ok &= report.ok;
+        store.findings.extend(findings);
+        report
+    });
+    Ok(Checked { store, volumes })
 }
 
 /// Whether this is a damaged data directory, as opposed to something else.
@@ -102,7 +128,7 @@ fn unreadable(directory: &std::path::Path, error: &CliError) -> CheckReport {
     CheckReport { findings: vec![finding], ..CheckReport::default() }
 }
 
-pub(super) fn check_store(directory: &OpenDir) -> Result<CheckReport, CliError> {
+fn check_store(directory: &OpenDir) -> Result<CheckReport, CliError> {
     let device = Arc::clone(&directory.device);
     let label = device.info().detail.clone();
     let mut report = block_on(|runtime| async move {
@@ -132,12 +158,13 @@ pub(super) fn check_store(directory: &OpenDir) -> Result<CheckReport, CliError> 
     Ok(report)
 }
 
-pub(super) fn print(report: &CheckReport) {
+pub(super) fn print(checked: &Checked) {
+    let Checked { store: report, volumes } = checked;
     for finding in &report.findings {
         let kind = if finding.is_error { "error" } else { "remark" };
         output::result(&format!("{kind}: {}: {}", finding.place, finding.problem));
     }
-    output::pairs([
+    let mut lines = vec![
         (
             "keys",
             report
@@ -149,6 +176,8 @@ pub(super) fn print(report: &CheckReport) {
         ("large values", report.values.to_string()),
         ("bytes", report.bytes.to_string()),
         ("keys in the log", report.log_keys.to_string()),
-        ("verdict", if report.ok { "ok" } else { "damaged" }.to_owned()),
-    ]);
+    ];
+    lines.extend(volumes.iter().flat_map(check_volumes::lines));
+    lines.push(("verdict", if report.ok { "ok" } else { "damaged" }.to_owned()));
+    output::pairs(lines);
 }

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod check;
 pub mod clock;
+mod check_volumes;
 pub mod dump;
 pub mod format;
 pub mod info;

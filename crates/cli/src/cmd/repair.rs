@@ -1,13 +1,14 @@
 //! `softflash check --repair`
 
-use super::check::{OF_A_SERVER, check_store, print as print_check};
+use super::check::{Checked, OF_A_SERVER, check_all, print as print_check};
+use super::check_volumes::{self, RepairedDomain, VolumesReport};
 use crate::embedded::{OpenDir, block_on};
 use crate::error::CliError;
 use crate::output::{self, Form};
 use serde::Serialize;
 use softflash_device::CUT_SHORT;
 use softflash_server::{DataDir, DataDirError};
-use softflash_store::check::CheckReport;
+use softflash_store::check::Finding;
 use softflash_store::repair::{self, OnLogLoss, ParityDamage, RepairReport, RepairedPatch};
 use std::path::Path;
 use std::process::ExitCode;
@@ -27,9 +28,15 @@ struct Outcome {
     /// What was repaired; absent in a dry run and if there was nothing to repair.
     #[serde(skip_serializing_if = "Option::is_none")]
     done: Option<RepairReport>,
+    /// The volumes before the repair; absent without volume units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    volumes_found: Option<VolumesReport>,
+    /// The volumes whose map was repaired.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    volumes_done: Vec<RepairedDomain>,
     /// The check after the repair.
-    check: CheckReport,
-    /// Whether the store is intact now and nothing was lost.
+    check: Checked,
+    /// Whether keys and volumes are intact now and nothing was lost.
     ok: bool,
 }
 
@@ -54,10 +61,15 @@ pub fn run(
     let plan = on_device(&directory, async |device, layout, runtime| {
         repair::plan(device, layout, runtime, on_log_loss).await
     })?;
+    let (volumes_found, findings) = match check_volumes::check(&directory)? {
+        Some((report, findings)) => (Some(report), findings),
+        None => (None, Vec::new()),
+    };
     if form == Form::Table {
         let device = label.iter().chain(&cut_short);
         device.for_each(|problem| output::result(&format!("{FOUND}: {problem}")));
         print(&plan.report, FOUND);
+        findings.iter().for_each(print_finding);
     }
     let found = plan.report.clone();
     let wanted = !dry_run && !found.is_clean() && found.failures.is_empty();
@@ -67,12 +79,16 @@ pub fn run(
             repair::carry_out(&plan, device, layout, runtime).await
         })?),
     };
+    let volumes_done = match &volumes_found {
+        Some(found) if !dry_run => check_volumes::repair(&directory, found)?,
+        _ => Vec::new(),
+    };
     drop(directory);
-    let check = check_store(&OpenDir::open_to_look(path, OF_A_SERVER)?)?;
+    let check = check_all(&OpenDir::open_to_look(path, OF_A_SERVER)?)?;
     let failed = done.iter().any(|done| !done.failures.is_empty());
     let lost = found.has_loss() || done.as_ref().is_some_and(RepairReport::has_loss);
-    let ok = check.ok && !failed && !lost;
-    let outcome = Outcome { ok, label, cut_short, found, done, check };
+    let ok = check.store.ok && !failed && !lost;
+    let outcome = Outcome { ok, label, cut_short, found, done, volumes_found, volumes_done, check };
     match form {
         Form::Json => output::json(&outcome)?,
         Form::Table => conclude(&outcome),
@@ -107,17 +123,28 @@ fn conclude(outcome: &Outcome) {
     if let Some(done) = &outcome.done {
         print(done, "repaired");
     }
+    outcome.volumes_done.iter().for_each(|done| output::result(&check_volumes::done(done)));
     print_check(&outcome.check);
-    let verdict = match (&outcome.done, outcome.found.is_clean()) {
+    output::pairs([("repair", verdict(outcome).to_owned())]);
+}
+
+fn verdict(outcome: &Outcome) -> &'static str {
+    let of_volumes = outcome.volumes_found.as_ref().is_none_or(|found| found.ok);
+    let is_clean = outcome.found.is_clean() && of_volumes;
+    let is_done = outcome.done.is_some() || !outcome.volumes_done.is_empty();
+    match (is_done, is_clean) {
         (_, true) if outcome.label.is_some() && outcome.ok => "the label is intact again",
         (_, true) if outcome.cut_short.is_some() && outcome.ok => "the device has its size again",
         (_, true) => "nothing to repair",
-        (None, false) => "nothing was changed",
-        (Some(_), _) if outcome.ok => "repaired; nothing was lost",
-        (Some(_), _) if outcome.check.ok => "repaired; the data named above are lost",
-        (Some(_), _) => "not all damage could be repaired",
-    };
-    output::pairs([("repair", verdict.to_owned())]);
+        (false, false) => "nothing was changed",
+        (true, _) if outcome.ok => "repaired; nothing was lost",
+        (true, _) if outcome.check.store.ok => "repaired; the data named above are lost",
+        (true, _) => "not all damage could be repaired",
+    }
+}
+
+fn print_finding(finding: &Finding) {
+    output::result(&format!("{FOUND}: {}: {}", finding.place, finding.problem));
 }
 
 fn print(report: &RepairReport, verb: &str) {

@@ -57,6 +57,7 @@ mod trace_command;
 mod unauthenticated;
 mod volume_room;
 mod unread;
+mod volume_damage;
 mod volume_settings;
 mod volume_shrink;
 mod volumes;

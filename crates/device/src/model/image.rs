@@ -38,6 +38,14 @@ impl UnitsImage {
         self.units.clone()
     }
 
+    /// The same units with `change` applied to every page that can be read, always in the same
+    /// order.
+    pub fn changed(mut self, change: impl FnMut(&mut [u8])) -> UnitsImage {
+        let pages = self.blocks.iter_mut().flat_map(|block| &mut block.pages);
+        pages.flatten().map(|page| &mut **page).for_each(change);
+        self
+    }
+
     /// The same units with every page of every good block overwritten: programmed, with the bytes
     /// that `fill` writes.
     pub fn overwritten(mut self, mut fill: impl FnMut(&mut [u8])) -> UnitsImage {

@@ -3,6 +3,7 @@
 use super::Unit;
 use crate::slots::State;
 use softflash_base::Time;
+use softflash_base::planted::{self, Bug};
 
 impl Unit {
     /// Reclaims a released superblock once none of its commands is under way.
@@ -22,7 +23,9 @@ impl Unit {
     /// Frees a superblock, with its bad blocks replaced, or takes it out of service if blocks are
     /// missing.
     fn reclaim(&mut self, now: Time, index: u32) {
-        self.openings.retain(|opening| opening.index != index);
+        if !planted::bug(Bug::OpeningKept) {
+            self.openings.retain(|opening| opening.index != index);
+        }
         self.slot_mut(index).forget_failure();
         self.blocks.vacate_lost(index);
         if self.blocks.complete(index) {

@@ -2,12 +2,14 @@
 //! unflushed write at a power cut, and an erase either keeps the old contents or makes zeros. It
 //! never gives a guarantee that the store must not rely on.
 
+mod flushes;
 mod queue_pair;
 mod strikes;
 #[cfg(test)]
 mod tests;
 mod volatile_cache;
 
+use flushes::Flushes;
 use queue_pair::DriveQueuePair;
 use softflash_base::Time;
 use softflash_base::checksum::identity;
@@ -25,6 +27,7 @@ use volatile_cache::VolatileCache;
 struct Shared {
     cache: VolatileCache,
     struck: Struck,
+    flushes: Flushes,
     /// Random stream of command durations.
     rng: Rng,
 }
@@ -49,7 +52,8 @@ impl Drive {
         };
         let cache = VolatileCache::new(geometry, discards);
         let struck = Struck::default();
-        let shared = Shared { cache, struck, rng: Rng::seeded(seed).fork("drive") };
+        let flushes = Flushes::default();
+        let shared = Shared { cache, struck, flushes, rng: Rng::seeded(seed).fork("drive") };
         Drive { info, claims: Claims::default(), shared: Arc::new(Mutex::new(shared)) }
     }
 
@@ -61,6 +65,16 @@ impl Drive {
     /// Turns the power on; sets the faults of the session.
     pub fn plan(&self, faults: &[PlannedFault]) {
         lock(&self.shared).struck = Struck::planned(faults);
+    }
+
+    /// A share of the flushes of the session fails, and with `stays_failed` all after the first.
+    pub fn fail_flushes(&self, share: f64, stays_failed: bool, seed: u64) {
+        lock(&self.shared).flushes = Flushes::planned(share, stays_failed, seed);
+    }
+
+    /// Whether a flush of the session has failed.
+    pub fn has_failed_flush(&self) -> bool {
+        lock(&self.shared).flushes.has_failed()
     }
 
     /// Image of a unit; the power is off.

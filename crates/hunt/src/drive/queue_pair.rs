@@ -60,7 +60,7 @@ impl DriveQueuePair {
     fn carry_out(&self, active: Active, now: Time) -> (Option<IoBuf>, Result<(), DeviceError>) {
         let Active { command: Command { mut target, operation, .. }, refused, writes_before } =
             active;
-        let Shared { cache, struck, .. } = &mut *lock(&self.shared);
+        let Shared { cache, struck, flushes, .. } = &mut *lock(&self.shared);
         let mut result = refused.map_or(Ok(()), Err);
         let outcome = struck.outcome(&target, &operation, &self.geometry, now);
         match &outcome {
@@ -68,6 +68,11 @@ impl DriveQueuePair {
             Outcome::Failed(error) => result = result.and(Err(error.clone())),
             Outcome::Done | Outcome::Nothing | Outcome::Flipped => {}
         }
+        let settled = match operation {
+            Operation::Flush => flushes.flush(),
+            Operation::Program { durable: true, .. } => flushes.durable(),
+            _ => Ok(()),
+        };
         match operation {
             Operation::Read(mut buffer) => {
                 if result.is_ok() {
@@ -82,13 +87,16 @@ impl DriveQueuePair {
             }
             Operation::Program { data, durable } => {
                 if result.is_ok() && outcome != Outcome::Nothing {
-                    cache.write(&target, &data, durable);
+                    cache.write(&target, &data, durable && settled.is_ok());
                 }
-                return (Some(data), result);
+                return (Some(data), result.and(settled));
             }
             _ if result.is_err() => {}
             Operation::Erase => cache.erase(&target),
-            Operation::Flush => cache.flushed(&self.claim.units(), writes_before),
+            Operation::Flush => match settled {
+                Ok(()) => cache.flushed(&self.claim.units(), writes_before),
+                Err(error) => return (None, Err(error)),
+            },
             Operation::MarkBad => cache.mark_bad(&target),
         }
         (None, result)

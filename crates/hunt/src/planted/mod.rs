@@ -92,7 +92,8 @@ impl Hunt<'_> {
     /// By default, scenarios of the default profile, or of volumes: the hunter must find a bug
     /// without knowing what to look for.
     fn scenario(&self, bug: Bug, seed: u64) -> Scenario {
-        let of_volumes = bug.place().starts_with("volume/");
+        // The order of competing requests is the volumes'.
+        let of_volumes = ["volume/", "mapping/"].iter().any(|of| bug.place().starts_with(of));
         let profile = if of_volumes { Profile::Volumes } else { Profile::default() };
         match self.like {
             Some(scenario) => Scenario { seed, ..scenario.clone() },

@@ -88,6 +88,19 @@ impl Command {
         }
     }
 
+    /// The keys that may end, at once or after a time.
+    pub fn ends(&self) -> Vec<Bytes> {
+        use Command::*;
+        match self {
+            Del(_) | GetDel(_) | Pexpire(..) | Rename(..) | Copy { .. } => self.keys(),
+            GetEx(key, lifetime) | Set { key, lifetime, .. } => match lifetime {
+                Lifetime::Endless | Lifetime::Kept => Vec::new(),
+                Lifetime::ForMs(_) | Lifetime::UntilMs(_) => vec![key.clone()],
+            },
+            _ => Vec::new(),
+        }
+    }
+
     /// The command as an array of words.
     pub fn words(&self) -> Vec<Bytes> {
         use Command::*;

@@ -129,6 +129,8 @@ pub struct Ledger {
     removals_ended: usize,
     /// The server has refused commands for lack of space, possibly some whose reply did not arrive.
     refusals: bool,
+    /// Commands sent that may end a key, for each key.
+    endings: BTreeMap<Bytes, u64>,
 }
 
 impl Ledger {
@@ -139,7 +141,28 @@ impl Ledger {
 
     /// Records commands before they are sent, or the start of a scan.
     pub fn sends(&mut self, sent: Sent) {
+        for key in sent.commands.iter().flat_map(Command::ends) {
+            *self.endings.entry(key).or_default() += 1;
+        }
         self.sent.push(sent);
+    }
+
+    /// The keys that exist and that nothing sent will end, each with the number of commands so far
+    /// that might have.
+    pub(super) fn lasting(&self) -> Vec<(Bytes, u64)> {
+        let sent = self.sent.iter().flat_map(|sent| &sent.commands).flat_map(Command::ends);
+        let ending: BTreeSet<Bytes> = sent.collect();
+        let exists = |possible: &Possible| {
+            possible.iter().all(|held| held.as_ref().is_some_and(|held| held.dies.is_none()))
+        };
+        let state = self.current.only().into_iter().flatten();
+        let lasting = state.filter(|(key, possible)| exists(possible) && !ending.contains(*key));
+        lasting.map(|(key, _)| (key.clone(), self.endings_of(key))).collect()
+    }
+
+    /// The number of commands sent that may end a key.
+    pub(super) fn endings_of(&self, key: &Bytes) -> u64 {
+        self.endings.get(key).copied().unwrap_or(0)
     }
 
     /// Records the reply to a command on these keys; `act` returns the change, or that the reply is

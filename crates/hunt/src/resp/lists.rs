@@ -91,6 +91,13 @@ impl Lists {
         self.removals.ended += 1;
     }
 
+    /// Whether the list has elements, and no removal of all keys is under way.
+    pub fn exists(&self, key: &Bytes) -> bool {
+        let era = self.removals.ended;
+        let appended = |list: &List| list.marks.values().any(|append| append.is_surely_of(era));
+        !self.removals.is_under_way() && self.lists.get(key).is_some_and(appended)
+    }
+
     /// Whether the list has room for more.
     pub fn has_room(&self, key: &Bytes) -> bool {
         let longest = |list: &List| list.seen.last_key_value().map_or(0, |(_, seen)| seen.len());

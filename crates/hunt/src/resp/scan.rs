@@ -13,8 +13,51 @@ use bytes::Bytes;
 use softflash_base::random::Rng;
 use std::collections::BTreeSet;
 
+/// The longest page of an iteration over the keys of all clients, as a power of two.
+const LONGEST_PAGE: u64 = 10;
+
+/// A key that exists and that nothing sent will end: the client that writes it, and the number of
+/// commands so far that might have ended it. A list never ends, except by a removal of all keys.
+struct Lasting {
+    client: Option<usize>,
+    key: Bytes,
+    endings: u64,
+}
+
+fn lasting(session: &Session<'_>) -> Vec<Lasting> {
+    let lists = session.common.lists.borrow();
+    let existing = session.common.list_keys.iter().filter(|key| lists.exists(key));
+    let lists = existing.map(|key| Lasting { client: None, key: key.clone(), endings: 0 });
+    let of_clients = session.ledgers.iter().enumerate().flat_map(|(client, ledger)| {
+        let lasting = ledger.borrow().lasting().into_iter();
+        lasting.map(move |(key, endings)| Lasting { client: Some(client), key, endings })
+    });
+    lists.chain(of_clients).collect()
+}
+
+/// Keys that have existed all the while must have been returned.
+fn still_there(
+    session: &Session<'_>,
+    lasting: &[Lasting],
+    seen: &BTreeSet<Bytes>,
+) -> Result<(), Trouble> {
+    let has_lasted = |lasting: &&Lasting| {
+        let ledger = lasting.client.and_then(|client| session.ledgers.get(client));
+        ledger.is_none_or(|ledger| ledger.borrow().endings_of(&lasting.key) == lasting.endings)
+    };
+    match lasting.iter().filter(has_lasted).find(|lasting| !seen.contains(&lasting.key)) {
+        None => Ok(()),
+        Some(Lasting { key, .. }) => Err(Trouble::Wrong(format!(
+            "SCAN misses a key that existed all the while: `{}`",
+            key.escape_ascii()
+        ))),
+    }
+}
+
 impl RespClient {
-    /// A whole iteration must return every own key that exists, and no other own key.
+    /// A whole iteration must return every own key that exists, and no other own key. Where many
+    /// keys are drawn, it is one over the keys of all clients, and must return every key that exists
+    /// all the while.
     pub(super) async fn scan(
         &self,
         session: &Session<'_>,
@@ -29,7 +72,13 @@ impl RespClient {
         let from_ms = session.clock_ms().from_ms;
         self.ledger.borrow_mut().sends(Sent { commands: Vec::new(), from_ms, together: false });
         let since = session.common.removals();
-        let seen = self.iterate(line, rng).await?;
+        let of_all = session.scenario.contends();
+        let lasting = if of_all { lasting(session) } else { Vec::new() };
+        let seen = self.iterate(line, of_all, rng).await?;
+        if !since.may_precede(session.common.removals()) {
+            still_there(session, &lasting, &seen)?;
+        }
+        let seen = seen.into_iter().filter(|key| self.owns(key)).collect();
         let at = Window { from_ms, to_ms: session.clock_ms().to_ms };
         let outcome = self.shown(session, &seen, since, at);
         self.ledger.borrow_mut().is_answered();
@@ -39,10 +88,15 @@ impl RespClient {
     async fn iterate(
         &self,
         line: &mut Line<'_>,
+        of_all: bool,
         rng: &mut Rng,
     ) -> Result<BTreeSet<Bytes>, Trouble> {
-        let pattern = Bytes::from(format!("client{:02}:*", self.number));
-        let count = Bytes::from((1 + rng.below(30)).to_string());
+        let (pattern, most) = match of_all {
+            true => ("*".to_owned(), 1 << (5 + rng.below(LONGEST_PAGE - 4))),
+            false => (format!("client{:02}:*", self.number), 30),
+        };
+        let pattern = Bytes::from(pattern);
+        let count = Bytes::from((1 + rng.below(most)).to_string());
         let (mut seen, mut cursor) = (BTreeSet::new(), Bytes::from("0"));
         loop {
             let words: [Bytes; 6] = [

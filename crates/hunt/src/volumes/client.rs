@@ -2,6 +2,7 @@
 
 use super::paces::Paces;
 use super::reference::{Name, Pending, Reference};
+use super::session::{read_units, rest};
 use crate::volume_shape::VolumeShape;
 use softflash_base::random::Rng;
 use softflash_runtime::RuntimeHandle;
@@ -38,6 +39,11 @@ pub fn state(bytes: &[u8]) -> Result<u64, String> {
     }
 }
 
+/// Whether a write was refused for lack of space: a part may have been written.
+pub(super) fn is_refused(error: &VolumeError) -> bool {
+    matches!(error, VolumeError::OutOfSpace { .. } | VolumeError::QuotaExceeded { .. })
+}
+
 pub struct Client<'a> {
     pub domain: &'a Domain,
     pub runtime: &'a RuntimeHandle,
@@ -47,6 +53,11 @@ pub struct Client<'a> {
     pub rng: Rng,
     /// The writes of each volume, for its limits.
     pub paces: Paces,
+    /// The drive's flushes may fail.
+    pub may_fail_flushes: bool,
+    /// The flash may lose data: reads may say so, and a flush or an operation that has completed
+    /// counts as done after a rest, from which on its loss is known.
+    pub may_lose: bool,
     /// Set when the domain was full.
     pub full: bool,
 }
@@ -68,7 +79,8 @@ impl Client<'_> {
     }
 
     async fn request(&mut self) -> Result<(), Ended> {
-        let VolumeShape { discards, flushes, operations, settings, .. } = *self.shape;
+        let VolumeShape { discards, flushes, operations, settings, bursts, lifts, .. } =
+            *self.shape;
         let mut share = self.rng.unit_f64();
         let mut is = |of: f64| {
             share -= of;
@@ -78,6 +90,10 @@ impl Client<'_> {
             self.operation().await
         } else if is(settings) {
             self.set().await
+        } else if bursts > 0.0 && is(bursts) {
+            self.burst().await
+        } else if lifts > 0.0 && is(lifts) {
+            self.lift().await
         } else if is(flushes) {
             self.flush().await
         } else if is(discards) {
@@ -99,7 +115,7 @@ impl Client<'_> {
     }
 
     /// A range of a volume.
-    fn range(&mut self) -> Option<(Name, u32, u32)> {
+    pub(super) fn range(&mut self) -> Option<(Name, u32, u32)> {
         let name = self.one(self.reference.borrow().volumes())?;
         let size = self.reference.borrow().images.get(&name)?.len();
         let lba = self.rng.below(u64::from(size)) as u32;
@@ -110,19 +126,10 @@ impl Client<'_> {
     async fn write(&mut self) -> Result<(), Ended> {
         let Some((name, lba, count)) = self.range() else { return Ok(()) };
         let volume = self.domain.volume(&name.volume)?;
-        let mut data = Vec::new();
-        for lba in lba..lba + count {
-            let mut reference = self.reference.borrow_mut();
-            let state = reference.next_state();
-            reference.begin(&name, lba, state);
-            data.extend(unit(state));
-        }
+        let data = self.new_data(&name, lba, count);
         let before = self.used(&name);
         let written = volume.write(u64::from(lba) * UNIT, &data).await;
         self.check_limits(&name, data.len() as u64, before, &written)?;
-        let is_refused = |error: &VolumeError| {
-            matches!(error, VolumeError::OutOfSpace { .. } | VolumeError::QuotaExceeded { .. })
-        };
         if written.as_ref().is_err_and(is_refused) {
             // A part may have been written: what is there now is known by a read.
             self.look_again(&name, lba, count).await?;
@@ -130,12 +137,29 @@ impl Client<'_> {
         Ok(written?)
     }
 
+    /// Data of mapping units that are about to be written.
+    pub(super) fn new_data(&self, name: &Name, lba: u32, count: u32) -> Vec<u8> {
+        let mut reference = self.reference.borrow_mut();
+        let states = (lba..lba + count).map(|lba| {
+            let state = reference.next_state();
+            reference.begin(name, lba, state);
+            unit(state)
+        });
+        states.flatten().collect()
+    }
+
     /// Takes what is read as the newest states.
-    async fn look_again(&mut self, name: &Name, lba: u32, count: u32) -> Result<(), Ended> {
-        let mut bytes = vec![0; count as usize * MAPPING_UNIT_BYTES];
-        self.domain.volume(&name.volume)?.read(u64::from(lba) * UNIT, &mut bytes).await?;
-        for (lba, bytes) in (lba..).zip(bytes.chunks(MAPPING_UNIT_BYTES)) {
-            let state = state(bytes).map_err(Ended::Wrong)?;
+    pub(super) async fn look_again(
+        &mut self,
+        name: &Name,
+        lba: u32,
+        count: u32,
+    ) -> Result<(), Ended> {
+        let volume = self.domain.volume(&name.volume)?;
+        let read = read_units(&volume, lba, count, self.may_lose).await?;
+        for (lba, bytes) in (lba..).zip(read) {
+            let Some(bytes) = bytes else { continue };
+            let state = state(&bytes).map_err(Ended::Wrong)?;
             self.reference.borrow_mut().begin(name, lba, state);
         }
         Ok(())
@@ -143,10 +167,18 @@ impl Client<'_> {
 
     async fn read(&mut self) -> Result<(), Ended> {
         let Some((name, lba, count)) = self.range() else { return Ok(()) };
-        let mut bytes = vec![0; count as usize * MAPPING_UNIT_BYTES];
-        self.domain.volume(&name.volume)?.read(u64::from(lba) * UNIT, &mut bytes).await?;
+        let volume = self.domain.volume(&name.volume)?;
+        let read = read_units(&volume, lba, count, self.may_lose).await?;
+        for (lba, bytes) in (lba..).zip(read) {
+            bytes.map_or(Ok(()), |bytes| self.compare_newest(&name, lba, &bytes))?;
+        }
+        Ok(())
+    }
+
+    /// Compares what was read with the newest states.
+    pub(super) fn compare_newest(&self, name: &Name, lba: u32, bytes: &[u8]) -> Result<(), Ended> {
         for (lba, bytes) in (lba..).zip(bytes.chunks(MAPPING_UNIT_BYTES)) {
-            let (found, expected) = (state(bytes), self.reference.borrow().newest(&name, lba));
+            let (found, expected) = (state(bytes), self.reference.borrow().newest(name, lba));
             if found != Ok(expected.unwrap_or(0)) {
                 return Err(Ended::Wrong(format!(
                     "{name:?} at {lba}: {found:?}, not {expected:?}"
@@ -164,8 +196,16 @@ impl Client<'_> {
     }
 
     async fn flush(&mut self) -> Result<(), Ended> {
-        self.domain.flush().await?;
-        self.reference.borrow_mut().settle();
+        match self.domain.flush().await {
+            Ok(()) if self.may_lose && self.rng.chance(0.5) => {}
+            Ok(()) => {
+                self.rest().await;
+                self.reference.borrow_mut().settle();
+            }
+            // Nothing is durable, and the next flush may be better.
+            Err(VolumeError::Flash(_)) if self.may_fail_flushes => {}
+            Err(error) => return Err(error.into()),
+        }
         Ok(())
     }
 
@@ -192,7 +232,7 @@ impl Client<'_> {
             name
         };
         let result = self.domain.snapshot(&of.volume, &name).await;
-        self.completed(result)
+        self.completed(result).await
     }
 
     async fn clone_snapshot(&mut self, snapshots: Vec<Name>) -> Result<(), Ended> {
@@ -207,7 +247,7 @@ impl Client<'_> {
         };
         let snapshot = of.snapshot.unwrap_or_default();
         let result = self.domain.clone_snapshot(&of.volume, &snapshot, &name).await;
-        self.completed(result)
+        self.completed(result).await
     }
 
     async fn resize(&mut self, volumes: Vec<Name>) -> Result<(), Ended> {
@@ -215,7 +255,7 @@ impl Client<'_> {
         let units = 1 + self.rng.below(u64::from(self.shape.units)) as u32;
         self.reference.borrow_mut().pending = Some(Pending::Resizes(name.clone(), units));
         let result = self.domain.shrink(&name.volume, u64::from(units) * UNIT).await;
-        self.completed(result)
+        self.completed(result).await
     }
 
     /// Deletes a snapshot, or a volume other than the first.
@@ -235,16 +275,24 @@ impl Client<'_> {
             self.reference.borrow_mut().pending = None;
             return Ok(());
         }
-        self.completed(result)
+        self.completed(result).await
     }
 
     /// An operation has completed, and all writes before it are durable.
-    pub(super) fn completed(&mut self, result: Result<(), VolumeError>) -> Result<(), Ended> {
+    pub(super) async fn completed(&mut self, result: Result<(), VolumeError>) -> Result<(), Ended> {
         result?;
+        self.rest().await;
         let mut reference = self.reference.borrow_mut();
         reference.complete();
         reference.settle();
         Ok(())
+    }
+
+    /// Where the flash may lose data: until a loss would be known.
+    async fn rest(&self) {
+        if self.may_lose {
+            rest(self.runtime).await;
+        }
     }
 
     /// The domain is full: discards a third of a volume, and deletes a snapshot.

@@ -2,7 +2,15 @@
 
 use super::client::{Client, Ended, UNIT};
 use super::reference::{Name, Pending};
-use softflash_volume::{Setting, Temperature, VolumeError};
+use softflash_base::Time;
+use softflash_volume::{Setting, Temperature, VolumeError, VolumeSettings};
+use std::collections::BTreeSet;
+
+/// What a volume held before some writes.
+pub(super) struct Quota {
+    pub name: Name,
+    pub before: u64,
+}
 
 impl Client<'_> {
     /// Changes one or two settings of a volume.
@@ -10,12 +18,21 @@ impl Client<'_> {
         let volumes = self.reference.borrow().volumes();
         let Some(name) = self.one(volumes) else { return Ok(()) };
         let changes: Vec<Setting> = (0..1 + self.rng.below(2)).map(|_| self.setting()).collect();
-        let before = self.reference.borrow().settings.get(&name).copied().unwrap_or_default();
-        let after = before.with(&changes);
+        self.change(&name, &changes).await
+    }
+
+    /// Changes settings while no other request of the client is under way.
+    pub(super) async fn change(&mut self, name: &Name, changes: &[Setting]) -> Result<(), Ended> {
+        let after = self.settings_after(name, changes);
         self.reference.borrow_mut().pending = Some(Pending::Sets(name.clone(), after));
-        let result = self.domain.set(&name.volume, &changes).await;
-        self.paces.restart(&name, self.runtime.now());
-        self.completed(result)
+        let result = self.domain.set(&name.volume, changes).await;
+        self.paces.restart(name, self.runtime.now());
+        self.completed(result).await
+    }
+
+    /// The settings of a volume with these changes.
+    pub(super) fn settings_after(&self, name: &Name, changes: &[Setting]) -> VolumeSettings {
+        self.settings_of(name).with(changes)
     }
 
     /// A setting: limits are high enough that a session makes progress.
@@ -54,20 +71,51 @@ impl Client<'_> {
         before: u64,
         written: &Result<(), VolumeError>,
     ) -> Result<(), Ended> {
-        let settings = self.reference.borrow().settings.get(name).copied().unwrap_or_default();
-        let paced = self.paces.wrote(name, bytes, self.runtime.now(), &settings);
-        paced.map_err(Ended::Wrong)?;
+        self.check_pace(name, bytes, self.runtime.now())?;
+        self.check_quota(&Quota { name: name.clone(), before })?;
+        written.as_ref().err().map_or(Ok(()), |error| self.check_refusal(name, error))
+    }
+
+    /// A write that has ended now did not come too early.
+    pub(super) fn check_pace(&mut self, name: &Name, bytes: u64, at: Time) -> Result<(), Ended> {
+        let settings = self.settings_of(name);
+        self.paces.wrote(name, bytes, at, &settings).map_err(Ended::Wrong)
+    }
+
+    fn settings_of(&self, name: &Name) -> VolumeSettings {
+        self.reference.borrow().settings.get(name).copied().unwrap_or_default()
+    }
+
+    /// What these volumes hold, each once.
+    pub(super) fn quotas<'n>(&self, names: impl Iterator<Item = &'n Name>) -> Vec<Quota> {
+        let names: BTreeSet<&Name> = names.collect();
+        names
+            .into_iter()
+            .map(|name| Quota { name: name.clone(), before: self.used(name) })
+            .collect()
+    }
+
+    /// A volume holds no more than its quota, or than it held before.
+    pub(super) fn check_quota(&self, Quota { name, before }: &Quota) -> Result<(), Ended> {
         let used = self.used(name);
-        let quota = settings.quota_bytes.unwrap_or(u64::MAX);
-        let is_refused = matches!(written, Err(VolumeError::QuotaExceeded { .. }));
-        let wrong = if used > quota.max(before) {
-            "exceeds its quota"
-        } else if is_refused && used + UNIT <= quota {
-            "is refused a write inside its quota"
-        } else {
+        let quota = self.settings_of(name).quota_bytes.unwrap_or(u64::MAX);
+        if used <= quota.max(*before) {
             return Ok(());
-        };
-        let state = format!("holds {used} bytes, {before} before, with a quota of {quota}");
-        Err(Ended::Wrong(format!("{name:?} {wrong}: it {state}")))
+        }
+        Err(Ended::Wrong(format!(
+            "{name:?} exceeds its quota: it holds {used} bytes, {before} before, with a quota of {quota}"
+        )))
+    }
+
+    /// A write was refused for its quota only if one mapping unit more would not have fitted.
+    pub(super) fn check_refusal(&self, name: &Name, error: &VolumeError) -> Result<(), Ended> {
+        let used = self.used(name);
+        let quota = self.settings_of(name).quota_bytes.unwrap_or(u64::MAX);
+        if !matches!(error, VolumeError::QuotaExceeded { .. }) || used + UNIT > quota {
+            return Ok(());
+        }
+        Err(Ended::Wrong(format!(
+            "{name:?} is refused a write inside its quota: it holds {used} bytes, with a quota of {quota}"
+        )))
     }
 }

@@ -1,12 +1,17 @@
 //! Scenarios of volumes: clients with volumes, snapshots and clones of their own on one mapped
 //! domain, and power cuts at any moment.
 
+mod burst;
 mod client;
+mod contest;
+mod damage;
+mod lifting;
 mod limits;
 mod paces;
 mod reference;
 mod session;
 
+use crate::fault_state::FaultState;
 use crate::medium::Medium;
 use crate::scenario::Scenario;
 use crate::trial::Record;
@@ -32,6 +37,8 @@ pub fn run(scenario: &Scenario, shape: &VolumeShape) -> Result<Record, String> {
         rng: Rng::seeded(scenario.seed).fork("cuts of volumes"),
         record: Record::default(),
         open: 0,
+        fault_state: FaultState::default(),
+        faults_rng: Rng::seeded(scenario.seed).fork("faults of volumes"),
     };
     match trial.go() {
         Ok(()) => Ok(trial.record),
@@ -64,6 +71,8 @@ pub fn run(scenario: &Scenario, shape: &VolumeShape) -> Result<Record, String> {
 /// Cuts occur 2^10 ns to 2^30 ns after power on, log-uniformly.
 const EARLIEST_CUT: f64 = 10.0;
 const LATEST_CUT: f64 = 30.0;
+/// Where data may be lost, clients rest for seconds until a loss would be known.
+const LATEST_CUT_WITH_LOSSES: f64 = 35.0;
 
 /// Most cuts during recoveries.
 const MOST_NESTED: u32 = 64;
@@ -77,14 +86,17 @@ struct Trial<'a> {
     record: Record,
     /// Cuts since the last comparison.
     open: u64,
+    fault_state: FaultState,
+    faults_rng: Rng,
 }
 
 impl Trial<'_> {
     fn go(&mut self) -> Result<(), Trouble> {
         let (mut done, mut nested) = (0, 0);
         while done < self.scenario.cuts {
-            let exponent = EARLIEST_CUT + (LATEST_CUT - EARLIEST_CUT) * self.rng.unit_f64();
-            let compared = self.session(Some(Time(exponent.exp2() as u64)))?;
+            let latest = if self.scenario.may_lose() { LATEST_CUT_WITH_LOSSES } else { LATEST_CUT };
+            let exponent = EARLIEST_CUT + (latest - EARLIEST_CUT) * self.rng.unit_f64();
+            let compared = self.session(Some(Time(exponent.exp2() as u64)), false)?;
             if compared || nested == MOST_NESTED {
                 done += 1;
             } else {
@@ -93,19 +105,23 @@ impl Trial<'_> {
             self.open += 1;
         }
         // The first recovers from the last cut; the second must find the same.
-        self.session(None)?;
-        self.session(None)?;
+        self.session(None, false)?;
+        self.session(None, self.shape.contest)?;
         Ok(())
     }
 
     /// Runs from power on to power off; returns whether everything was compared.
-    fn session(&mut self, cut: Option<Time>) -> Result<bool, Trouble> {
+    fn session(&mut self, cut: Option<Time>, contest: bool) -> Result<bool, Trouble> {
+        let works = cut.is_some();
+        let strikes = self.fault_state.strikes(self.scenario, &mut self.faults_rng, works);
         let session = Session {
+            strikes,
             scenario: self.scenario,
             shape: self.shape,
             medium: &self.medium,
             references: &self.references,
             cut,
+            contest,
             seed: self.rng.next_u64(),
         };
         let ended = session.run();
@@ -121,8 +137,21 @@ impl Trial<'_> {
             self.open = 0;
         }
         match ended.trouble {
-            Some(trouble) => Err(trouble),
-            None => Ok(ended.compared),
+            Some(trouble) => return Err(trouble),
+            // A recovery has made the effects of the damage before its own.
+            None if ended.compared => self.damage().map_err(Trouble::Wrong)?,
+            None => {}
         }
+        Ok(ended.compared)
+    }
+
+    /// Damages the flash whose power is off, as the fault plan says.
+    fn damage(&mut self) -> Result<(), String> {
+        let rng = &mut self.faults_rng;
+        self.fault_state.strike(self.scenario, &self.medium, rng)?;
+        if rng.chance(self.scenario.fault_plan.changed_pages) {
+            damage::damage(&self.medium, self.scenario.flash.channels, rng)?;
+        }
+        Ok(())
     }
 }

@@ -18,6 +18,8 @@ struct Pace {
     since: Time,
     requests: u64,
     bytes: u64,
+    /// The bytes of the largest write.
+    largest: u64,
 }
 
 impl Paces {
@@ -28,10 +30,11 @@ impl Paces {
 
     /// The limits of a volume have changed: their buckets are full.
     pub fn restart(&mut self, name: &Name, now: Time) {
-        self.of.insert(name.clone(), Pace { since: now, requests: 0, bytes: 0 });
+        self.of.insert(name.clone(), Pace { since: now, requests: 0, bytes: 0, largest: 0 });
     }
 
-    /// A write of a volume has ended. The last request may exceed what the time allows.
+    /// A write of a volume has ended. One request, of those that were made at once any of them, may
+    /// exceed what the time allows.
     pub fn wrote(
         &mut self,
         name: &Name,
@@ -39,20 +42,24 @@ impl Paces {
         now: Time,
         settings: &VolumeSettings,
     ) -> Result<(), String> {
-        let start = Pace { since: self.mounted, requests: 0, bytes: 0 };
+        let start = Pace { since: self.mounted, requests: 0, bytes: 0, largest: 0 };
         let pace = self.of.entry(name.clone()).or_insert(start);
         let seconds = now.since_ns(pace.since) as f64 / 1e9 + BURST_SECONDS;
+        pace.requests += 1;
+        pace.bytes += bytes;
+        pace.largest = pace.largest.max(bytes);
         let limits = [
-            (settings.iops.map(f64::from), pace.requests),
-            (settings.bandwidth_bytes_per_second.map(|rate| rate as f64), pace.bytes),
+            (settings.iops.map(f64::from), pace.requests - 1),
+            (
+                settings.bandwidth_bytes_per_second.map(|rate| rate as f64),
+                pace.bytes - pace.largest,
+            ),
         ];
         for (rate, before) in limits {
             if let Some(rate) = rate.filter(|rate| before as f64 > rate * seconds + 1.0) {
                 return Err(format!("{name:?}: {before} in {seconds} s, with a limit of {rate}/s"));
             }
         }
-        pace.requests += 1;
-        pace.bytes += bytes;
         Ok(())
     }
 }

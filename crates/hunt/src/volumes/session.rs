@@ -1,29 +1,37 @@
 //! A session: from power on to power off.
 
-use super::client::{Client, Ended, state};
+use super::client::{Client, Ended, UNIT, state};
+use super::contest::contest;
 use super::paces::Paces;
 use super::reference::{Name, Pending, Reference};
 use crate::medium::Medium;
 use crate::scenario::Scenario;
+use crate::strikes::Strikes;
 use crate::trouble::Trouble;
 use crate::volume_shape::VolumeShape;
-use futures_util::future::{Either, join_all, select};
+use futures_util::future::{Either, select, try_join_all};
 use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
-use softflash_volume::{Domain, DomainConfig, MAPPING_UNIT_BYTES, VolumeError, VolumeSettings};
+use softflash_volume::{
+    Domain, DomainConfig, MAPPING_UNIT_BYTES, Volume, VolumeError, VolumeSettings,
+};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::rc::Rc;
+use std::time::Duration;
 
 pub struct Session<'a> {
+    pub strikes: Strikes,
     pub scenario: &'a Scenario,
     pub shape: &'a VolumeShape,
     pub medium: &'a Medium,
     pub references: &'a [Rc<RefCell<Reference>>],
     /// When the power fails; none: after the clients' requests.
     pub cut: Option<Time>,
+    /// Whether three volumes compete at the end.
+    pub contest: bool,
     pub seed: u64,
 }
 
@@ -37,6 +45,10 @@ pub struct SessionEnd {
     pub trouble: Option<Trouble>,
 }
 
+/// Requests under way for each unit while volumes compete, and the least of all: as the
+/// documents of `DomainConfig` say.
+const SLOTS_OF_UNIT: u16 = 4;
+const LEAST_SLOTS: u16 = 16;
 /// Wall clock of all sessions.
 const WALL_MS: u64 = 1_000_000_000_000;
 
@@ -45,6 +57,7 @@ impl Session<'_> {
         let executor = VirtualExecutor::new(WALL_MS);
         let runtime = executor.handle();
         let (compared, full) = (Cell::new(false), Cell::new(false));
+        self.medium.fail_flushes(self.scenario, self.cut.is_some(), self.seed);
         let trouble = executor.block_on(async {
             let work = self.work(&runtime, &compared, &full);
             let Some(cut) = self.cut else { return work.await.err() };
@@ -55,6 +68,9 @@ impl Session<'_> {
         });
         let at = executor.now();
         drop(executor);
+        // Nothing is acknowledged after a failed flush, until the next start.
+        let has_stopped = matches!(trouble, Some(Trouble::Lost(_) | Trouble::Refused(_)));
+        let trouble = trouble.filter(|_| !(has_stopped && self.medium.has_failed_flush()));
         let cut = self.medium.power_cut(at, self.seed).err().map(Trouble::Wrong);
         SessionEnd { at, compared: compared.get(), full: full.get(), trouble: trouble.or(cut) }
     }
@@ -65,18 +81,20 @@ impl Session<'_> {
         compared: &Cell<bool>,
         full: &Cell<bool>,
     ) -> Result<(), Trouble> {
+        self.medium.plan(&self.strikes, runtime);
         let device = self.medium.device();
         let queue = device.open_queue_pair(0..device.info().units);
         let queue = queue.map_err(|error| Trouble::Wrong(error.to_string()))?;
         let config = DomainConfig {
             frame_units: self.shape.frame_units,
             checkpoint_entries: self.shape.checkpoint_entries,
+            competing_per_unit: SLOTS_OF_UNIT.into(),
             seed: self.scenario.seed,
             ..DomainConfig::default()
         };
         let (domain, _) =
             Domain::mount(queue, config, Rc::clone(runtime)).await.map_err(trouble)?;
-        self.compare(&domain).await?;
+        self.compare(&domain, runtime).await?;
         compared.set(true);
         let requests = self.cut.is_none().then_some(self.scenario.clients.requests);
         let clients = (0_u64..).zip(self.references).map(|(number, reference)| {
@@ -92,6 +110,8 @@ impl Session<'_> {
                     reference,
                     rng,
                     paces: Paces::from(runtime.now()),
+                    may_fail_flushes: self.scenario.drive.is_some_and(|d| d.failed_flushes > 0.0),
+                    may_lose: self.scenario.may_lose(),
                     full: false,
                 };
                 let ended = client.run(requests).await;
@@ -99,21 +119,26 @@ impl Session<'_> {
                 ended
             }
         });
-        for ended in join_all(clients).await {
-            ended.map_err(|ended| match ended {
-                Ended::Failed(error) => trouble(error),
-                Ended::Wrong(what) => Trouble::Wrong(what),
-            })?;
+        // The first error ends the session: in one with a cut, clients work until then.
+        try_join_all(clients).await.map_err(ended_by)?;
+        if self.contest {
+            let slots = u64::from(LEAST_SLOTS.max(SLOTS_OF_UNIT * self.scenario.flash.channels));
+            let rng = Rng::seeded(self.seed).fork("contest");
+            contest(&domain, slots, rng).await.map_err(ended_by)?;
         }
         domain.check_map().map_err(Trouble::Wrong)?;
         domain.flush().await.map_err(trouble)?;
+        if self.scenario.may_lose() {
+            rest(runtime).await;
+        }
         self.references.iter().for_each(|reference| reference.borrow_mut().settle());
         domain.stop();
         Ok(())
     }
 
     /// Compares all images with the references, and creates the volumes that do not exist yet.
-    async fn compare(&self, domain: &Domain) -> Result<(), Trouble> {
+    async fn compare(&self, domain: &Domain, runtime: &RuntimeHandle) -> Result<(), Trouble> {
+        let may_lose = self.scenario.may_lose();
         domain.check_map().map_err(Trouble::Wrong)?;
         for reference in self.references {
             let found = images(domain, &reference.borrow())?;
@@ -127,14 +152,18 @@ impl Session<'_> {
             {
                 let bytes = u64::from(contents.len()) * MAPPING_UNIT_BYTES as u64;
                 domain.create(&first, bytes).await.map_err(trouble)?;
+                if may_lose {
+                    rest(runtime).await;
+                }
                 reference.borrow_mut().complete();
                 continue;
             }
             reference.borrow_mut().reconcile(&found, &settings).map_err(Trouble::Wrong)?;
             for (name, units) in found {
-                let states = states(domain, &name, units).await?;
+                let states = states(domain, &name, units, may_lose).await?;
                 let mut reference = reference.borrow_mut();
                 for (lba, state) in (0..).zip(states) {
+                    let Some(state) = state else { continue };
                     reference.found(&name, lba, state).map_err(Trouble::Wrong)?;
                 }
             }
@@ -164,15 +193,60 @@ fn settings(domain: &Domain, reference: &Reference) -> BTreeMap<Name, VolumeSett
     volumes.map(|info| (Name { volume: info.name, snapshot: None }, info.settings)).collect()
 }
 
-/// The states of all mapping units of an image.
-async fn states(domain: &Domain, name: &Name, units: u32) -> Result<Vec<u64>, Trouble> {
+/// The states of all mapping units of an image; none of those whose data are lost, where that may be.
+async fn states(
+    domain: &Domain,
+    name: &Name,
+    units: u32,
+    may_lose: bool,
+) -> Result<Vec<Option<u64>>, Trouble> {
     let opened = match &name.snapshot {
         Some(snapshot) => domain.open_snapshot(&name.volume, snapshot),
         None => domain.volume(&name.volume),
     };
-    let mut bytes = vec![0; units as usize * MAPPING_UNIT_BYTES];
-    opened.map_err(trouble)?.read(0, &mut bytes).await.map_err(trouble)?;
-    bytes.chunks(MAPPING_UNIT_BYTES).map(|unit| state(unit).map_err(Trouble::Wrong)).collect()
+    let read = read_units(&opened.map_err(trouble)?, 0, units, may_lose).await.map_err(trouble)?;
+    let states = read.into_iter().map(|unit| unit.map(|bytes| state(&bytes)).transpose());
+    states.collect::<Result<Vec<_>, String>>().map_err(Trouble::Wrong)
+}
+
+/// Mapping units of an image; none of those whose data are lost, where that may be.
+pub(super) async fn read_units(
+    image: &Volume,
+    lba: u32,
+    count: u32,
+    may_lose: bool,
+) -> Result<Vec<Option<Vec<u8>>>, VolumeError> {
+    let mut bytes = vec![0; count as usize * MAPPING_UNIT_BYTES];
+    match image.read(u64::from(lba) * UNIT, &mut bytes).await {
+        Ok(()) => {
+            return Ok(bytes.chunks(MAPPING_UNIT_BYTES).map(|unit| Some(unit.to_vec())).collect());
+        }
+        Err(VolumeError::DataLoss { .. }) if may_lose => {}
+        Err(error) => return Err(error),
+    }
+    let mut units = Vec::new();
+    for lba in lba..lba + count {
+        let mut unit = vec![0; MAPPING_UNIT_BYTES];
+        match image.read(u64::from(lba) * UNIT, &mut unit).await {
+            Ok(()) => units.push(Some(unit)),
+            Err(VolumeError::DataLoss { .. }) => units.push(None),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(units)
+}
+
+/// Until the loss of what was flushed before would be known: a second, and the time that the proof
+/// takes.
+pub(super) async fn rest(runtime: &RuntimeHandle) {
+    runtime.sleep_until(runtime.now() + Duration::from_secs(3)).await;
+}
+
+fn ended_by(ended: Ended) -> Trouble {
+    match ended {
+        Ended::Failed(error) => trouble(error),
+        Ended::Wrong(what) => Trouble::Wrong(what),
+    }
 }
 
 fn trouble(error: VolumeError) -> Trouble {

@@ -54,7 +54,8 @@ pub fn export(name: &str) -> Export {
     }
 }
 
-/// The exports of a server. The first one is the default; `forbidden` exists for others only.
+/// The exports of a server. The first one is the default; `forbidden` exists for others only, and
+/// `damaged` is not served.
 pub struct Table {
     pub exports: Vec<Export>,
     pub is_listed: bool,
@@ -71,6 +72,7 @@ impl Exports for Table {
         match self.exports.iter().find(wanted) {
             Some(export) => Ok(export.clone()),
             None if name == "forbidden" => Err(LookupError::Policy),
+            None if name == "damaged" => Err(LookupError::NotServed("it is damaged".to_owned())),
             None => Err(LookupError::Unknown),
         }
     }

@@ -80,6 +80,17 @@ fn error_replies_have_a_message_for_people() {
     let mut client = Client::new(TlsMode::Off);
     let (_, replies) = client.option(GO, &info_data("none", &[]));
     assert_eq!(String::from_utf8_lossy(&replies[0].data), "no such export");
+    let (_, replies) = client.option(GO, &info_data("damaged", &[]));
+    assert_eq!(replies[0].kind, UNKNOWN);
+    assert_eq!(String::from_utf8_lossy(&replies[0].data), "it is damaged");
+}
+
+#[test]
+fn why_an_export_is_not_served_is_not_told_before_tls() {
+    let mut client = Client::new(TlsMode::Optional);
+    let answers = ["damaged", "none"].map(|name| client.option(GO, &info_data(name, &[])).1);
+    assert_eq!(answers[0], answers[1]);
+    assert_eq!(answers[0][0].kind, TLS_REQD);
 }
 
 #[test]

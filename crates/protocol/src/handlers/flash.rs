@@ -42,7 +42,8 @@ pub(crate) fn units(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     .boxed_local()
 }
 
-/// FLASH.STATS: the counters of the store, and of the volumes if there are any, `name:value`
+/// FLASH.STATS: the counters of the store, and of the volumes and the shards whose volumes are not
+/// served if there are any, `name:value`
 pub(crate) fn stats(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     async move {
         let mut fields = wide.store.stats().await?.fields();
@@ -56,7 +57,14 @@ pub(crate) fn stats(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
             ]);
         }
         let lines = fields.into_iter().map(|(name, value)| format!("{name}:{value}\r\n"));
-        Ok(Reply::Verbatim(lines.collect()))
+        let mut lines: String = lines.collect();
+        if let Some(volumes) = &wide.context.volumes
+            && let Ok(list) = volumes.list().await
+        {
+            // Writing to a string does not fail.
+            let _ = write!(lines, "volume_shards_not_mounted:{}\r\n", list.not_mounted.len());
+        }
+        Ok(Reply::Verbatim(lines))
     }
     .boxed_local()
 }

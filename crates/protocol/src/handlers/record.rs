@@ -52,7 +52,7 @@ async fn check_export(session: &Session, name: &str) -> Result<()> {
         Some((volume, snapshot)) => (volume, Some(snapshot)),
         None => (name, None),
     };
-    let found = listed.iter().find(|entry| entry.name == volume).is_some_and(|entry| {
+    let found = listed.volumes.iter().find(|entry| entry.name == volume).is_some_and(|entry| {
         snapshot.is_none_or(|snapshot| entry.snapshots.iter().any(|it| it == snapshot))
     });
     match found {

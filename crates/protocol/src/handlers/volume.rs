@@ -3,7 +3,7 @@
 use crate::error::{CommandError, Result};
 use crate::resp::reply::Reply;
 use crate::session::Session;
-use crate::volumes::{SettingText, VolumeChange, VolumeEntry};
+use crate::volumes::{NotMounted, SettingText, VolumeChange, VolumeEntry, VolumeList};
 use bytes::Bytes;
 use bytesize::ByteSize;
 use futures_util::FutureExt;
@@ -36,8 +36,10 @@ pub(crate) fn list<'a>(
 ) -> LocalBoxFuture<'a, Result<Reply>> {
     let listed = session.context.volumes.as_ref().map(|volumes| volumes.list());
     async move {
-        let all = listed.ok_or(NO_VOLUMES)?.await.map_err(refused)?;
-        Ok(Reply::Array(all.into_iter().map(entry).collect()))
+        let VolumeList { volumes, not_mounted } =
+            listed.ok_or(NO_VOLUMES)?.await.map_err(refused)?;
+        let entries = volumes.into_iter().map(entry).chain(not_mounted.into_iter().map(missing));
+        Ok(Reply::Array(entries.collect()))
     }
     .boxed_local()
 }
@@ -64,7 +66,8 @@ pub(crate) fn help(_: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
         "CLONE <name> <snapshot> <new>",
         "    Create a volume that begins with the contents of a snapshot.",
         "LIST",
-        "    All volumes with name, size_bytes, used_bytes, settings and snapshots.",
+        "    All volumes with name, size_bytes, used_bytes, settings and snapshots; shard and",
+        "    error of those shards whose volumes cannot be served.",
         "HELP",
         "    Prints this help.",
     ]))
@@ -144,5 +147,13 @@ fn entry(volume: VolumeEntry) -> Reply {
         (Reply::Text("temperature"), text(volume.temperature)),
         (Reply::Text("stream"), number(volume.stream.into())),
         (Reply::Text("snapshots"), Reply::Array(volume.snapshots.into_iter().map(text).collect())),
+    ])
+}
+
+fn missing(shard: NotMounted) -> Reply {
+    let number = i64::try_from(shard.shard).unwrap_or(i64::MAX);
+    Reply::Map(vec![
+        (Reply::Text("shard"), Reply::Integer(number)),
+        (Reply::Text("error"), Reply::Bulk(shard.error.into())),
     ])
 }

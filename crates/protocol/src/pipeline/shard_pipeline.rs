@@ -15,6 +15,7 @@ use crate::resp::reply::Reply;
 use crate::session::{Origin, Stopwatch};
 use crate::shared::poll::poll_once;
 use softflash_base::Time;
+use softflash_base::planted::{self, Bug};
 use softflash_store::value::Wanted;
 use softflash_store::{CommitToken, Store};
 use std::collections::VecDeque;
@@ -175,7 +176,12 @@ where
                 Poll::Ready(reply) => reply,
                 Poll::Pending => {
                     // Poll the earlier reads first: they may wait at the same gate.
-                    poll_fn(|context| {
+                    let reply = poll_fn(|context| {
+                        if planted::bug(Bug::ChangeOvertakesReads)
+                            && let Poll::Ready(reply) = work.as_mut().poll(context)
+                        {
+                            return Poll::Ready(reply);
+                        }
                         self.poll_waiting(sink, context);
                         work.as_mut().poll(context)
                     })

@@ -130,7 +130,13 @@ fn domain_metrics(out: &mut Out<'_, '_>, domains: &[DomainStats]) -> fmt::Result
     }
     let (gauge, counter) = (MetricType::Gauge, MetricType::Counter);
     let bytes = |of: fn(&DomainStats) -> u64| (Some(Unit::Bytes), of);
-    let all: [(&str, &str, MetricType, PerDomain); 7] = [
+    let all: [(&str, &str, MetricType, PerDomain); 8] = [
+        (
+            "volume_mounted",
+            "Volumes: 1 if they are served, 0 if damage prevents it",
+            gauge,
+            (None, |it| it.not_mounted.is_none().into()),
+        ),
         (
             "volume_written",
             "Volumes: bytes written by clients",

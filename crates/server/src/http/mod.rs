@@ -71,7 +71,8 @@ async fn metrics(State(source): State<Source>) -> Response {
 }
 
 /// A store that replies is healthy. A full store, or full volumes, still read and delete; the page
-/// says that they are full.
+/// says that they are full. Keys are served also where the volumes of a shard are not; the page
+/// names the shards.
 async fn health(State(source): State<Source>) -> Response {
     match snapshot(&source).await {
         Ok(snapshot) => {
@@ -79,6 +80,12 @@ async fn health(State(source): State<Source>) -> Response {
             let mut health = json!({ "status": "ok", "writable": refusal.is_none() });
             if let Some(reason) = refusal {
                 health["reason"] = json!(reason);
+            }
+            let not_mounted = snapshot.volumes.iter().filter(|of| of.not_mounted.is_some());
+            let shards: Vec<u64> = not_mounted.map(|of| of.shard).collect();
+            if !shards.is_empty() {
+                health["status"] = "degraded".into();
+                health["volumes_not_mounted"] = shards.into();
             }
             Json(health).into_response()
         }

@@ -193,6 +193,27 @@ async fn get(address: std::net::SocketAddr, path: &str) -> String {
 }
 
 #[tokio::test]
+async fn volumes_that_are_not_served_are_told() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let damaged = || {
+        let not_mounted = Some("a root cannot be read".to_owned());
+        let domain = DomainStats { shard: 3, not_mounted, ..DomainStats::default() };
+        Snapshot { volumes: vec![domain], ..example() }
+    };
+    let source: Source = Arc::new(move || Box::pin(async move { Some(damaged()) }));
+    let serving = tokio::spawn(serve(listener, source, std::future::pending()));
+    let health = get(address, "/health").await;
+    assert!(health.contains(r#""status":"degraded""#), "{health}");
+    assert!(health.contains(r#""volumes_not_mounted":[3]"#), "{health}");
+    let metrics = get(address, "/metrics").await;
+    assert!(metrics.contains(r#"softflash_volume_mounted{shard="3"} 0"#), "{metrics}");
+    let stats = get(address, "/api/stats").await;
+    assert!(stats.contains(r#""not_mounted":"a root cannot be read""#), "{stats}");
+    serving.abort();
+}
+
+#[tokio::test]
 async fn every_page_is_served_and_a_closing_store_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

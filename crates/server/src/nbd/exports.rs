@@ -1,10 +1,25 @@
 //! The exports of all shards, as the handshake of a client sees them.
 
-use crate::volumes::ExportInfo;
+use crate::volumes::{Answers, ExportInfo};
 use softflash_nbd::{Export, Exports, Features, LookupError};
 
-/// All exports at one moment, with the numbers of their shards.
-pub(super) struct View(pub Vec<(usize, ExportInfo)>);
+/// All exports at one moment.
+pub(super) struct View {
+    /// Each with the number of its shard.
+    exports: Vec<(usize, ExportInfo)>,
+    /// Why the exports of a shard are missing.
+    missing: Option<String>,
+}
+
+impl View {
+    pub fn of(all: Answers<Vec<ExportInfo>>) -> View {
+        let missing = all.not_mounted.first().map(|domain| domain.error.to_string());
+        let of_shard = |(shard, exports): (usize, Vec<ExportInfo>)| {
+            exports.into_iter().map(move |export| (shard, export))
+        };
+        View { exports: all.mounted.into_iter().flat_map(of_shard).collect(), missing }
+    }
+}
 
 /// All that the protocol has. A flush covers the writes of all connections, because it is one of
 /// the whole domain.
@@ -20,14 +35,17 @@ const FEATURES: Features = Features {
 
 impl Exports for View {
     fn names(&self) -> Option<Vec<String>> {
-        let mut names: Vec<String> = self.0.iter().map(|(_, it)| it.name.clone()).collect();
+        let mut names: Vec<String> = self.exports.iter().map(|(_, it)| it.name.clone()).collect();
         names.sort_unstable();
         Some(names)
     }
 
     fn lookup(&self, name: &str) -> Result<Export, LookupError> {
-        let found = self.0.iter().find(|(_, it)| it.name == name);
-        let (shard, found) = found.ok_or(LookupError::Unknown)?;
+        let found = self.exports.iter().find(|(_, it)| it.name == name);
+        let (shard, found) = found.ok_or_else(|| match &self.missing {
+            Some(reason) => LookupError::NotServed(format!("no such export is served: {reason}")),
+            None => LookupError::Unknown,
+        })?;
         Ok(Export {
             id: *shard as u64,
             name: found.name.clone(),

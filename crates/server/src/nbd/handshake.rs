@@ -95,7 +95,7 @@ impl Handshake {
     }
 
     async fn view(&self) -> io::Result<View> {
-        self.volumes.exports().await.map(View).map_err(io::Error::other)
+        self.volumes.exports().await.map(View::of).map_err(io::Error::other)
     }
 
     /// Begins TLS on the socket. What came in plain text behind the request for it may be from

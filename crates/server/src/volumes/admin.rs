@@ -4,15 +4,17 @@ use super::registry::Volumes;
 use crate::telemetry::DomainStats;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use softflash_protocol::volumes::{VolumeAdmin, VolumeChange, VolumeEntry, VolumeTotals};
+use softflash_protocol::volumes::{
+    NotMounted, VolumeAdmin, VolumeChange, VolumeEntry, VolumeList, VolumeTotals,
+};
 use softflash_volume::VolumeError;
 
 impl VolumeAdmin for Volumes {
-    fn list(&self) -> BoxFuture<'static, Result<Vec<VolumeEntry>, String>> {
+    fn list(&self) -> BoxFuture<'static, Result<VolumeList, String>> {
         let volumes = self.clone();
         async move {
             let domains = volumes.describe().await.map_err(refusal)?;
-            let all = domains.into_iter().flat_map(|domain| domain.volumes);
+            let all = domains.mounted.into_iter().flat_map(|(_, domain)| domain.volumes);
             let mut all: Vec<VolumeEntry> = all
                 .map(|volume| VolumeEntry {
                     name: volume.name,
@@ -28,7 +30,12 @@ impl VolumeAdmin for Volumes {
                 })
                 .collect();
             all.sort_by(|a, b| a.name.cmp(&b.name));
-            Ok(all)
+            let missing = |domain: super::registry::NotMounted| NotMounted {
+                shard: domain.shard as u64,
+                error: domain.error.to_string(),
+            };
+            let not_mounted = domains.not_mounted.into_iter().map(missing).collect();
+            Ok(VolumeList { volumes: all, not_mounted })
         }
         .boxed()
     }

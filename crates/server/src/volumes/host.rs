@@ -1,8 +1,7 @@
 //! The domain of a shard on its thread: answers requests until the shard closes.
 
 use super::requests::{Request, ShardCounters, ShardVolumes, apply, exports, taken_away};
-use crate::data_dir::{DataDirError, ShardDomain};
-use crate::error::ServerError;
+use crate::data_dir::ShardDomain;
 use crate::nbd::sessions::Sessions;
 use softflash_device::Device;
 use softflash_protocol::shared::recording::volume::VolumeRecordings;
@@ -20,49 +19,94 @@ pub(crate) struct HostSpec {
     pub recordings: Arc<VolumeRecordings>,
 }
 
-/// A mounted domain with the NBD connections to it.
+/// The domain of a shard with the NBD connections to it; nothing if it could not be mounted.
 pub(crate) struct VolumeHost {
+    mounted: Option<Mounted>,
+}
+
+struct Mounted {
     domain: Domain,
     sessions: Rc<Sessions>,
 }
 
 impl VolumeHost {
-    /// Mounts the domain on its units of the device, and answers requests from then on.
+    /// Mounts the domain on its units of the device, and answers requests from then on. If it
+    /// cannot be mounted, requests are answered with the reason: keys and other volumes do not
+    /// depend on it.
     pub async fn mount(
         spec: HostSpec,
         device: &Arc<dyn Device>,
         runtime: &RuntimeHandle,
-    ) -> Result<VolumeHost, ServerError> {
-        let ShardDomain { shard, units, config } = spec.domain;
-        let queue = Arc::clone(device).open_queue_pair(units).map_err(DataDirError::from)?;
-        let mounted = Domain::mount(queue, config, runtime.clone()).await;
-        let (domain, report) = mounted.map_err(|error| ServerError::Mount { shard, error })?;
-        tracing::debug!(%shard, ?report, "volumes are mounted");
-        let sessions = Rc::new(Sessions::new(runtime.clone(), spec.recordings));
-        let answering =
-            answer(domain.clone(), Rc::clone(&sessions), spec.requests, runtime.clone());
-        runtime.spawn(Box::pin(answering));
-        Ok(VolumeHost { domain, sessions })
+    ) -> VolumeHost {
+        let HostSpec { domain, requests, recordings } = spec;
+        let shard = domain.shard;
+        match mount(domain, device, runtime).await {
+            Ok(domain) => {
+                let sessions = Rc::new(Sessions::new(runtime.clone(), recordings));
+                let answering =
+                    answer(domain.clone(), Rc::clone(&sessions), requests, runtime.clone());
+                runtime.spawn(Box::pin(answering));
+                VolumeHost { mounted: Some(Mounted { domain, sessions }) }
+            }
+            Err(reason) => {
+                let error = VolumeError::NotMounted { shard: shard.0, reason };
+                tracing::error!("{error}; keys and the volumes of other shards are served");
+                runtime.spawn(Box::pin(refuse(error, requests)));
+                VolumeHost { mounted: None }
+            }
+        }
     }
 
     /// Ends the NBD connections: requests under way complete, within this time.
     pub async fn drain(&self, within: Duration) {
-        self.sessions.drain(within).await;
+        if let Some(Mounted { sessions, .. }) = &self.mounted {
+            sessions.drain(within).await;
+        }
     }
 
     /// Makes everything durable with a checkpoint, so that the next start is fast, and ends.
     pub async fn close(self) -> Result<(), VolumeError> {
-        let closed = match self.domain.flush().await {
-            Ok(()) => self.domain.checkpoint().await,
+        let Some(Mounted { domain, .. }) = self.mounted else { return Ok(()) };
+        let closed = match domain.flush().await {
+            Ok(()) => domain.checkpoint().await,
             Err(error) => Err(error),
         };
-        self.domain.stop();
+        domain.stop();
         closed
     }
 
     /// Ends without making anything durable.
     pub fn stop(self) {
-        self.domain.stop();
+        if let Some(Mounted { domain, .. }) = self.mounted {
+            domain.stop();
+        }
+    }
+}
+
+async fn mount(
+    domain: ShardDomain,
+    device: &Arc<dyn Device>,
+    runtime: &RuntimeHandle,
+) -> Result<Domain, String> {
+    let ShardDomain { shard, units, config } = domain;
+    let queue = Arc::clone(device).open_queue_pair(units).map_err(|error| error.to_string())?;
+    let mounted = Domain::mount(queue, config, runtime.clone()).await;
+    let (domain, report) = mounted.map_err(|error| error.to_string())?;
+    tracing::debug!(%shard, ?report, "volumes are mounted");
+    Ok(domain)
+}
+
+/// Answers requests to a domain that is not mounted. Clients of its exports are disconnected.
+async fn refuse(error: VolumeError, mut requests: UnboundedReceiver<Request>) {
+    while let Some(request) = requests.recv().await {
+        // A caller that has stopped waiting does not need the answer.
+        match request {
+            Request::Describe(answer) => drop(answer.send(Err(error.clone()))),
+            Request::Stats(answer) => drop(answer.send(Err(error.clone()))),
+            Request::Exports(answer) => drop(answer.send(Err(error.clone()))),
+            Request::Change(_, answer) => drop(answer.send(Err(error.clone()))),
+            Request::Serve(_) => {}
+        }
     }
 }
 
@@ -77,15 +121,15 @@ async fn answer(
         match request {
             Request::Describe(answer) => {
                 let (volumes, space) = (domain.list(), domain.space());
-                let _ = answer.send(ShardVolumes { volumes, space });
+                let _ = answer.send(Ok(ShardVolumes { volumes, space }));
             }
             Request::Stats(answer) => {
                 let (space, counters) = (domain.space(), domain.counters());
                 let volumes = domain.figures();
-                let _ = answer.send(ShardCounters { space, counters, volumes });
+                let _ = answer.send(Ok(ShardCounters { space, counters, volumes }));
             }
             Request::Exports(answer) => {
-                let _ = answer.send(exports(&domain));
+                let _ = answer.send(Ok(exports(&domain)));
             }
             Request::Change(change, answer) => {
                 let used = taken_away(&change).map(|name| (sessions.clients_of(&name), name));

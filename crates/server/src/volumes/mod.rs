@@ -10,5 +10,5 @@ mod requests;
 
 pub(crate) use host::{HostSpec, VolumeHost};
 pub use placement::{DomainLoad, roomiest};
-pub(crate) use registry::Volumes;
+pub(crate) use registry::{Answers, Volumes};
 pub(crate) use requests::{ExportInfo, Request, SNAPSHOT_MARK};

@@ -1,9 +1,10 @@
 //! The handle of all domains, for any thread.
 
 use super::placement::{DomainLoad, roomiest};
-use super::requests::{ExportInfo, Request, ShardCounters, ShardVolumes};
+use super::requests::{Answer, ExportInfo, Request, ShardCounters, ShardVolumes};
 use crate::nbd::client::Client;
 use crate::telemetry::{DomainStats, VolumeStats};
+use futures_util::future::join_all;
 use softflash_protocol::volumes::VolumeChange;
 use softflash_volume::{MAPPING_UNIT_BYTES, VolumeError, VolumeFigures};
 use std::sync::Arc;
@@ -33,32 +34,27 @@ impl Volumes {
     }
 
     /// The state of each domain.
-    pub async fn describe(&self) -> Result<Vec<ShardVolumes>, VolumeError> {
+    pub async fn describe(&self) -> Result<Answers<ShardVolumes>, VolumeError> {
         self.ask_all(Request::Describe).await
     }
 
     /// The counters of each domain; none at all if one of them has ended.
     pub async fn stats(&self) -> Vec<DomainStats> {
-        let bytes = |units: u64| units * MAPPING_UNIT_BYTES as u64;
-        let stats = |(shard, of): (u64, ShardCounters)| DomainStats {
-            shard,
-            volume_bytes_written: bytes(of.counters.written),
-            volume_bytes_collected: bytes(of.counters.collected),
-            volume_flushes: of.counters.flushes,
-            volume_used_bytes: of.space.used_bytes,
-            volume_usable_bytes: of.space.usable_bytes,
-            volume_full: u64::from(of.space.is_full),
-            volume_refused_writes: of.counters.refused,
-            by_volume: of.volumes.into_iter().map(volume_stats).collect(),
-        };
-        let domains = self.ask_all(Request::Stats).await.unwrap_or_default();
-        (0..).zip(domains).map(stats).collect()
+        let all = self.ask_all(Request::Stats).await.unwrap_or_default();
+        let mounted = all.mounted.into_iter().map(|(shard, of)| domain_stats(shard as u64, of));
+        let others = all.not_mounted.into_iter().map(|of| DomainStats {
+            shard: of.shard as u64,
+            not_mounted: Some(of.error.to_string()),
+            ..DomainStats::default()
+        });
+        let mut stats: Vec<DomainStats> = mounted.chain(others).collect();
+        stats.sort_by_key(|of| of.shard);
+        stats
     }
 
-    /// All exports, each with the number of its shard.
-    pub async fn exports(&self) -> Result<Vec<(usize, ExportInfo)>, VolumeError> {
-        let all = self.ask_all(Request::Exports).await?.into_iter().enumerate();
-        Ok(all.flat_map(|(shard, of)| of.into_iter().map(move |it| (shard, it))).collect())
+    /// The exports of each domain.
+    pub async fn exports(&self) -> Result<Answers<Vec<ExportInfo>>, VolumeError> {
+        self.ask_all(Request::Exports).await
     }
 
     /// Carries out a change in the domain that it concerns; durable when it returns.
@@ -69,24 +65,37 @@ impl Volumes {
             | VolumeChange::Delete { .. } => Some(self.shared.naming.lock().await),
             _ => None,
         };
-        let domains = self.describe().await?;
+        let Answers { mounted, not_mounted } = self.describe().await?;
         let holder = |name: &str| {
             let holds = |domain: &ShardVolumes| domain.volumes.iter().any(|it| it.name == name);
-            domains.iter().position(holds)
+            mounted.iter().find(|(_, domain)| holds(domain)).map(|(shard, _)| *shard)
         };
-        if let Some(name) = change.new_name().filter(|name| holder(name).is_some()) {
-            return Err(VolumeError::Exists { name: name.to_owned() });
-        }
-        let domain = match change.existing() {
-            Some(name) => {
-                holder(name).ok_or_else(|| VolumeError::NoVolume { name: name.to_owned() })?
+        let unknown = not_mounted.into_iter().next().map(|domain| domain.error);
+        let domain = match change.existing().map(|name| (name, holder(name))) {
+            Some((_, Some(holder))) => holder,
+            Some((name, None)) => {
+                return Err(unknown.unwrap_or(VolumeError::NoVolume { name: name.to_owned() }));
             }
             None => {
                 let load = |domain: &ShardVolumes| DomainLoad::of(domain.space, &domain.volumes);
-                roomiest(domains.iter().map(load)).ok_or(VolumeError::Stopped)?
+                let roomiest = roomiest(mounted.iter().map(|(_, domain)| load(domain)));
+                let chosen = roomiest.and_then(|place| mounted.get(place));
+                chosen
+                    .map(|(shard, _)| *shard)
+                    .ok_or(unknown.clone().unwrap_or(VolumeError::Stopped))?
             }
         };
-        let done = self.ask(domain, |answer| Request::Change(change, answer)).await?;
+        if let Some(name) = change.new_name() {
+            let name = name.to_owned();
+            match (holder(&name), unknown) {
+                (Some(_), _) => return Err(VolumeError::Exists { name }),
+                (None, Some(error)) => {
+                    return Err(VolumeError::MayExist { name, not_mounted: Box::new(error) });
+                }
+                (None, None) => {}
+            }
+        }
+        let done = self.ask(domain, |answer| Request::Change(change, answer)).await;
         drop(naming);
         done
     }
@@ -101,22 +110,69 @@ impl Volumes {
 
     async fn ask_all<T>(
         &self,
-        request: impl Fn(oneshot::Sender<T>) -> Request,
-    ) -> Result<Vec<T>, VolumeError> {
+        request: impl Fn(Answer<T>) -> Request,
+    ) -> Result<Answers<T>, VolumeError> {
         let domains = 0..self.shared.domains.len();
-        futures_util::future::try_join_all(domains.map(|domain| self.ask(domain, &request))).await
+        let asked = domains.map(|domain| self.ask(domain, &request));
+        let mut answers = Answers::default();
+        for (shard, answer) in join_all(asked).await.into_iter().enumerate() {
+            match answer {
+                Ok(answer) => answers.mounted.push((shard, answer)),
+                Err(error @ VolumeError::NotMounted { .. }) => {
+                    answers.not_mounted.push(NotMounted { shard, error });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(answers)
     }
 
     async fn ask<T>(
         &self,
         domain: usize,
-        request: impl FnOnce(oneshot::Sender<T>) -> Request,
+        request: impl FnOnce(Answer<T>) -> Request,
     ) -> Result<T, VolumeError> {
         let (answer, answered) = oneshot::channel();
         let domain = self.shared.domains.get(domain).ok_or(VolumeError::Stopped)?;
         // A thread that has ended has stopped its domain.
         domain.send(request(answer)).map_err(|_| VolumeError::Stopped)?;
-        answered.await.map_err(|_| VolumeError::Stopped)
+        answered.await.map_err(|_| VolumeError::Stopped)?
+    }
+}
+
+/// The answers of all domains, in the order of the shards.
+pub(crate) struct Answers<T> {
+    /// Each with the number of its shard.
+    pub mounted: Vec<(usize, T)>,
+    /// The domains that could not be mounted.
+    pub not_mounted: Vec<NotMounted>,
+}
+
+/// A domain that could not be mounted.
+pub(crate) struct NotMounted {
+    pub shard: usize,
+    pub error: VolumeError,
+}
+
+impl<T> Default for Answers<T> {
+    fn default() -> Answers<T> {
+        Answers { mounted: Vec::new(), not_mounted: Vec::new() }
+    }
+}
+
+fn domain_stats(shard: u64, of: ShardCounters) -> DomainStats {
+    let bytes = |units: u64| units * MAPPING_UNIT_BYTES as u64;
+    DomainStats {
+        shard,
+        not_mounted: None,
+        volume_bytes_written: bytes(of.counters.written),
+        volume_bytes_collected: bytes(of.counters.collected),
+        volume_flushes: of.counters.flushes,
+        volume_used_bytes: of.space.used_bytes,
+        volume_usable_bytes: of.space.usable_bytes,
+        volume_full: u64::from(of.space.is_full),
+        volume_refused_writes: of.counters.refused,
+        by_volume: of.volumes.into_iter().map(volume_stats).collect(),
     }
 }
 

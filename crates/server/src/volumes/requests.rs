@@ -7,16 +7,19 @@ use softflash_volume::{
 };
 use tokio::sync::oneshot;
 
-/// A message to the thread of a domain. A caller that has stopped waiting gets no answer.
+/// The answer to a message. A caller that has stopped waiting gets none.
+pub(crate) type Answer<T> = oneshot::Sender<Result<T, VolumeError>>;
+
+/// A message to the thread of a domain.
 pub(crate) enum Request {
     /// Describe the domain and its volumes.
-    Describe(oneshot::Sender<ShardVolumes>),
+    Describe(Answer<ShardVolumes>),
     /// Tell the space and the counters; unlike a description, this does not walk the volumes.
-    Stats(oneshot::Sender<ShardCounters>),
+    Stats(Answer<ShardCounters>),
     /// Tell what can be exported.
-    Exports(oneshot::Sender<Vec<ExportInfo>>),
+    Exports(Answer<Vec<ExportInfo>>),
     /// Change volumes or snapshots.
-    Change(VolumeChange, oneshot::Sender<Result<(), VolumeError>>),
+    Change(VolumeChange, Answer<()>),
     /// Serve an NBD client that has chosen an export of the domain.
     Serve(Box<Client>),
 }

@@ -8,6 +8,7 @@ pub use crate::format::version::Version;
 use crate::format::record::Record;
 use bytes::Bytes;
 use hashbrown::HashMap;
+use softflash_base::planted::{self, Bug};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
@@ -79,7 +80,8 @@ impl Memtable {
         match self.slots.get_mut(key) {
             Some(slot) => {
                 let before = std::mem::replace(&mut slot.newest, version);
-                if newest_snapshot.is_some_and(|newest| newest >= before.seq) {
+                let least = before.seq + u64::from(planted::bug(Bug::SnapshotForgetsItsVersion));
+                if newest_snapshot.is_some_and(|newest| newest >= least) {
                     slot.older.insert(0, before);
                 } else if newest_snapshot.is_some() {
                     self.bytes -= bytes_of(&before);

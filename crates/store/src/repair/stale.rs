@@ -10,6 +10,7 @@ use crate::kv::patch::Patch;
 use crate::kv::tree::Tree;
 use bytes::Bytes;
 use softflash_base::checksum;
+use softflash_base::planted::{self, Bug};
 use softflash_ftl::Hint;
 use std::collections::BTreeMap;
 
@@ -54,7 +55,8 @@ pub(super) async fn look_below(
 }
 
 fn patches_below(tree: &Tree, level: usize, run: u64) -> Vec<&Patch> {
-    let is_below = |at: usize, number: u64| at > level || at == level && number < run;
+    let beside = !planted::bug(Bug::RepairOfLowerLevels);
+    let is_below = |at: usize, number: u64| at > level || beside && at == level && number < run;
     let below = tree.patches().filter(|(at, number, _)| is_below(*at, *number));
     below.map(|(.., patch)| &**patch).collect()
 }

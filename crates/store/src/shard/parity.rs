@@ -15,6 +15,7 @@ use crate::kv::patch_image;
 use crate::kv::slice::Slice;
 use bytes::Bytes;
 use softflash_base::ShardId;
+use softflash_base::planted::{self, Bug};
 use softflash_blocks::{
     AntiAffinity, BlockId, BlockKind, BlockLayer, GroupState, Member, ParityGroup, xor_into,
 };
@@ -147,6 +148,9 @@ impl ParityKeeper<'_> {
             self.blocks.delete(id);
             return Ok(());
         };
+        if planted::bug(Bug::GroupFreedEarly) {
+            released.iter().for_each(|id| self.blocks.delete(*id));
+        }
         self.manifest.replace(slice, &[], Vec::new()).await?;
         released.into_iter().for_each(|id| self.blocks.delete(id));
         Ok(())

@@ -1,7 +1,8 @@
 //! The map as a checkpoint writes it and recovery reads it.
 
-use super::{DomainMap, HOLE, INHERITED, UNSET};
+use super::{DomainMap, HOLE, INHERITED, LOST, UNSET};
 use crate::format::leaf::LEAF_UNITS;
+use crate::format::root::StoredHalf;
 use crate::leaves::{Freshness, LeafOwner};
 use softflash_base::cast::index;
 
@@ -44,26 +45,27 @@ impl DomainMap {
     }
 
     /// Gives a leaf to its owner as a root says; `stored` are the places of its halves.
-    pub fn restore_leaf(&mut self, leaf: u32, owner: LeafOwner, stored: Option<[u32; 2]>) {
+    pub fn restore_leaf(&mut self, leaf: u32, owner: LeafOwner, stored: Option<[StoredHalf; 2]>) {
         self.leaves.restore(leaf, owner, stored);
         self.grow(self.leaves.len());
     }
 
-    /// Sets an entry of a leaf from the flash. Returns whether its place can exist.
-    pub fn restore(&mut self, leaf: u32, at: u32, place: u32, checksum: u32) -> bool {
+    /// Whether an entry can be one of a leaf: a mark, or a place that exists.
+    pub fn is_possible(&self, entry: u32) -> bool {
+        self.map.is_page(entry) || [UNSET, HOLE, INHERITED, LOST].contains(&entry)
+    }
+
+    /// Sets a possible entry of a leaf that has none there yet.
+    pub fn restore(&mut self, leaf: u32, at: u32, place: u32, checksum: u32) {
         if place == UNSET {
-            return true;
+            return;
         }
         let logical = leaf * LEAF_UNITS + at;
         let has_data = self.map.is_page(place);
-        if !has_data && place != HOLE && place != INHERITED {
-            return false;
-        }
         self.checksums[index(logical)] = checksum;
         self.map.restore(logical, place);
         let counts = self.leaves.get_mut(leaf);
         *(if has_data { &mut counts.places } else { &mut counts.marks }) += 1;
-        true
     }
 
     /// Ends recovery: computes the reverse of the map and the valid places of each block.

@@ -58,6 +58,10 @@ pub(crate) trait Append {
         self.add(&[value]);
     }
 
+    fn add_u16(&mut self, value: u16) {
+        self.add(&value.to_le_bytes());
+    }
+
     fn add_u32(&mut self, value: u32) {
         self.add(&value.to_le_bytes());
     }
@@ -69,7 +73,7 @@ pub(crate) trait Append {
     /// A string behind its length. Longer ones than 65 535 bytes are cut; names are far shorter.
     fn add_text(&mut self, text: &str) {
         let bytes = cast::saturating_u16(text.len());
-        self.add(&bytes.to_le_bytes());
+        self.add_u16(bytes);
         self.add(text.as_bytes().get(..cast::index(bytes.into())).unwrap_or_default());
     }
 

@@ -12,19 +12,26 @@
 use super::MAPPING_UNIT_BYTES;
 use super::bytes::Reader;
 use super::entry::{ENTRY_BYTES, Entry};
+use super::record::Record;
 use softflash_base::{cast, checksum};
 
 const MAGIC: [u8; 8] = *b"SFVFRAME";
-const VERSION: u16 = 1;
-/// Magic, version, entries, pages, sequence, durable below, checksum, reserved.
+const VERSION: u16 = 2;
+/// The version without numbers of changes and without records of other frames.
+const FIRST_VERSION: u16 = 1;
+/// Magic, version, entries, pages, sequence, durable below, checksum, change, proven below, bytes of
+/// records, reserved.
 const FIXED_BYTES: usize = 64;
 const CHECKSUM_AT: usize = 32;
 
-/// The most entries of a frame.
-pub(crate) const MOST_ENTRIES: usize = (MAPPING_UNIT_BYTES - FIXED_BYTES) / ENTRY_BYTES;
+/// Entries that a head has room for.
+const ROOM_FOR_ENTRIES: usize = (MAPPING_UNIT_BYTES - FIXED_BYTES) / ENTRY_BYTES;
+
+/// The most entries of a new frame: beside them is room for the record of another such frame.
+pub(crate) const MOST_ENTRIES: usize = 120;
 
 /// The head of a frame.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Head {
     /// The number of the frame in its domain: later frames have greater ones.
     pub sequence: u64,
@@ -32,7 +39,20 @@ pub(crate) struct Head {
     pub durable_below: u64,
     /// Pages of the frame, its head included.
     pub pages: u32,
+    /// The number of the frame among those that change the map by themselves; 0 for the others,
+    /// and in version 1.
+    pub change: u64,
+    /// All changes with lower numbers were durable when this frame was written, and the loss of any
+    /// of their units leaves a record of them.
+    pub proven_below: u64,
     pub entries: Vec<Entry>,
+    /// Records of other frames.
+    pub records: Vec<Record>,
+}
+
+/// Bytes for records in the head of a frame of so many entries.
+pub(crate) fn room_for_records(entries: usize) -> usize {
+    MAPPING_UNIT_BYTES.saturating_sub(FIXED_BYTES + entries * ENTRY_BYTES)
 }
 
 /// The position of a frame, which seeds the checksum of its head: a head is valid nowhere else.
@@ -62,9 +82,12 @@ impl Position {
 /// Encodes a head into the first mapping unit of a frame.
 ///
 /// # Panics
-/// If `into` is no mapping unit, or there are more entries than [`MOST_ENTRIES`].
+/// If `into` is no mapping unit, or has no room for the entries and records.
 pub(crate) fn encode(head: &Head, position: Position, into: &mut [u8]) {
-    assert!(head.entries.len() <= MOST_ENTRIES, "{} entries in a frame", head.entries.len());
+    let mut records = Vec::new();
+    head.records.iter().for_each(|record| record.encode(&mut records));
+    assert!(head.entries.len() <= ROOM_FOR_ENTRIES, "{} entries in a frame", head.entries.len());
+    assert!(records.len() <= room_for_records(head.entries.len()), "too many records in a head");
     let (fixed, entries) = into.split_at_mut(FIXED_BYTES);
     fixed.fill(0);
     fixed[..8].copy_from_slice(&MAGIC);
@@ -73,10 +96,15 @@ pub(crate) fn encode(head: &Head, position: Position, into: &mut [u8]) {
     fixed[12..16].copy_from_slice(&head.pages.to_le_bytes());
     fixed[16..24].copy_from_slice(&head.sequence.to_le_bytes());
     fixed[24..32].copy_from_slice(&head.durable_below.to_le_bytes());
+    fixed[40..48].copy_from_slice(&head.change.to_le_bytes());
+    fixed[48..56].copy_from_slice(&head.proven_below.to_le_bytes());
+    fixed[56..58].copy_from_slice(&cast::saturating_u16(records.len()).to_le_bytes());
     let (used, unused) = entries.split_at_mut(head.entries.len() * ENTRY_BYTES);
     for (place, entry) in used.chunks_exact_mut(ENTRY_BYTES).zip(&head.entries) {
         place.copy_from_slice(&entry.encode());
     }
+    let (described, unused) = unused.split_at_mut(records.len());
+    described.copy_from_slice(&records);
     unused.fill(0);
     let sum = checksum::checksum64(position.seed(), into);
     into[CHECKSUM_AT..CHECKSUM_AT + 8].copy_from_slice(&sum.to_le_bytes());
@@ -97,19 +125,24 @@ pub(crate) fn decode(unit: &[u8], position: Position) -> Option<Head> {
     let mut reader = Reader(unit.get(8..)?);
     let (version, count) = (reader.u16()?, reader.u16()?);
     let (pages, sequence, durable_below) = (reader.u32()?, reader.u64()?, reader.u64()?);
-    if version != VERSION || usize::from(count) > MOST_ENTRIES {
+    if !(FIRST_VERSION..=VERSION).contains(&version) || usize::from(count) > ROOM_FOR_ENTRIES {
         return None;
     }
+    reader.take(8)?;
+    let (change, proven_below, bytes) = (reader.u64()?, reader.u64()?, reader.u16()?);
+    let (used, rest) = unit.get(FIXED_BYTES..)?.split_at(usize::from(count) * ENTRY_BYTES);
     let mut entries = Vec::with_capacity(count.into());
-    for entry in unit.get(FIXED_BYTES..)?.chunks_exact(ENTRY_BYTES).take(count.into()) {
+    for entry in used.chunks_exact(ENTRY_BYTES) {
         entries.push(Entry::decode(entry)?);
     }
-    Some(Head { sequence, durable_below, pages, entries })
+    let records = Record::decode_all(rest.get(..bytes.into())?)?;
+    Some(Head { sequence, durable_below, pages, change, proven_below, entries, records })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::record::Contents;
     use crate::image::ImageId;
 
     fn position(page: u32) -> Position {
@@ -123,16 +156,55 @@ mod tests {
             checksum: 3,
         };
         let entries: Vec<Entry> = (0..entries).map(entry).collect();
-        Head { sequence: 1 << 50, durable_below: 77, pages: 33, entries }
+        let (change, proven_below) = (1 << 49, 1 << 48);
+        let records = vec![];
+        let (sequence, durable_below, pages) = (1 << 50, 77, 33);
+        Head { sequence, durable_below, pages, change, proven_below, entries, records }
+    }
+
+    /// A record of a frame of `MOST_ENTRIES` entries that do not follow each other.
+    fn longest_record() -> Record {
+        let entries: Vec<Entry> = (0..MOST_ENTRIES)
+            .map(|at| Entry::Data {
+                image: ImageId(1),
+                lba: 2 * cast::saturating_u32(at),
+                checksum: 1,
+            })
+            .collect();
+        let contents = Contents::of(&entries, &[]).unwrap();
+        Record { change: 1, sequence: 2, unit: 3, contents }
     }
 
     #[test]
     fn heads_decode_to_what_was_encoded() {
-        assert_eq!(MOST_ENTRIES, 168);
-        for entries in [0, 1, MOST_ENTRIES] {
+        assert_eq!(ROOM_FOR_ENTRIES, 168);
+        for entries in [0, 1, MOST_ENTRIES, ROOM_FOR_ENTRIES] {
             let mut unit = vec![0xee; MAPPING_UNIT_BYTES];
             encode(&head(entries), position(4), &mut unit);
             assert_eq!(decode(&unit, position(4)), Some(head(entries)));
+        }
+    }
+
+    #[test]
+    fn the_longest_head_has_room_for_the_record_of_another() {
+        let mut unit = vec![0xee; MAPPING_UNIT_BYTES];
+        let head = Head { records: vec![longest_record()], ..head(MOST_ENTRIES) };
+        encode(&head, position(4), &mut unit);
+        assert_eq!(decode(&unit, position(4)), Some(head));
+    }
+
+    #[test]
+    fn heads_of_version_1_have_no_changes_and_more_entries() {
+        let older = Head { change: 0, proven_below: 0, ..head(ROOM_FOR_ENTRIES) };
+        let mut unit = vec![0; MAPPING_UNIT_BYTES];
+        encode(&older, position(4), &mut unit);
+        for (version, is_known) in [(1, true), (3, false)] {
+            unit[8] = version;
+            unit[CHECKSUM_AT..CHECKSUM_AT + 8].fill(0);
+            let sum = checksum::checksum64(position(4).seed(), &unit);
+            unit[CHECKSUM_AT..CHECKSUM_AT + 8].copy_from_slice(&sum.to_le_bytes());
+            let expected = is_known.then(|| older.clone());
+            assert_eq!(decode(&unit, position(4)), expected, "version {version}");
         }
     }
 
@@ -148,7 +220,8 @@ mod tests {
     #[test]
     fn every_flipped_byte_is_detected() {
         let mut unit = vec![0; MAPPING_UNIT_BYTES];
-        encode(&head(MOST_ENTRIES), position(4), &mut unit);
+        let head = Head { records: vec![longest_record()], ..head(MOST_ENTRIES) };
+        encode(&head, position(4), &mut unit);
         for at in 0..unit.len() {
             unit[at] ^= 0x41;
             assert_eq!(decode(&unit, position(4)), None, "byte {at}");

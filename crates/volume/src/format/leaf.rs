@@ -17,7 +17,7 @@ pub(crate) const LEAF_UNITS: u32 = 1024;
 /// Mapping units that a leaf takes on the flash.
 pub(crate) const HALVES: u32 = 2;
 /// Entries of a half.
-const HALF_ENTRIES: u32 = LEAF_UNITS / HALVES;
+pub(crate) const HALF_ENTRIES: u32 = LEAF_UNITS / HALVES;
 
 /// Encodes half of a leaf, whose entries `entry` returns as place and checksum.
 pub(crate) fn encode(half: u32, entry: impl Fn(u32) -> (u32, u32)) -> Vec<u8> {

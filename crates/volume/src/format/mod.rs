@@ -13,6 +13,7 @@ pub(crate) mod entry;
 pub(crate) mod frame;
 pub(crate) mod leaf;
 pub(crate) mod operation;
+pub(crate) mod record;
 pub(crate) mod root;
 pub(crate) mod settings;
 pub(crate) mod tag;

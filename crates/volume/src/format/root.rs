@@ -29,8 +29,35 @@ pub(crate) struct OpenSuperblock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StoredLeaf {
     pub leaf: u32,
-    /// The places of its halves.
-    pub halves: [u32; 2],
+    pub halves: [StoredHalf; 2],
+}
+
+/// Half of a leaf on the flash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StoredHalf {
+    pub place: u32,
+    /// The place of a second copy; [`NO_COPY`] without one, and in versions before 3.
+    pub copy: u32,
+    /// The lower half of its checksum: an older leaf at the place, of a unit that was restored from
+    /// an image, is not taken for it. 0 in versions before 3.
+    pub checksum: u32,
+}
+
+/// In the place of a copy: there is none.
+pub(crate) const NO_COPY: u32 = u32::MAX;
+
+impl StoredHalf {
+    /// The places of its copies.
+    pub fn places(self) -> impl Iterator<Item = u32> {
+        [self.place, self.copy].into_iter().filter(|&place| place != NO_COPY)
+    }
+}
+
+/// The greatest generation on a unit when the root was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UnitMark {
+    pub unit: u16,
+    pub generation: u64,
 }
 
 /// The contents of a root.
@@ -44,9 +71,14 @@ pub(crate) struct Root {
     /// The number of the root before, which is released when this one is durable. `None` in version
     /// 1.
     pub previous: Option<u64>,
+    /// Changes from this one on are not in the leaves. `None` in versions before 3.
+    pub change: Option<u64>,
+    pub units: Vec<UnitMark>,
 }
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
+/// The version without numbers of changes, checksums of leaves, and generations of units.
+const SECOND_VERSION: u32 = 2;
 /// The version without settings of volumes, which are read as the default ones, and without the
 /// number of the root before.
 const FIRST_VERSION: u32 = 1;
@@ -66,7 +98,9 @@ impl Root {
         bytes.add_count(self.leaves.len());
         for stored in &self.leaves {
             bytes.add_u32(stored.leaf);
-            stored.halves.iter().for_each(|&place| bytes.add_u32(place));
+            for half in stored.halves {
+                [half.place, half.copy, half.checksum].iter().for_each(|&it| bytes.add_u32(it));
+            }
         }
         bytes.add_count(self.open.len());
         for open in &self.open {
@@ -75,6 +109,12 @@ impl Root {
             bytes.add_u64(open.generation);
         }
         bytes.add_u64(self.previous.unwrap_or(0));
+        bytes.add_u64(self.change.unwrap_or(0));
+        bytes.add_count(self.units.len());
+        for mark in &self.units {
+            bytes.add_u32(mark.unit.into());
+            bytes.add_u64(mark.generation);
+        }
         bytes
     }
 
@@ -82,15 +122,24 @@ impl Root {
     pub fn decode(bytes: &[u8]) -> Option<Root> {
         let mut reader = Reader(bytes);
         let version = reader.u32()?;
-        if version != VERSION && version != FIRST_VERSION {
+        if !(FIRST_VERSION..=VERSION).contains(&version) {
             return None;
         }
+        let is_numbered = version > SECOND_VERSION;
         let (sequence, last) = (reader.u64()?, reader.u32()?);
         let images = (0..reader.count(LEAST_IMAGE_BYTES)?).map(|_| image(&mut reader, version));
         let images = images.collect::<Option<BTreeMap<ImageId, Image>>>()?;
         let leaves = (0..reader.count(12)?).map(|_| {
             let leaf = reader.u32()?;
-            Some(StoredLeaf { leaf, halves: [reader.u32()?, reader.u32()?] })
+            let mut half = || {
+                let place = reader.u32()?;
+                let (copy, checksum) = match is_numbered {
+                    true => (reader.u32()?, reader.u32()?),
+                    false => (NO_COPY, 0),
+                };
+                Some(StoredHalf { place, copy, checksum })
+            };
+            Some(StoredLeaf { leaf, halves: [half()?, half()?] })
         });
         let leaves = leaves.collect::<Option<Vec<StoredLeaf>>>()?;
         let open = (0..reader.count(16)?).map(|_| {
@@ -99,7 +148,17 @@ impl Root {
         });
         let open = open.collect::<Option<Vec<OpenSuperblock>>>()?;
         let previous = if version == FIRST_VERSION { None } else { Some(reader.u64()?) };
-        Some(Root { sequence, images: Images::of(images, last), leaves, open, previous })
+        let images = Images::of(images, last);
+        let (mut change, mut units) = (None, Vec::new());
+        if is_numbered {
+            change = Some(reader.u64()?);
+            let marks = (0..reader.count(12)?).map(|_| {
+                let unit = u16::try_from(reader.u32()?).ok()?;
+                Some(UnitMark { unit, generation: reader.u64()? })
+            });
+            units = marks.collect::<Option<Vec<UnitMark>>>()?;
+        }
+        Some(Root { sequence, images, leaves, open, previous, change, units })
     }
 }
 
@@ -173,9 +232,18 @@ mod tests {
         let root = Root {
             sequence: 1 << 41,
             images,
-            leaves: vec![StoredLeaf { leaf: 4, halves: [8, 9] }],
+            leaves: vec![StoredLeaf {
+                leaf: 4,
+                halves: [(8, 3), (9, NO_COPY)].map(|(place, copy)| StoredHalf {
+                    place,
+                    copy,
+                    checksum: !place,
+                }),
+            }],
             open: vec![OpenSuperblock { unit: 3, index: 9, generation: 1 << 33 }],
             previous: Some(1 << 35),
+            change: Some(1 << 34),
+            units: vec![UnitMark { unit: 3, generation: 1 << 36 }],
         };
         let bytes = root.encode();
         assert_eq!(Root::decode(&bytes), Some(root));
@@ -202,10 +270,10 @@ mod tests {
         let image = root.images.get(ImageId(9)).unwrap();
         assert_eq!((root.sequence, root.images.last(), image.size), (77, 9, 10));
         assert_eq!(image.settings, VolumeSettings::default());
-        assert_eq!(root.previous, None);
-        let again = Root { previous: Some(0), ..root.clone() };
+        assert_eq!((root.previous, root.change), (None, None));
+        let again = Root { previous: Some(0), change: Some(0), ..root.clone() };
         assert_eq!(Root::decode(&root.encode()), Some(again));
-        bytes[0] = 3;
+        bytes[0] = 4;
         assert_eq!(Root::decode(&bytes), None, "a newer version");
     }
 }

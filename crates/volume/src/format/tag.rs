@@ -14,7 +14,8 @@ use std::ops::RangeInclusive;
 
 const MAGIC: [u8; 4] = *b"SFVO";
 /// Version 1 has no settings of volumes: its operations and roots are read as the default ones.
-const VERSIONS: RangeInclusive<u8> = 1..=2;
+/// Versions 1 and 2 have no numbers of changes.
+const VERSIONS: RangeInclusive<u8> = 1..=3;
 
 /// The contents of a superblock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,9 @@ pub(crate) struct Tag {
     pub class: Class,
     /// All frames inside have at least this number.
     pub first_sequence: u64,
+    /// All changes with lower numbers were proven when the superblock was opened, as in a head:
+    /// where no head can be read, this says that there were some. 0 in versions before 3.
+    pub proven_below: u64,
 }
 
 pub(crate) fn encode(tag: Tag) -> OwnerTag {
@@ -46,6 +50,7 @@ pub(crate) fn encode(tag: Tag) -> OwnerTag {
         Class::Rewritten => 3,
     };
     bytes[8..16].copy_from_slice(&tag.first_sequence.to_le_bytes());
+    bytes[16..24].copy_from_slice(&tag.proven_below.to_le_bytes());
     OwnerTag(bytes)
 }
 
@@ -62,7 +67,7 @@ pub(crate) fn decode(tag: &OwnerTag) -> Option<Tag> {
         _ => return None,
     };
     reader.take(2)?;
-    Some(Tag { class, first_sequence: reader.u64()? })
+    Some(Tag { class, first_sequence: reader.u64()?, proven_below: reader.u64()? })
 }
 
 #[cfg(test)]
@@ -72,10 +77,10 @@ mod tests {
     #[test]
     fn tags_decode_to_what_was_encoded_and_others_are_refused() {
         for class in [Class::Data, Class::Map, Class::Rewritten] {
-            let tag = Tag { class, first_sequence: 1 << 45 };
+            let tag = Tag { class, first_sequence: 1 << 45, proven_below: 1 << 44 };
             assert_eq!(decode(&encode(tag)), Some(tag));
             let mut older = encode(tag);
-            older.0[4] = 1;
+            older.0[4] = 2;
             assert_eq!(decode(&older), Some(tag));
             for at in 0..6 {
                 let mut other = encode(tag);

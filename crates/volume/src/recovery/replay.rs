@@ -1,27 +1,35 @@
 //! Applies the frames behind a root in their order.
 
-use super::RecoveryReport;
+use super::report::RecoveryReport;
 use super::uncertain::Protected;
 use crate::core::Core;
+use crate::error::VolumeError;
 use crate::format::entry::Entry;
 use crate::format::operation::Operation;
+use crate::format::record::{Contents, Record, Run};
 use crate::walk::{FoundFrame, read_checked};
 use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
 use std::collections::BTreeSet;
 
-/// Applies the frames behind the root in their order. Data that were never durable are compared
-/// with their checksums first: a power cut may have torn them.
+/// Applies the frames behind the root in their order, and the records of lost ones among them. Data
+/// that were never durable are compared with their checksums first: a power cut may have torn them.
 pub(super) async fn replay(
     core: &Core,
     frames: &[FoundFrame],
+    lost: &[Record],
     uncertain: &BTreeSet<u64>,
     durable_below: u64,
     report: &mut RecoveryReport,
-) -> Replayed {
+) -> Result<Replayed, VolumeError> {
     let mut replayed = Replayed::default();
+    let mut lost = lost.iter().peekable();
     for frame in frames {
+        while let Some(record) = lost.next_if(|record| record.sequence < frame.head.sequence) {
+            apply_lost(core, record);
+        }
         report.frames += 1;
+        core.superblocks.pin(frame.block, frame.head.sequence);
         core.map.borrow().expect_all(&frame.head.entries);
         let was_durable = frame.head.sequence < durable_below;
         let is_uncertain = uncertain.contains(&frame.head.sequence);
@@ -40,8 +48,10 @@ pub(super) async fn replay(
                     continue;
                 }
                 Some(None) if is_operation => {
-                    tracing::error!(block = frame.block, "an operation cannot be read");
-                    report.lost_frames += 1;
+                    match recorded_operation(frames, frame.head.change) {
+                        Some(operation) => core.map.borrow_mut().apply(&operation),
+                        None => return Err(unreadable(core, place)),
+                    }
                     continue;
                 }
                 // Data that were durable are named by the map: a read says that they are lost.
@@ -52,7 +62,7 @@ pub(super) async fn replay(
             if is_uncertain {
                 replayed.protected.add(core, entry, operation(bytes, entry));
             }
-            apply(core, frame, entry, place, bytes);
+            apply(core, entry, place, bytes);
             if is_uncertain
                 && matches!(entry, Entry::Data { .. } | Entry::Moved { .. })
                 && let Some(data) = data
@@ -61,7 +71,48 @@ pub(super) async fn replay(
             }
         }
     }
-    replayed
+    lost.for_each(|record| apply_lost(core, record));
+    Ok(replayed)
+}
+
+/// The operation of a frame whose own copy of it is lost.
+fn recorded_operation(frames: &[FoundFrame], change: u64) -> Option<Operation> {
+    let mut records = frames.iter().flat_map(|frame| &frame.head.records);
+    let record = records.find(|record| record.change == change && change > 0)?;
+    match &record.contents {
+        Contents::Operation(bytes) => Operation::decode(bytes),
+        Contents::Data(_) | Contents::Discard { .. } => None,
+    }
+}
+
+fn unreadable(core: &Core, place: u32) -> VolumeError {
+    let superblock = core.superblocks.handle(core.geometry.block_of(place));
+    let at = superblock.map_or_else(String::new, |superblock| format!(" in {superblock}"));
+    let page = core.geometry.page_of(place).0;
+    let reason = format!("a durable change of volumes or snapshots{at}, page {page}, is lost");
+    VolumeError::Damaged { reason }
+}
+
+/// Applies a lost frame: its discard or operation, or that its data are lost.
+fn apply_lost(core: &Core, record: &Record) {
+    let mut map = core.map.borrow_mut();
+    match &record.contents {
+        Contents::Data(runs) => {
+            for Run { image, lba, count, moved } in runs.iter().copied() {
+                for lba in (lba..).take(count.into()) {
+                    match moved {
+                        true => map.lose_moved(image, lba),
+                        false => map.lose(image, lba),
+                    }
+                }
+            }
+        }
+        Contents::Discard { image, lba, count } => map.discard(*image, *lba, *count),
+        Contents::Operation(bytes) => match Operation::decode(bytes) {
+            Some(operation) => map.apply(&operation),
+            None => tracing::error!("an operation is not decodable; it is left out"),
+        },
+    }
 }
 
 fn seed(core: &Core, entry: Entry) -> u64 {
@@ -90,26 +141,16 @@ fn operation(data: &[u8], entry: Entry) -> Option<Operation> {
     }
 }
 
-fn apply(core: &Core, frame: &FoundFrame, entry: Entry, place: u32, data: &[u8]) {
+fn apply(core: &Core, entry: Entry, place: u32, data: &[u8]) {
     let mut map = core.map.borrow_mut();
     match entry {
-        Entry::Data { image, lba, checksum } => {
-            if map.write(image, lba, place, checksum) {
-                core.superblocks.pin(frame.block, frame.head.sequence);
-            }
-        }
+        Entry::Data { image, lba, checksum } => map.write(image, lba, place, checksum),
         Entry::Moved { image, lba, checksum } => map.write_moved(image, lba, place, checksum),
-        Entry::Discard { image, lba, count } => {
-            map.discard(image, lba, count);
-            core.superblocks.pin(frame.block, frame.head.sequence);
-        }
-        Entry::Operation { .. } => {
-            match operation(data, entry) {
-                Some(operation) => map.apply(&operation),
-                None => tracing::error!("an operation is not decodable; it is left out"),
-            }
-            core.superblocks.pin(frame.block, frame.head.sequence);
-        }
+        Entry::Discard { image, lba, count } => map.discard(image, lba, count),
+        Entry::Operation { .. } => match operation(data, entry) {
+            Some(operation) => map.apply(&operation),
+            None => tracing::error!("an operation is not decodable; it is left out"),
+        },
         Entry::Void | Entry::Leaf { .. } | Entry::Root { .. } => {}
     }
 }

@@ -1,5 +1,4 @@
-//! Frames that the next recovery may not find, durable frames that are lost, and the superblocks
-//! whose data uncertain frames replaced.
+//! Frames that the next recovery may not find, and the superblocks whose data they replaced.
 
 use crate::core::Core;
 use crate::format::entry::Entry;
@@ -8,25 +7,6 @@ use crate::image::ImageId;
 use crate::walk::FoundFrame;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
-
-/// Frames that are missing before one that was durable, as they were too then. Behind the last
-/// frame of a superblock, a lost one looks like one that was never written.
-pub(super) fn lost_frames(core: &Core, frames: &[FoundFrame], durable_below: u64) -> u32 {
-    let mut by_place: Vec<&FoundFrame> = frames.iter().collect();
-    by_place.sort_by_key(|frame| frame.first);
-    let mut ends: HashMap<u32, u32> = HashMap::new();
-    let mut lost = 0;
-    for frame in by_place {
-        let start = core.geometry.page_of(frame.first).0;
-        let end = ends.insert(frame.block, start + frame.head.pages);
-        // Frames that are not needed any more are not in the list.
-        if end.is_some_and(|end| end < start) && frame.head.sequence < durable_below {
-            tracing::error!(block = frame.block, page = start, "a frame before this page is lost");
-            lost += 1;
-        }
-    }
-    lost
-}
 
 /// The numbers of frames that were not known to be durable, and behind which too few pages follow
 /// to show that their programs were complete: their pages can be read now, and perhaps not later.

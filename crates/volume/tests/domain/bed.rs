@@ -1,8 +1,10 @@
 //! A device whose domain is mounted again and again.
 
-use softflash_device::{Device, ModelConfig, ModelDevice};
+use softflash_device::{Device, ModelConfig, ModelDevice, QueuePair};
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
-use softflash_volume::{Domain, DomainConfig, MAPPING_UNIT_BYTES, RecoveryReport};
+use softflash_volume::{
+    Domain, DomainConfig, Examined, MAPPING_UNIT_BYTES, Progress, RecoveryReport, VolumeError,
+};
 use std::sync::Arc;
 
 pub const UNIT: usize = MAPPING_UNIT_BYTES;
@@ -32,16 +34,39 @@ impl Bed {
         &self,
         test: impl AsyncFnOnce(&Domain, &RuntimeHandle, &RecoveryReport) -> R,
     ) -> R {
-        let executor = VirtualExecutor::new(1_000_000);
-        let runtime = executor.handle();
-        let result = executor.block_on(async {
-            let queue = self.device.open_queue_pair(0..self.device.info().units).unwrap();
-            let mounted = Domain::mount(queue, self.config.clone(), runtime.clone()).await;
-            let (domain, report) = mounted.unwrap();
+        self.try_run(test).unwrap()
+    }
+
+    /// As [`run`](Bed::run), where the domain may not be mounted.
+    pub fn try_run<R>(
+        &self,
+        test: impl AsyncFnOnce(&Domain, &RuntimeHandle, &RecoveryReport) -> R,
+    ) -> Result<R, VolumeError> {
+        self.on_flash(async |queue, config, runtime| {
+            let (domain, report) = Domain::mount(queue, config, runtime.clone()).await?;
             let result = test(&domain, &runtime, &report).await;
             domain.check_map().unwrap();
             domain.stop();
-            result
+            Ok(result)
+        })
+    }
+
+    /// What a check of the domain finds.
+    pub fn examine(&self) -> Result<Examined, VolumeError> {
+        self.on_flash(async |queue, config, runtime| {
+            Domain::examine(queue, config, runtime, &Progress::default()).await
+        })
+    }
+
+    /// Works with the flash; the power is cut at the end.
+    pub fn on_flash<R>(
+        &self,
+        work: impl AsyncFnOnce(Box<dyn QueuePair>, DomainConfig, RuntimeHandle) -> R,
+    ) -> R {
+        let executor = VirtualExecutor::new(1_000_000);
+        let result = executor.block_on(async {
+            let queue = self.device.open_queue_pair(0..self.device.info().units).unwrap();
+            work(queue, self.config.clone(), executor.handle()).await
         });
         self.device.power_cut(executor.now(), 1).unwrap();
         result

@@ -3,10 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at the first error")]
 
 mod bed;
+mod damage;
 mod full;
+mod giving_up;
 mod hints;
 mod images;
 mod limits;
+mod lost_frames;
 mod quota;
 mod reads_and_writes;
 mod settings;

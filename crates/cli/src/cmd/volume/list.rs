@@ -43,14 +43,16 @@ struct Row {
 pub fn run(path: &Path, form: Form) -> Result<(), CliError> {
     // A mount writes, so it works on a copy in memory.
     let directory = OpenDir::open_to_try(path, INSTEAD)?;
-    let (volumes, domains) = with_domains(&directory, async |domains| Ok(look(domains)))?;
+    let (volumes, domains, all) = with_domains(&directory, async |domains| {
+        let (volumes, rows) = look(domains);
+        Ok((volumes, rows, domains.check_all(path)))
+    })?;
     match form {
-        Form::Json => output::json(&volumes),
-        Form::Table => {
-            print(path, &volumes, &domains);
-            Ok(())
-        }
+        Form::Json => output::json(&volumes)?,
+        Form::Table => print(path, &volumes, &domains),
     }
+    // The volumes of the others are listed nevertheless.
+    all
 }
 
 /// All volumes by name, and the domains.

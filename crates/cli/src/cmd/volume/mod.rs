@@ -1,5 +1,6 @@
 //! `softflash volume`
 
+mod give_up;
 mod list;
 mod settings;
 
@@ -110,6 +111,17 @@ Examples:
         #[arg(value_name = "SNAP")]
         snapshot: String,
     },
+    /// Give up a volume with its snapshots, or all volumes of a shard, also damaged ones
+    #[command(after_help = "\
+Examples:
+  softflash volume give-up ./data disk             what it costs; nothing is changed
+  softflash volume give-up ./data disk --force     the volume and its snapshots are gone
+  softflash volume give-up ./data --domain 1 --force
+
+Nothing can bring back what was given up. All volumes of a shard can be given up also where damage \
+keeps them from being served: new ones can be created afterwards. Keys are not affected. Exit code \
+1 without --force: nothing was given up.")]
+    GiveUp(give_up::GiveUp),
     /// List the volumes with their snapshots, and the space
     #[command(after_help = "\
 Examples:
@@ -138,6 +150,7 @@ impl Volume {
     pub fn run(self) -> Result<(), CliError> {
         match self.what {
             What::List { directory, output } => list::run(&directory, output),
+            What::GiveUp(give_up) => give_up.run(),
             What::Create { volume, size, settings } => volume.create(size, &settings),
             What::Set { volume, settings } => volume.set(&settings),
             What::Resize { volume, size, shrink } => volume.resize(size, shrink),

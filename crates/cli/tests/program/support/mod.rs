@@ -14,6 +14,7 @@ pub mod server;
 pub mod signals;
 pub mod tls;
 pub mod tree;
+pub mod volume_map;
 
 /// A deterministic stream of incompressible bytes, so that sizes on flash are as expected.
 pub fn noise(seed: u64, len: usize) -> Vec<u8> {

@@ -9,6 +9,7 @@
 //! Goyal, Vin and Cheng, *Start-time fair queuing: a scheduling algorithm for integrated services
 //! packet switching networks*, SIGCOMM 1996, section 2; the bounds are its theorems 1 and 4.
 
+use softflash_base::planted::{self, Bug};
 use std::collections::BTreeMap;
 
 /// The place of a request in the order: the least is served next, of equals the first to arrive.
@@ -37,7 +38,8 @@ impl WeightedFair {
     /// the virtual time if that is later. Costs have any unit; a weight of 0 counts as 1.
     pub fn arrive(&mut self, tenant: u32, weight: u32, cost: u64) -> StartTag {
         let finish = self.finish.entry(tenant).or_default();
-        let start = self.virtual_time.max(*finish);
+        let saved = planted::bug(Bug::AbsenceSaved);
+        let start = if saved { *finish } else { self.virtual_time.max(*finish) };
         let length = (u128::from(cost) << FRACTION_BITS) / u128::from(weight.max(1));
         *finish = StartTag(start.0.saturating_add(length));
         start

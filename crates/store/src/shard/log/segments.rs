@@ -58,7 +58,9 @@ impl Inner {
         position.open = None;
         position.next_page = u32::MAX;
         position.completed_pages = u32::MAX;
-        position.next_frame = next_frame;
+        if !planted::bug(Bug::FrameNumbersKept) {
+            position.next_frame = next_frame;
+        }
         if let Some((number, block)) = position.segments.pop_back() {
             position.segment = number.saturating_sub(1);
             self.blocks.delete(block);

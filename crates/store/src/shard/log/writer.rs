@@ -57,6 +57,9 @@ impl Tail {
         } else if self.unsynced_since.is_none() {
             self.unproved_since = None;
         }
+        if planted::bug(Bug::SyncPostponed) {
+            self.unsynced_since = None;
+        }
         self.unsynced_since.get_or_insert(now);
     }
 }

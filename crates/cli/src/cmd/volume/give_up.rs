@@ -1,0 +1,159 @@
+//! `softflash volume give-up`
+
+use super::open;
+use crate::domains::{Domains, with_domains};
+use crate::embedded::{OpenDir, block_on};
+use crate::error::CliError;
+use crate::formatting::human_bytes;
+use crate::output;
+use clap::Args;
+use softflash_device::Device;
+use softflash_server::ShardDomain;
+use softflash_volume::{Domain, VolumeError, VolumeInfo};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Arguments of `volume give-up`.
+#[derive(Debug, Args)]
+pub struct GiveUp {
+    /// The data directory
+    directory: PathBuf,
+    /// The volume
+    #[arg(conflicts_with = "domain")]
+    name: Option<String>,
+    /// All volumes of this shard: the domain of `volume list`
+    #[arg(long, value_name = "SHARD")]
+    domain: Option<u16>,
+    /// Do it; without, only say what it costs
+    #[arg(long)]
+    force: bool,
+}
+
+impl GiveUp {
+    /// Prints what is lost, and gives it up if that is forced.
+    pub fn run(&self) -> Result<(), CliError> {
+        match (&self.name, self.domain) {
+            (Some(name), _) => self.volume(&open(&self.directory)?, name),
+            (None, Some(shard)) => self.domain(&open(&self.directory)?, shard),
+            (None, None) => Err(CliError::Usage(
+                "name a volume to give up, or all volumes of a shard with --domain SHARD"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    fn volume(&self, directory: &OpenDir, name: &str) -> Result<(), CliError> {
+        with_domains(directory, async |domains| {
+            let failed = CliError::volume(&directory.path);
+            let (domain, volume) = find(domains, name).map_err(failed)?;
+            output::result(&cost(&volume));
+            self.check_forced("the volume with its snapshots is deleted")?;
+            let failed = CliError::volume(&directory.path);
+            delete(domain, &volume).await.map_err(failed)
+        })?;
+        self.say(&format!("gave up volume `{name}`"));
+        Ok(())
+    }
+
+    fn domain(&self, directory: &OpenDir, shard: u16) -> Result<(), CliError> {
+        let path = &directory.path;
+        let domain = directory.domains.iter().find(|domain| domain.shard.0 == shard);
+        let domain = domain.ok_or_else(|| {
+            CliError::Failed(format!(
+                "{}: shard {shard} has no volumes; `softflash volume list` shows those that have",
+                path.display()
+            ))
+        })?;
+        let device = &directory.device;
+        match block_on(|runtime| async move {
+            let queue = Arc::clone(device).open_queue_pair(domain.units.clone())?;
+            Ok(Domain::list_only(queue, domain.config.clone(), runtime).await)
+        })? {
+            Ok(volumes) if volumes.is_empty() => {
+                output::result(&format!("shard {shard} has no volumes"));
+            }
+            Ok(volumes) => volumes.iter().for_each(|volume| output::result(&cost(volume))),
+            Err(error) => output::result(&unknown_cost(&**device, domain, &error)),
+        }
+        self.check_forced("all volumes of the shard are deleted")?;
+        let failed = |error| CliError::Domain { path: path.clone(), shard: domain.shard, error };
+        let queue = || Arc::clone(device).open_queue_pair(domain.units.clone());
+        let config = || domain.config.clone();
+        let superblocks = block_on(|runtime| async move {
+            Domain::give_up(queue()?, config(), runtime).await.map_err(failed)
+        })?;
+        block_on(|runtime| async move {
+            let mounted = Domain::mount(queue()?, config(), runtime).await;
+            mounted.map(|(empty, _)| empty.stop()).map_err(failed)
+        })?;
+        let bytes = u64::from(superblocks) * device.info().geometry.superblock_bytes();
+        let bytes = human_bytes(bytes);
+        self.say(&format!(
+            "gave up the volumes of shard {shard}, {bytes} of flash; new ones can be created"
+        ));
+        Ok(())
+    }
+
+    fn check_forced(&self, effect: &str) -> Result<(), CliError> {
+        match self.force {
+            true => Ok(()),
+            false => Err(CliError::Failed(format!(
+                "{}: nothing was changed; with --force {effect}, and nothing can bring it back",
+                self.directory.display()
+            ))),
+        }
+    }
+
+    fn say(&self, done: &str) {
+        output::say(&format!("{}: {done}", self.directory.display()));
+    }
+}
+
+/// A volume that no clone depends on, with its domain.
+fn find<'a>(domains: &'a Domains, name: &str) -> Result<(&'a Domain, VolumeInfo), VolumeError> {
+    let domain = domains.holder(name)?;
+    let volumes = domain.list();
+    let parent = |volume: &VolumeInfo| volume.parent.clone().filter(|(parent, _)| parent == name);
+    if let Some((clone, (_, snapshot))) =
+        volumes.iter().find_map(|volume| Some((&volume.name, parent(volume)?)))
+    {
+        let (name, clone) = (format!("{name}@{snapshot}"), clone.clone());
+        return Err(VolumeError::HasClones { name, clone });
+    }
+    let volume = volumes.into_iter().find(|volume| volume.name == name);
+    let missing = || VolumeError::NoVolume { name: name.to_owned() };
+    Ok((domain, volume.ok_or_else(missing)?))
+}
+
+async fn delete(domain: &Domain, volume: &VolumeInfo) -> Result<(), VolumeError> {
+    for snapshot in volume.snapshots.iter().rev() {
+        domain.delete_snapshot(&volume.name, snapshot).await?;
+    }
+    domain.delete(&volume.name).await
+}
+
+fn cost(volume: &VolumeInfo) -> String {
+    let snapshots = match volume.snapshots.as_slice() {
+        [] => "no snapshots".to_owned(),
+        some => format!("its snapshots {}", some.join(", ")),
+    };
+    format!(
+        "volume `{}` of {}: {} of data, {snapshots}",
+        volume.name,
+        human_bytes(volume.size_bytes),
+        human_bytes(volume.used_bytes),
+    )
+}
+
+/// The cost where the volumes cannot be listed.
+fn unknown_cost(device: &dyn Device, domain: &ShardDomain, error: &VolumeError) -> String {
+    let geometry = device.info().geometry;
+    let unit = u64::from(geometry.blocks_per_plane) * geometry.superblock_bytes();
+    let bytes = human_bytes(unit * u64::from(domain.units.end - domain.units.start));
+    format!(
+        "all volumes of shard {}, whose names and sizes cannot be read: {error}; they are in {} \
+         units of the device, which have {bytes}",
+        domain.shard,
+        domain.units.len(),
+    )
+}

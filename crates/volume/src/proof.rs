@@ -1,0 +1,74 @@
+//! Proof of the last changes: a second after a flush at the latest, heads on other units say that
+//! they are durable. The loss of the last frames before a power cut is known from then on, where it
+//! would look like a torn write otherwise.
+
+use crate::core::{Core, Shared};
+use crate::flusher::flush;
+use crate::frontier;
+use crate::placement::by_hint::NO_HINT;
+use crate::stream::Stream;
+use softflash_base::cast;
+use softflash_base::planted::{self, Bug};
+use std::time::Duration;
+
+/// The longest time between a flush and the proof of its changes.
+const PROOF_TIME: Duration = Duration::from_secs(1);
+
+/// Proves the changes of flushes until the domain is stopped.
+pub(crate) async fn run(core: Shared) {
+    while !core.stopped.get() {
+        core.unproven.notified().await;
+        let due = core.runtime.now() + PROOF_TIME;
+        core.runtime.sleep_until(due).await;
+        if !planted::bug(Bug::EndNotProven) {
+            prove(&core).await;
+        }
+    }
+}
+
+/// Frames that are written for one proof: more mean that units fail.
+const MOST_FRAMES: u32 = 16;
+
+/// Writes empty frames until all changes before are proven, or no unit takes one.
+pub(crate) async fn prove(core: &Shared) {
+    let end = core.changes.next();
+    let mut last = None;
+    for attempt in 0..MOST_FRAMES {
+        let Some(unit) = core.changes.first_unproven(end) else { break };
+        last = other_frontier(core, unit, attempt);
+        if !write(core, last).await {
+            return;
+        }
+    }
+    // Another one, in case that the flash loses the last frame without an error.
+    if let Some((unit, _)) = last {
+        write(core, other_frontier(core, core.unit_id(unit), 0).or(last)).await;
+    }
+}
+
+/// Writes an empty frame and makes it durable. False if the domain cannot.
+async fn write(core: &Shared, frontier: Option<(u32, Stream)>) -> bool {
+    let Some((unit, stream)) = frontier else { return false };
+    match frontier::append_empty(core, unit, stream, 1) {
+        Some(written) => written.wait().await.is_ok() && flush(core).await.is_ok(),
+        None => true,
+    }
+}
+
+/// A frontier for data on another unit than one, or on that if it is alone; another one with each
+/// attempt.
+fn other_frontier(core: &Core, unit: u16, attempt: u32) -> Option<(u32, Stream)> {
+    let units = 0..u32::from(core.geometry.units);
+    let is_other = |other: &u32| core.unit_id(*other) != unit || core.is_alone();
+    let others: Vec<u32> = units.filter(is_other).collect();
+    let of_data = || core.frontiers.streams().filter(|stream| stream.holds_changes());
+    let all = others.iter().flat_map(|&unit| of_data().map(move |stream| (unit, stream)));
+    let open: Vec<(u32, Stream)> =
+        all.filter(|&(unit, stream)| frontier::room(core, unit, stream) > 0).collect();
+    if let Some(chosen) = cast::index(attempt).checked_rem(open.len()) {
+        return open.get(chosen).copied();
+    }
+    let streams = [Stream::Host(NO_HINT), Stream::Collector(NO_HINT)];
+    let mut all = streams.iter().flat_map(|&stream| others.iter().map(move |&unit| (unit, stream)));
+    all.find(|&(unit, stream)| frontier::open(core, unit, stream).is_ok_and(|is_open| is_open))
+}

@@ -1,0 +1,233 @@
+//! Damage while the power is off: a flipped bit in the head of a frame, and a unit that was restored
+//! from an older image. A read returns the newest flushed data or an error, never anything else.
+
+use crate::bed::{Bed, UNIT, content, unit};
+use softflash_base::random::Rng;
+use softflash_device::{Device, ModelConfig, UnitsImage};
+use softflash_runtime::RuntimeHandle;
+use softflash_volume::{Domain, RecoveryReport, Volume, VolumeError};
+use std::time::Duration;
+
+const UNITS: u64 = 300;
+
+/// The newest flushed contents of a volume and of its snapshot; 0 for zeros.
+#[derive(Clone)]
+struct Contents {
+    volume: Vec<u64>,
+    snapshot: Option<Vec<u64>>,
+}
+
+/// The reads of a domain after some damage.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Outcome {
+    read: u64,
+    lost: u64,
+}
+
+impl Contents {
+    fn new() -> Contents {
+        Contents { volume: vec![0; UNITS as usize], snapshot: None }
+    }
+
+    /// Overwrites, discards and takes a snapshot; flushes now and then, and at the end.
+    async fn work(&mut self, domain: &Domain, rng: &mut Rng, steps: u32) {
+        if domain.list().is_empty() {
+            domain.create("v", UNITS * UNIT as u64).await.unwrap();
+        }
+        let volume = domain.volume("v").unwrap();
+        for step in 0..steps {
+            let lba = rng.below(UNITS);
+            let count = (1 + rng.below(30)).min(UNITS - lba);
+            let version = 1 + rng.below(1 << 60);
+            let is_discard = rng.chance(0.1);
+            let (at, bytes) = (lba * UNIT as u64, count * UNIT as u64);
+            if is_discard {
+                volume.discard(at, bytes).await.unwrap();
+            } else {
+                let data: Vec<u8> = (0..count).flat_map(|at| unit(version + at)).collect();
+                volume.write(at, &data).await.unwrap();
+            }
+            for at in 0..count {
+                self.volume[(lba + at) as usize] = if is_discard { 0 } else { version + at };
+            }
+            if step % 4 == 3 {
+                volume.flush().await.unwrap();
+            }
+            if step == steps / 2 && self.snapshot.is_none() {
+                domain.snapshot("v", "s").await.unwrap();
+                self.snapshot = Some(self.volume.clone());
+            }
+        }
+        volume.flush().await.unwrap();
+    }
+
+    /// Compares every mapping unit.
+    async fn compare(&self, domain: &Domain) -> Outcome {
+        let mut outcome = Outcome::default();
+        let volume = domain.volume("v").unwrap();
+        compare(&volume, &self.volume, &mut outcome).await;
+        if let Some(expected) = &self.snapshot {
+            let snapshot = domain.open_snapshot("v", "s").unwrap();
+            compare(&snapshot, expected, &mut outcome).await;
+        }
+        outcome
+    }
+}
+
+async fn compare(volume: &Volume, expected: &[u64], outcome: &mut Outcome) {
+    for (lba, &expected) in (0..).zip(expected) {
+        let mut bytes = vec![0; UNIT];
+        match volume.read(lba * UNIT as u64, &mut bytes).await {
+            Ok(()) => {
+                assert_eq!(content(&bytes), expected, "older data at {lba}");
+                outcome.read += 1;
+            }
+            Err(VolumeError::DataLoss { .. }) => outcome.lost += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// A domain of so many units of 24 superblocks.
+fn bed(units: u16) -> Bed {
+    let mut config = ModelConfig::model();
+    config.array.geometry.blocks_per_plane = 24;
+    config.array.geometry.pages_per_block = 32;
+    config.array.geometry.channels = units;
+    Bed::of(config)
+}
+
+async fn rest(runtime: &RuntimeHandle, seconds: u64) {
+    runtime.sleep_until(runtime.now() + Duration::from_secs(seconds)).await;
+}
+
+/// All units, while the power is off.
+fn image(bed: &Bed) -> UnitsImage {
+    bed.device.image(0..bed.device.info().units).unwrap()
+}
+
+/// The numbers of the pages that begin with the head of a frame.
+fn heads(image: &UnitsImage) -> Vec<u32> {
+    let mut heads = Vec::new();
+    let mut page = 0;
+    image.clone().changed(|bytes| {
+        if bytes.starts_with(b"SFVFRAME") {
+            heads.push(page);
+        }
+        page += 1;
+    });
+    heads
+}
+
+/// The same with a flipped bit in a page.
+fn flipped(image: &UnitsImage, damaged: u32, bit: usize) -> UnitsImage {
+    let mut page = 0;
+    image.clone().changed(|bytes| {
+        if page == damaged {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        page += 1;
+    })
+}
+
+/// Mounts the damaged domain twice, since the first mount records what is lost; and writes what is
+/// lost again, which makes it readable.
+fn examine(bed: &Bed, expected: &Contents) -> Result<(Outcome, RecoveryReport), VolumeError> {
+    let first =
+        bed.try_run(async |domain, _, report| (expected.compare(domain).await, report.clone()))?;
+    bed.run(async |domain, _, _| {
+        assert_eq!(expected.compare(domain).await, first.0, "the second mount");
+        let volume = domain.volume("v").unwrap();
+        for (lba, &value) in (0..).zip(&expected.volume) {
+            volume.write(lba * UNIT as u64, &unit(value)).await.unwrap();
+        }
+        let mut outcome = Outcome::default();
+        compare(&volume, &expected.volume, &mut outcome).await;
+        assert_eq!(outcome.lost, 0, "what was written again");
+    });
+    Ok(first)
+}
+
+/// Three seconds after the last flush of some work.
+fn worked(bed: &Bed, seed: u64) -> Contents {
+    let mut contents = Contents::new();
+    bed.run(async |domain, runtime, _| {
+        contents.work(domain, &mut Rng::seeded(seed), 30).await;
+        rest(runtime, 3).await;
+    });
+    contents
+}
+
+#[test]
+fn a_flipped_bit_in_any_head_loses_no_more_than_that_frame_and_reads_of_it_fail() {
+    for units in [1, 2, 4] {
+        println!("{units} units");
+        let bed = bed(units);
+        let contents = worked(&bed, 7);
+        let intact = image(&bed);
+        let mut rng = Rng::seeded(11);
+        let (mut damaged, mut losing) = (0, 0);
+        for head in heads(&intact) {
+            let image = flipped(&intact, head, rng.below(8 * 4096) as usize);
+            bed.device.restore(&image).unwrap();
+            let (outcome, report) = examine(&bed, &contents).unwrap();
+            assert!(
+                outcome.lost <= 2 * 30 && outcome.read + outcome.lost == 2 * UNITS,
+                "{outcome:?}"
+            );
+            assert_eq!(report.lost_units > 0, outcome.lost > 0, "{report:?}");
+            damaged += 1;
+            losing += u32::from(outcome.lost > 0);
+        }
+        println!("{damaged} heads, {losing} of them with the newest data");
+        assert!(losing >= 8, "{losing} of {damaged}");
+    }
+}
+
+#[test]
+fn a_unit_restored_from_an_older_image_returns_errors_and_never_older_data() {
+    for units in [2, 4] {
+        for seed in 0..6 {
+            for stale in 0..units {
+                println!("{units} units, seed {seed}, unit {stale} is stale");
+                let bed = bed(units);
+                let mut contents = Contents::new();
+                let mut rng = Rng::seeded(seed);
+                bed.run(async |domain, _, _| contents.work(domain, &mut rng, 20).await);
+                let older = bed.device.image(stale..stale + 1).unwrap();
+                bed.run(async |domain, runtime, _| {
+                    contents.work(domain, &mut rng, 4 + 3 * seed as u32).await;
+                    rest(runtime, 2).await;
+                });
+                bed.device.restore(&older).unwrap();
+                let (outcome, report) = examine(&bed, &contents).unwrap();
+                println!("{outcome:?}, {report:?}");
+                assert!(report.stale_units.iter().all(|unit| unit.unit == stale));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_only_unit_that_has_the_newest_flushed_frame_may_lose_it_a_second_later() {
+    let bed = bed(2);
+    let mut contents = Contents::new();
+    bed.run(async |domain, runtime, _| {
+        contents.work(domain, &mut Rng::seeded(3), 10).await;
+        domain.checkpoint().await.unwrap();
+        let volume = domain.volume("v").unwrap();
+        volume.write(5 * UNIT as u64, &unit(77)).await.unwrap();
+        volume.flush().await.unwrap();
+        contents.volume[5] = 77;
+        rest(runtime, 2).await;
+    });
+    let intact = image(&bed);
+    let mut lost = 0;
+    for head in heads(&intact) {
+        let image = flipped(&intact, head, 800);
+        bed.device.restore(&image).unwrap();
+        let outcome = bed.run(async |domain, _, _| contents.compare(domain).await);
+        lost += outcome.lost;
+    }
+    assert_eq!(lost, 1, "one head is that of the newest frame");
+}
