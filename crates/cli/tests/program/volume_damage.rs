@@ -5,6 +5,7 @@ use crate::support::http;
 use crate::support::nbd::{NbdClient, list as exports};
 use crate::support::noise;
 use crate::support::program::{Backend, check, check_clean, fails, format_with, said, softflash};
+use crate::support::resp::Reply;
 use crate::support::server::Server;
 use crate::support::volume_map::{LEAF, ROOT, VolumeMap};
 use serde_json::{Value, json};
@@ -152,8 +153,12 @@ fn a_domain_that_cannot_be_mounted_leaves_keys_and_other_volumes_served() {
     refused(&[b"CLONE", b"disk", b"now", b"third"]);
     let snapshot = client.call(&[b"FLASH.VOLUME", b"SNAPSHOT", b"disk", b"now"]);
     assert!(snapshot.is_ok(), "{snapshot:?}");
-    let listed = format!("{:?}", client.call(&[b"FLASH.VOLUME", b"LIST"]));
-    assert!(listed.contains("shard"), "{listed}");
+    let listed = client.call(&[b"FLASH.VOLUME", b"LIST"]);
+    let Reply::Array(listed) = listed else { panic!("{listed:?}") };
+    let Some(Reply::Array(missing)) = listed.last() else { panic!("{listed:?}") };
+    assert_eq!((missing[0].clone().text(), missing[1].integer()), ("shard".to_owned(), 1));
+    let error = missing[3].clone().text();
+    assert!(error.contains("shard 1") && error.contains("softflash check"), "{error}");
     let http_address = server.address_of("http");
     let health = http::get(http_address, "/health");
     assert!(

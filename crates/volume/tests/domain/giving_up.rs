@@ -126,3 +126,15 @@ fn an_interrupted_give_up_has_not_begun_or_is_complete() {
     println!("cut {} times: {kept} times everything is kept", kept + empty);
     assert!(kept > 3 && empty > 1, "{kept} times everything is kept, {empty} times nothing");
 }
+
+#[test]
+fn the_only_volume_of_a_domain_can_be_deleted() {
+    let bed = Bed::new(16, 256);
+    filled(&bed);
+    bed.run(async |domain, _, _| {
+        domain.delete_snapshot("v", "s").await.unwrap();
+        domain.delete("v").await.unwrap();
+        domain.checkpoint().await.unwrap();
+    });
+    is_empty_and_works(&bed);
+}

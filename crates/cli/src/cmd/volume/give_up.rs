@@ -19,7 +19,7 @@ pub struct GiveUp {
     /// The data directory
     directory: PathBuf,
     /// The volume
-    #[arg(required_unless_present = "domain", conflicts_with = "domain")]
+    #[arg(conflicts_with = "domain")]
     name: Option<String>,
     /// All volumes of this shard: the domain of `volume list`
     #[arg(long, value_name = "SHARD")]
@@ -32,11 +32,13 @@ pub struct GiveUp {
 impl GiveUp {
     /// Prints what is lost, and gives it up if that is forced.
     pub fn run(&self) -> Result<(), CliError> {
-        let directory = open(&self.directory)?;
         match (&self.name, self.domain) {
-            (Some(name), _) => self.volume(&directory, name),
-            (None, Some(shard)) => self.domain(&directory, shard),
-            (None, None) => Err(CliError::Usage("name a volume, or give --domain".to_owned())),
+            (Some(name), _) => self.volume(&open(&self.directory)?, name),
+            (None, Some(shard)) => self.domain(&open(&self.directory)?, shard),
+            (None, None) => Err(CliError::Usage(
+                "name a volume to give up, or all volumes of a shard with --domain SHARD"
+                    .to_owned(),
+            )),
         }
     }
 
@@ -75,15 +77,14 @@ impl GiveUp {
         }
         self.check_forced("all volumes of the shard are deleted")?;
         let failed = |error| CliError::Domain { path: path.clone(), shard: domain.shard, error };
+        let queue = || Arc::clone(device).open_queue_pair(domain.units.clone());
+        let config = || domain.config.clone();
         let superblocks = block_on(|runtime| async move {
-            let queue = || Arc::clone(device).open_queue_pair(domain.units.clone());
-            let config = domain.config.clone();
-            let given_up = Domain::give_up(queue()?, config.clone(), runtime.clone()).await;
-            let superblocks = given_up.map_err(failed)?;
-            let mounted = Domain::mount(queue()?, config, runtime).await;
-            let (empty, _) = mounted.map_err(failed)?;
-            empty.stop();
-            Ok(superblocks)
+            Domain::give_up(queue()?, config(), runtime).await.map_err(failed)
+        })?;
+        block_on(|runtime| async move {
+            let mounted = Domain::mount(queue()?, config(), runtime).await;
+            mounted.map(|(empty, _)| empty.stop()).map_err(failed)
         })?;
         let bytes = u64::from(superblocks) * device.info().geometry.superblock_bytes();
         let bytes = human_bytes(bytes);
