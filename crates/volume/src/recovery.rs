@@ -1,11 +1,13 @@
 //! Recovery: the newest whole root and its leaves, then the frames behind it in their order.
 
+mod found;
 pub(crate) mod giving_up;
 pub(crate) mod leaves;
 mod lost;
 mod missing;
 mod rebuild;
 mod replay;
+mod report;
 mod roots;
 mod uncertain;
 
@@ -14,69 +16,23 @@ use crate::domain_map::low;
 use crate::error::VolumeError;
 use crate::format::entry::Entry;
 use crate::format::root::{Root, StoredHalf};
-use crate::format::tag::{self, Class};
-use crate::walk::{self, FoundFrame};
-use futures_util::future::join_all;
+use crate::format::tag::Class;
+use crate::walk::FoundFrame;
+use found::{FoundSuperblock, frames_of, is_rewritten, superblocks, unreadable_unit};
 pub use lost::StaleUnit;
 use missing::{Missing, missing};
 use replay::{Replayed, replay};
+pub use report::RecoveryReport;
 use roots::{WholeRoot, newest_roots};
 use softflash_base::cast;
 use softflash_ftl::{Inventory, Superblock};
 use std::collections::{BTreeSet, HashMap};
 use uncertain::{Protected, uncertain_frames};
 
-/// The result of a recovery, for logs and tests.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RecoveryReport {
-    /// Superblocks of the domain.
-    pub superblocks: u32,
-    /// The number of the root; 0 if there was none.
-    pub root: u64,
-    /// Leaves that were read.
-    pub leaves: u32,
-    /// Frames behind the root.
-    pub frames: u64,
-    /// Mapping units of frames that were never durable, and that the power cut destroyed.
-    pub torn: u64,
-    /// Frames that were durable and cannot be found any more.
-    pub lost_frames: u32,
-    /// Mapping units of volumes and snapshots whose data are lost, with those of earlier mounts:
-    /// reads of them fail.
-    pub lost_units: u64,
-    /// Units that were restored from an older image.
-    pub stale_units: Vec<StaleUnit>,
-    /// Older roots that were taken because newer ones could not be read.
-    pub lost_roots: u32,
-    /// Copies of parts of the root that cannot be read.
-    pub damaged_root_copies: u32,
-    /// Halves of leaves of which one copy could not be read.
-    pub copied_halves: u32,
-    /// Halves of leaves that could not be read and were rebuilt from frames.
-    pub rebuilt_halves: u32,
-    /// Halves of leaves that could not be rebuilt: their mapping units are lost.
-    pub lost_halves: u32,
-}
-
 impl RecoveryReport {
     /// Whether leaves of the map could not be read.
     pub fn has_damaged_leaves(&self) -> bool {
         self.copied_halves + self.rebuilt_halves + self.lost_halves > 0
-    }
-}
-
-/// A superblock of the domain.
-struct FoundSuperblock {
-    superblock: Superblock,
-    block: u32,
-    /// None if its opening header is lost.
-    tag: Option<tag::Tag>,
-}
-
-impl FoundSuperblock {
-    /// Whether it can hold data that a root with this sequence names.
-    fn holds_data_of(&self, sequence: u64) -> bool {
-        self.tag.is_none_or(|tag| tag.class != Class::Map && tag.first_sequence < sequence)
     }
 }
 
@@ -140,6 +96,10 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     // No number is used twice, also not those of an interrupted recovery.
     let rewritten = frames_of(core, found.iter().filter(|found| is_rewritten(found))).await;
     let all = frames.iter().chain(&map_frames).chain(&rewritten);
+    if let (None, Some(unit)) = (all.clone().next(), unreadable_unit(core, &found)) {
+        let reason = format!("unit {unit} cannot be read, and no other unit holds anything");
+        return Err(VolumeError::Damaged { reason });
+    }
     let last = all.map(|frame| frame.head.sequence).max();
     let heads = frames.iter().chain(&map_frames).map(|frame| &frame.head);
     let durable_below = heads.map(|head| head.durable_below).max().unwrap_or(0);
@@ -319,20 +279,6 @@ fn is_needed(found: &FoundSuperblock, root: Option<&Root>, is_root_lost: bool) -
     has_data && (tag.first_sequence >= root.sequence || was_open)
 }
 
-/// Whether a superblock can hold data of volumes.
-fn holds_data(found: &FoundSuperblock) -> bool {
-    found.tag.is_none_or(|tag| tag.class != Class::Map)
-}
-
-fn is_rewritten(found: &FoundSuperblock) -> bool {
-    found.tag.is_some_and(|tag| tag.class == Class::Rewritten)
-}
-
-async fn frames_of(core: &Core, found: impl Iterator<Item = &FoundSuperblock>) -> Vec<FoundFrame> {
-    let walks = found.map(|found| walk::frames(core, found.superblock));
-    join_all(walks).await.into_iter().flatten().collect()
-}
-
 /// Completes the map, and gives every superblock its state. Returns those without valid data.
 fn finish(
     core: &Core,
@@ -371,25 +317,4 @@ fn finish(
     }
     *core.map_blocks.borrow_mut() = map_blocks;
     Ok(empty)
-}
-
-fn superblocks(core: &Core, inventory: &Inventory) -> Result<Vec<FoundSuperblock>, VolumeError> {
-    let block = |superblock: &Superblock| core.geometry.block(superblock.unit.0, superblock.index);
-    let mut all = Vec::new();
-    for found in &inventory.superblocks {
-        let Some(tag) = tag::decode(&found.tag) else {
-            let reason = format!(
-                "{} has a tag of a newer version, or of another layer; use a newer softflash",
-                found.superblock
-            );
-            return Err(VolumeError::Damaged { reason });
-        };
-        let superblock = found.superblock;
-        all.push(FoundSuperblock { superblock, block: block(&superblock), tag: Some(tag) });
-    }
-    for damaged in &inventory.damaged {
-        let superblock = damaged.superblock;
-        all.push(FoundSuperblock { superblock, block: block(&superblock), tag: None });
-    }
-    Ok(all)
 }

@@ -1,7 +1,7 @@
 //! Gives up all volumes of a domain, also of one whose map cannot be read: a root without images,
 //! newer than everything that is on the flash, makes the domain empty in one step.
 
-use super::{FoundSuperblock, frames_of, holds_data, superblocks};
+use super::found::{FoundSuperblock, frames_of, holds_data, superblocks};
 use crate::changes::Changes;
 use crate::checkpoint;
 use crate::core::{Core, Shared};

@@ -1,8 +1,9 @@
 //! The leaves of a root: read from one of their copies, or made again from the heads of frames where
 //! none can be read.
 
+use super::found::{FoundSuperblock, frames_of, holds_data};
 use super::rebuild::rebuild;
-use super::{FoundSuperblock, RecoveryReport, frames_of, holds_data};
+use super::report::RecoveryReport;
 use crate::core::Core;
 use crate::domain_map::{LOST, low};
 use crate::format::entry::Entry;

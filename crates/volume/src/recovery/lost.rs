@@ -1,6 +1,6 @@
 //! What a mount says about lost data: in which volumes they are, and which units lost them.
 
-use super::RecoveryReport;
+use super::report::RecoveryReport;
 use crate::core::Core;
 use crate::format::record::Record;
 use crate::format::root::UnitMark;

@@ -1,6 +1,6 @@
 //! Applies the frames behind a root in their order.
 
-use super::RecoveryReport;
+use super::report::RecoveryReport;
 use super::uncertain::Protected;
 use crate::core::Core;
 use crate::error::VolumeError;

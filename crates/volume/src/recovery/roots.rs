@@ -1,6 +1,6 @@
 //! The newest whole roots.
 
-use super::RecoveryReport;
+use super::report::RecoveryReport;
 use crate::core::Core;
 use crate::format::entry::Entry;
 use crate::format::root::Root;

@@ -1,5 +1,6 @@
-//! Damage while the power is off: a flipped bit in the head of a frame, and a unit that was restored
-//! from an older image. A read returns the newest flushed data or an error, never anything else.
+//! Damage while the power is off: a flipped bit in the head of a frame, and a unit that was
+//! restored from an older image. A read returns the newest flushed data or an error, never anything
+//! else.
 
 use crate::bed::{Bed, UNIT, content, unit};
 use softflash_base::random::Rng;
