@@ -116,6 +116,11 @@ impl Scenario {
             }
             _ => {}
         }
+        let may_lose = self.may_lose();
+        if let Some(shape) = self.volumes.as_mut().filter(|_| may_lose) {
+            // An operation that has completed may be lost until it is proven.
+            shape.lifts = 0.0;
+        }
         self
     }
 

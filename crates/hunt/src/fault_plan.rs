@@ -17,8 +17,8 @@ pub struct FaultPlan {
     /// zeros, or by an image of an earlier session. Happens at most once per scenario.
     #[serde(skip_serializing_if = "is_never")]
     pub replacements: f64,
-    /// Probability per session that, while the power is off, bits of a unit flip, or two ranges of its
-    /// pages change places. Of volumes.
+    /// Probability per session that, while the power is off, bits of a unit flip, or two ranges of
+    /// its pages change places. Of volumes.
     #[serde(skip_serializing_if = "is_never")]
     pub changed_pages: f64,
     /// Commands per session, all on one unit, that silently do something else.

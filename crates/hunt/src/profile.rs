@@ -159,8 +159,8 @@ impl Profile {
     }
 }
 
-/// One kind of damage of those that stores have, or changed pages. A drive only returns in an earlier
-/// state.
+/// One kind of damage of those that stores have, or changed pages. A drive only returns in an
+/// earlier state.
 fn damage_volumes(scenario: &mut Scenario, rng: &mut Rng) {
     if scenario.drive.is_some() {
         scenario.fault_plan.old_images = 0.3;

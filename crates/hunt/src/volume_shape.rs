@@ -79,8 +79,7 @@ impl VolumeShape {
             operations: if rng.chance(0.7) { 0.05 * rng.unit_f64() } else { 0.0 },
             settings: if rng.chance(0.5) { 0.05 * rng.unit_f64() } else { 0.0 },
             bursts: some(0.3),
-            // An operation that has completed may be lost until it is proven.
-            lifts: if scenario.may_lose() { 0.0 } else { some(0.1) },
+            lifts: some(0.1),
             contest: some(1.0) > 0.5,
         }
     }

@@ -138,7 +138,7 @@ impl Changes {
         let Teller { sequence, unit, .. } = teller;
         let proven_below = told.proven_below;
         let is_news = |said: &Statement| said.unit == unit && said.proven_below >= proven_below;
-        if !state.statements.iter().chain(&state.stated).any(|said| is_news(&said)) {
+        if !state.statements.iter().chain(&state.stated).any(is_news) {
             state.statements.push(Statement { unit, sequence, proven_below });
         }
         if let Some(contents) = contents {

@@ -76,8 +76,8 @@ async fn collect_one(core: &Shared, unit: u32, policies: &mut Policies) -> bool 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Victim {
     pub block: u32,
-    /// Classes are not kept apart: each would have a frame of its own, with a head, and all together
-    /// would take as much space as the superblock has.
+    /// Classes are not kept apart: each would have a frame of its own, with a head, and all
+    /// together would take as much space as the superblock has.
     mixes: bool,
 }
 
@@ -135,8 +135,8 @@ pub(crate) async fn collect(
     Ok(())
 }
 
-/// Adds the data of a place, if it is valid, to the frame of their stream, which is appended when it
-/// is full.
+/// Adds the data of a place, if it is valid, to the frame of their stream, which is appended when
+/// it is full.
 async fn add(
     core: &Shared,
     stream: Stream,

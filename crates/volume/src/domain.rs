@@ -360,8 +360,8 @@ impl Domain {
         flusher::flush(&self.core).await
     }
 
-    /// Returns when the loss of what is durable would be known, which otherwise is the case a second
-    /// after its flush.
+    /// Returns when the loss of what is durable would be known, which otherwise is the case a
+    /// second after its flush.
     pub async fn prove(&self) {
         proof::prove(&self.core).await;
     }

@@ -253,7 +253,8 @@ impl DomainMap {
 
     /// Mapping units of images that are marked as lost, in the order of the leaves.
     pub fn lost(&self) -> impl Iterator<Item = (ImageId, u32)> {
-        let owned = self.leaves.numbered().filter_map(|(leaf, state)| Some((leaf, state.owner?)));
+        let marked = self.leaves.numbered().filter(|(_, state)| state.marks > 0);
+        let owned = marked.filter_map(|(leaf, state)| Some((leaf, state.owner?)));
         owned.flat_map(move |(leaf, LeafOwner { image, position })| {
             let is_lost = move |at: &u32| self.map.physical_of(leaf * LEAF_UNITS + at) == LOST;
             (0..LEAF_UNITS).filter(is_lost).map(move |at| (image, position * LEAF_UNITS + at))

@@ -18,7 +18,7 @@ use crate::format::entry::Entry;
 use crate::format::root::{Root, StoredHalf};
 use crate::format::tag::Class;
 use crate::walk::FoundFrame;
-use found::{FoundSuperblock, frames_of, is_rewritten, superblocks};
+use found::{FoundSuperblock, frames_of, is_rewritten, superblocks, unreadable_unit};
 use missing::{Missing, missing};
 use replay::{Replayed, replay};
 pub use report::{RecoveryReport, StaleUnit};
@@ -88,6 +88,10 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     // No number is used twice, also not those of an interrupted recovery.
     let rewritten = frames_of(core, found.iter().filter(|found| is_rewritten(found))).await;
     let all = frames.iter().chain(&map_frames).chain(&rewritten);
+    if let (None, Some(unit)) = (all.clone().next(), unreadable_unit(core, &found)) {
+        let reason = format!("unit {unit} cannot be read, and no other unit holds anything");
+        return Err(VolumeError::Damaged { reason });
+    }
     let last = all.map(|frame| frame.head.sequence).max();
     let heads = frames.iter().chain(&map_frames).map(|frame| &frame.head);
     let durable_below = heads.map(|head| head.durable_below).max().unwrap_or(0);

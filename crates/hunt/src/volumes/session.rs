@@ -193,7 +193,8 @@ fn settings(domain: &Domain, reference: &Reference) -> BTreeMap<Name, VolumeSett
     volumes.map(|info| (Name { volume: info.name, snapshot: None }, info.settings)).collect()
 }
 
-/// The states of all mapping units of an image; none of those whose data are lost, where that may be.
+/// The states of all mapping units of an image; none of those whose data are lost, where that may
+/// be.
 async fn states(
     domain: &Domain,
     name: &Name,

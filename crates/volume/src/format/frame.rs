@@ -19,8 +19,8 @@ const MAGIC: [u8; 8] = *b"SFVFRAME";
 const VERSION: u16 = 2;
 /// The version without numbers of changes and without records of other frames.
 const FIRST_VERSION: u16 = 1;
-/// Magic, version, entries, pages, sequence, durable below, checksum, change, proven below, bytes of
-/// records, reserved.
+/// Magic, version, entries, pages, sequence, durable below, checksum, change, proven below, bytes
+/// of records, reserved.
 const FIXED_BYTES: usize = 64;
 const CHECKSUM_AT: usize = 32;
 
