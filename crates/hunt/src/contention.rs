@@ -1,7 +1,7 @@
 //! Draws contention: changes that wait behind reads of the same keys, scans of keys that others
 //! write, and writers that never rest.
 
-use crate::scenario::{DriveShape, Scenario};
+use crate::scenario::{DriveShape, Flash, Scenario};
 use softflash_base::random::Rng;
 use softflash_nand::faults::FaultConfig;
 
@@ -21,7 +21,7 @@ impl Scenario {
     /// Uses a random stream of its own, so that earlier seeds keep their other properties.
     pub(crate) fn with_contention(mut self) -> Scenario {
         let mut rng = Rng::seeded(self.seed).fork("contention");
-        if self.clients.larges > 0.0 || self.is_filled() || self.pace.prompt_cuts {
+        if self.repairs > 0 || self.clients.larges > 0.0 || self.is_filled() || self.pace.prompt_cuts {
             return self;
         }
         if self.store.interval_ms > 0 && !self.may_lose() && rng.chance(STEADY) {
@@ -78,6 +78,9 @@ impl Scenario {
         self.clients.keys = 100 + rng.below(100);
         self.clients.value_bytes = [16, 200][rng.below(2) as usize];
         self.clients.deletes *= 0.5;
+        self.clients.batch = 6;
+        // A log that is long enough for as many batches before a flush.
+        self.flash = Flash { planes: 2, pages: 32, ..self.flash };
         self.clients.requests = self.clients.requests.max(32);
         self.store.slices = self.store.shards;
         self.store.memory_kib = self.store.memory_kib.max(1024);

@@ -43,6 +43,9 @@ pub enum Profile {
     /// Volumes with snapshots and clones instead of a store; half of the scenarios also lose older
     /// pages of a word line, or have pages that decay after a cut
     Volumes,
+    /// No other faults than power cuts; at the end some patches are damaged, and the store is repaired:
+    /// every key has its value or is reported as lost
+    Repaired,
     /// The FTL alone: superblocks that are allocated, written, and released, some unused, on units of
     /// several dies with blocks that fail often
     Superblocks,
@@ -80,8 +83,10 @@ impl Profile {
 
     /// Sets the properties that every scenario of the profile has.
     pub(crate) fn force(self, scenario: &mut Scenario, rng: &mut Rng) {
-        if self != Profile::Clocks {
-            return;
+        match self {
+            Profile::Clocks => {}
+            Profile::Repaired => return scenario.draw_repairs(rng),
+            _ => return,
         }
         scenario.faults.paired_page_loss = 1.0;
         scenario.store.interval_ms = 0;
@@ -112,6 +117,7 @@ impl Profile {
             | Profile::Decaying
             | Profile::Paired
             | Profile::Clocks
+            | Profile::Repaired
             | Profile::Superblocks => {}
             Profile::Volumes => match rng.below(4) {
                 0 => scenario.faults.paired_page_loss = 0.5,

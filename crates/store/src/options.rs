@@ -45,6 +45,9 @@ pub struct StoreOptions {
     /// The least size of a separated value, which is written to a value block; `None` for no
     /// separated values. Values that were written under another setting stay readable.
     pub value_threshold: Option<usize>,
+    /// The most bytes of a frame of the log, header included; `None` for the format's limit. Logs
+    /// with longer frames stay readable.
+    pub frame_bytes: Option<usize>,
     /// The number of watches after which the released ones are dropped.
     pub watch_sweep: usize,
     /// Settings of the FTL.
@@ -61,6 +64,7 @@ impl Default for StoreOptions {
             scrub: Some(SCRUB_PERIOD),
             fragment_bytes: MAX_FRAGMENT_BYTES,
             value_threshold: Some(VALUE_THRESHOLD),
+            frame_bytes: None,
             watch_sweep: WATCH_SWEEP,
             ftl: FtlConfig::default(),
         }

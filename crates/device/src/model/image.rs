@@ -38,6 +38,16 @@ impl UnitsImage {
         self.units.clone()
     }
 
+    /// Visits every page that can be read, block by block: the number of its block among all of the
+    /// units, its number there, and its bytes, which may be changed.
+    pub fn visit(&mut self, mut visit: impl FnMut(usize, usize, &mut [u8])) {
+        for (number, block) in self.blocks.iter_mut().enumerate() {
+            for (page, bytes) in block.pages.iter_mut().enumerate() {
+                bytes.iter_mut().for_each(|bytes| visit(number, page, bytes));
+            }
+        }
+    }
+
     /// The same units with every page of every good block overwritten: programmed, with the bytes
     /// that `fill` writes.
     pub fn overwritten(mut self, mut fill: impl FnMut(&mut [u8])) -> UnitsImage {

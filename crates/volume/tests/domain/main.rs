@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at the first error")]
 
 mod bed;
+mod failed_checkpoints;
 mod full;
 mod hints;
 mod images;
