@@ -138,10 +138,7 @@ impl Medium {
     ///
     /// # Errors
     /// Errors of the device, which are not expected; pages of a drive cannot be changed.
-    pub fn change(
-        &self,
-        visit: impl FnMut(usize, usize, &mut [u8]),
-    ) -> Result<UnitsImage, String> {
+    pub fn change(&self, visit: impl FnMut(usize, usize, &mut [u8])) -> Result<UnitsImage, String> {
         let Medium::Flash(flash) = self else {
             return Err("pages of a drive cannot be changed".to_owned());
         };

@@ -4,7 +4,7 @@ use crate::client_model::{Pace, Resp};
 use crate::scenario::Scenario;
 use clap::ValueEnum;
 use softflash_base::random::Rng;
-use softflash_nand::faults::SilentFaults;
+use softflash_nand::faults::{FaultConfig, SilentFaults};
 
 /// Which faults are injected into drawn scenarios.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -43,6 +43,9 @@ pub enum Profile {
     /// Volumes with snapshots and clones instead of a store; half of the scenarios also lose older
     /// pages of a word line, or have pages that decay after a cut
     Volumes,
+    /// Parity over patches that are merged all the time, so that groups are rewritten, and units that
+    /// return again and again in their state before the last cut: nothing may be lost
+    Regrouped,
     /// No other faults than power cuts; at the end some patches are damaged, and the store is repaired:
     /// every key has its value or is reported as lost
     Repaired,
@@ -160,6 +163,7 @@ impl Profile {
             }
             Profile::Mirrored => mirror(scenario, rng),
             Profile::Parity => parity(scenario, rng),
+            Profile::Regrouped => regroup(scenario, rng),
         }
     }
 }
@@ -183,6 +187,25 @@ fn parity(scenario: &mut Scenario, rng: &mut Rng) {
         scenario.flash.blocks = 5 * scenario.flash.blocks / 2;
     }
     strike_one_unit(scenario, rng);
+}
+
+/// Parity over small patches, erases at once, and keys that are overwritten all the time.
+fn regroup(scenario: &mut Scenario, rng: &mut Rng) {
+    scenario.store.parity = 2 + rng.below(2) as u8;
+    scenario.store.eager_erases = true;
+    scenario.store.memory_kib = 512;
+    scenario.flash.channels = scenario.store.shards * (3 + rng.below(2) as u16);
+    scenario.flash.pages = 8;
+    scenario.flash.planes = 1;
+    scenario.flash.blocks = 90 + rng.below(40) as u32;
+    scenario.faults = FaultConfig::default();
+    scenario.fault_plan.returns = 0.5;
+    scenario.clients.count = 4;
+    scenario.clients.keys = 40;
+    scenario.clients.value_bytes = 3000;
+    scenario.clients.requests = 64;
+    scenario.clients.reads = 0.1;
+    scenario.cuts += 8;
 }
 
 fn strike_one_unit(scenario: &mut Scenario, rng: &mut Rng) {

@@ -159,12 +159,8 @@ impl Session<'_> {
                 return Err(Ended::Wrong(format!("{now} has the tag of {before}")));
             }
             let durable = held.durable;
-            let held = Held {
-                superblock: found.superblock,
-                completed: durable,
-                durable,
-                is_open: false,
-            };
+            let held =
+                Held { superblock: found.superblock, completed: durable, durable, is_open: false };
             read_back(flash, number, &held).await?;
             self.owned.borrow_mut().held.insert(number, held);
         }

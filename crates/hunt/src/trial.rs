@@ -226,7 +226,12 @@ impl Trial<'_> {
             self.wall_ms -= self.rng.below(LONGEST_STEP_MS);
         }
         let struck = self.fault_state.strike(self.scenario, &self.medium, &mut self.rng);
-        struck.map_err(Trouble::Wrong)
+        struck.map_err(Trouble::Wrong)?;
+        if self.fault_state.needs_rest(self.scenario) {
+            self.session(Task::Close, None)?;
+            self.fault_state.has_rested();
+        }
+        Ok(())
     }
 
     fn session(&mut self, task: Task, cut: Option<Cut>) -> Result<Session, Trouble> {

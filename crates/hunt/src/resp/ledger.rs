@@ -156,8 +156,7 @@ impl Ledger {
             possible.iter().all(|held| held.as_ref().is_some_and(|held| held.dies.is_none()))
         };
         let state = self.current.only().into_iter().flatten();
-        let lasting =
-            state.filter(|(key, possible)| exists(possible) && !ending.contains(*key));
+        let lasting = state.filter(|(key, possible)| exists(possible) && !ending.contains(*key));
         lasting.map(|(key, _)| (key.clone(), self.endings_of(key))).collect()
     }
 

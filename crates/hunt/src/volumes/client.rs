@@ -75,7 +75,8 @@ impl Client<'_> {
     }
 
     async fn request(&mut self) -> Result<(), Ended> {
-        let VolumeShape { discards, flushes, operations, settings, bursts, lifts, .. } = *self.shape;
+        let VolumeShape { discards, flushes, operations, settings, bursts, lifts, .. } =
+            *self.shape;
         let mut share = self.rng.unit_f64();
         let mut is = |of: f64| {
             share -= of;
@@ -144,7 +145,12 @@ impl Client<'_> {
     }
 
     /// Takes what is read as the newest states.
-    pub(super) async fn look_again(&mut self, name: &Name, lba: u32, count: u32) -> Result<(), Ended> {
+    pub(super) async fn look_again(
+        &mut self,
+        name: &Name,
+        lba: u32,
+        count: u32,
+    ) -> Result<(), Ended> {
         let mut bytes = vec![0; count as usize * MAPPING_UNIT_BYTES];
         self.domain.volume(&name.volume)?.read(u64::from(lba) * UNIT, &mut bytes).await?;
         for (lba, bytes) in (lba..).zip(bytes.chunks(MAPPING_UNIT_BYTES)) {

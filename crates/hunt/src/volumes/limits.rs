@@ -89,7 +89,10 @@ impl Client<'_> {
     /// What these volumes hold, each once.
     pub(super) fn quotas<'n>(&self, names: impl Iterator<Item = &'n Name>) -> Vec<Quota> {
         let names: BTreeSet<&Name> = names.collect();
-        names.into_iter().map(|name| Quota { name: name.clone(), before: self.used(name) }).collect()
+        names
+            .into_iter()
+            .map(|name| Quota { name: name.clone(), before: self.used(name) })
+            .collect()
     }
 
     /// A volume holds no more than its quota, or than it held before.
