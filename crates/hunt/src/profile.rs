@@ -172,6 +172,12 @@ impl Profile {
 fn mirror(scenario: &mut Scenario, rng: &mut Rng) {
     scenario.store.copies = 2;
     scenario.flash.channels *= 2;
+    // Units with different numbers of good superblocks. A stream of its own, so that earlier seeds
+    // keep their other properties.
+    let mut uneven = Rng::seeded(scenario.seed).fork("uneven units");
+    if scenario.drive.is_none() && uneven.chance(0.5) {
+        scenario.faults.factory_bad_block = 0.03;
+    }
     strike_one_unit(scenario, rng);
 }
 
@@ -201,11 +207,11 @@ fn regroup(scenario: &mut Scenario, rng: &mut Rng) {
     scenario.faults = FaultConfig::default();
     scenario.fault_plan.returns = 0.5;
     scenario.clients.count = 4;
-    scenario.clients.keys = 40;
+    scenario.clients.keys = 20;
     scenario.clients.value_bytes = 3000;
-    scenario.clients.requests = 64;
+    scenario.clients.requests = 32;
     scenario.clients.reads = 0.1;
-    scenario.cuts += 8;
+    scenario.cuts = 4 + scenario.cuts % 5;
 }
 
 fn strike_one_unit(scenario: &mut Scenario, rng: &mut Rng) {
