@@ -108,7 +108,7 @@ impl Hunt<'_> {
 /// repairs.
 fn profile_of(bug: Bug) -> Profile {
     let is_of = |place: &&str| bug.place().starts_with(place);
-    if ["volume/", "mapping/"].iter().any(|place| is_of(&place)) {
+    if ["volume/", "mapping/"].iter().any(is_of) {
         Profile::Volumes
     } else if is_of(&"store/src/repair/") {
         Profile::Repaired
