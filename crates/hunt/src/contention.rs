@@ -1,7 +1,7 @@
 //! Draws contention: changes that wait behind reads of the same keys, scans of keys that others
 //! write, and writers that never rest.
 
-use crate::scenario::{DriveShape, Scenario};
+use crate::scenario::{DriveShape, Flash, Scenario};
 use softflash_base::random::Rng;
 use softflash_nand::faults::FaultConfig;
 
@@ -21,7 +21,12 @@ impl Scenario {
     /// Uses a random stream of its own, so that earlier seeds keep their other properties.
     pub(crate) fn with_contention(mut self) -> Scenario {
         let mut rng = Rng::seeded(self.seed).fork("contention");
-        if self.clients.larges > 0.0 || self.is_filled() || self.pace.prompt_cuts {
+        if self.repairs > 0
+            || self.fault_plan.returns > 0.0
+            || self.clients.larges > 0.0
+            || self.is_filled()
+            || self.pace.prompt_cuts
+        {
             return self;
         }
         if self.store.interval_ms > 0 && !self.may_lose() && rng.chance(STEADY) {
@@ -78,6 +83,9 @@ impl Scenario {
         self.clients.keys = 100 + rng.below(100);
         self.clients.value_bytes = [16, 200][rng.below(2) as usize];
         self.clients.deletes *= 0.5;
+        self.clients.batch = 6;
+        // A log that is long enough for as many batches before a flush.
+        self.flash = Flash { planes: 2, pages: 32, ..self.flash };
         self.clients.requests = self.clients.requests.max(32);
         self.store.slices = self.store.shards;
         self.store.memory_kib = self.store.memory_kib.max(1024);
@@ -96,5 +104,45 @@ impl Scenario {
         let requests = (STEADY_US / self.clients.pause_us).clamp(16, MOST_STEADY);
         self.clients.requests = requests as u32;
         self.clients.reads *= 0.5;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Profile;
+    use crate::size::Size;
+
+    #[test]
+    fn contention_is_drawn_with_its_shares() {
+        let scenarios: Vec<Scenario> = (0..2000)
+            .map(|seed| Size::Mixed.of(Scenario::drawn(seed, Profile::Survived)))
+            .filter(|scenario| scenario.superblocks.is_none())
+            .collect();
+        let count = |what: &str, fits: &dyn Fn(&Scenario) -> bool| {
+            let seeds: Vec<u64> = scenarios
+                .iter()
+                .filter(|scenario| fits(scenario))
+                .map(|scenario| scenario.seed)
+                .collect();
+            println!("{what}: {seeds:?}");
+            seeds.len()
+        };
+        let pipelines = |scenario: &Scenario| scenario.resp.as_ref().map_or(0, |r| r.pipeline);
+        let fails = |scenario: &Scenario| scenario.drive.is_some_and(|d| d.failed_flushes > 0.0);
+        let counts = [
+            count("long pipelines", &|scenario| pipelines(scenario) >= 8),
+            count("long scans", &|scenario| scenario.contends() && pipelines(scenario) > 0),
+            count("scans", &|scenario| scenario.clients.scans > 0.0),
+            count("steady", &|scenario| scenario.steady_interval().is_some()),
+            count("several dies", &|scenario| scenario.flash.dies > 1),
+            count("short frames", &|scenario| scenario.store.frame_bytes > 0),
+            count("failed flushes", &fails),
+        ];
+        assert!(counts.iter().all(|count| (40..400).contains(count)), "{counts:?}");
+        let unflushed = |scenario: &Scenario| {
+            scenario.steady_interval().is_some() && scenario.store.value_threshold == 0
+        };
+        assert!(count("steady without separated values", &unflushed) > 30);
     }
 }

@@ -54,6 +54,7 @@ impl Scenario {
             copies: one_copy(),
             parity: 0,
             fragment_bytes: 0,
+            frame_bytes: 0,
             watch_sweep: 0,
             value_threshold: 0,
         };
@@ -90,6 +91,7 @@ impl Scenario {
             resp: None,
             pace: Pace::default(),
             fault_plan: FaultPlan::default(),
+            repairs: 0,
             volumes: None,
             superblocks: None,
         }
@@ -97,6 +99,7 @@ impl Scenario {
         .with_client_model(profile)
         .with_width()
         .with_dies()
+        .with_short_frames()
         .with_contention()
         .with_value_log()
         .with_owner(profile)

@@ -68,6 +68,17 @@ impl FaultState {
         strikes
     }
 
+    /// Whether a unit has returned in an earlier state, so that the store needs a rest until all
+    /// redundancy is back.
+    pub fn needs_rest(&self, scenario: &Scenario) -> bool {
+        scenario.fault_plan.returns > 0.0 && self.is_old
+    }
+
+    /// The store has had its rest: the next unit may return.
+    pub fn has_rested(&mut self) {
+        (self.is_old, self.image) = (false, None);
+    }
+
     /// Takes an image of a unit, or restores one, while the power is off.
     ///
     /// # Errors
@@ -79,6 +90,9 @@ impl FaultState {
         rng: &mut Rng,
     ) -> Result<(), String> {
         let FaultPlan { old_images, replacements, .. } = scenario.fault_plan;
+        if scenario.fault_plan.returns > 0.0 {
+            return self.return_or_image(scenario, medium, rng);
+        }
         let once = scenario.store.is_redundant() || replacements > 0.0;
         if old_images + replacements == 0.0 || once && self.is_old {
             return Ok(());
@@ -104,6 +118,27 @@ impl FaultState {
                 self.image = Some((unit, medium.image(unit).map_err(failed)?));
             }
         }
+        Ok(())
+    }
+}
+
+impl FaultState {
+    /// Lets the unit of the image return in that state, or takes an image of any unit.
+    fn return_or_image(
+        &mut self,
+        scenario: &Scenario,
+        medium: &Medium,
+        rng: &mut Rng,
+    ) -> Result<(), String> {
+        if let Some((_, image)) = &self.image
+            && rng.chance(scenario.fault_plan.returns)
+        {
+            medium.restore(image)?;
+            self.is_old = true;
+            return Ok(());
+        }
+        let unit = rng.below(u64::from(scenario.flash.channels)) as u16;
+        self.image = Some((unit, medium.image(unit)?));
         Ok(())
     }
 }

@@ -43,32 +43,45 @@ pub fn is_probe(key: &[u8]) -> bool {
     key.starts_with(PROBE)
 }
 
-/// The shard's count of free blocks, by which it accepts writes, is that of its units: of two
-/// copies on different units, if it keeps copies. It may be greater where superblocks have gone bad
-/// since.
+/// The shard's count of free blocks, by which it accepts writes, is the real one. It may be greater
+/// where superblocks have gone bad since.
 ///
 /// # Errors
 /// The count is too small or too large.
 pub fn free_blocks_are_known(stores: &[Store], scenario: &Scenario) -> Result<(), Trouble> {
+    free_blocks_fit(stores, scenario)?;
     for store in stores {
         let blocks = store.blocks();
         let (known, free) = (blocks.free_blocks(), blocks.count_free_blocks());
-        let (flash, mut bad) = (blocks.flash(), 0);
-        let mut of_units = Vec::new();
-        for space in flash.units().map(|unit| flash.space(unit)) {
-            bad += space.bad;
-            if !space.is_worn_out() {
-                of_units.push(space.allocatable());
-            }
-        }
-        let left = fitting(&of_units, scenario);
-        let wrong = known + UNDER_WAY < free
-            || known > free + UNDER_WAY + bad
-            || free != left && blocks.lost_units() == 0;
-        if wrong {
+        let flash = blocks.flash();
+        let bad: u32 = flash.units().map(|unit| flash.space(unit).bad).sum();
+        if known + UNDER_WAY < free || known > free + UNDER_WAY + bad {
             let shard = store.local_id();
             return Err(Trouble::Wrong(format!(
-                "shard {shard} knows of {known} free blocks and counts {free}, and its units have room for {left}: {of_units:?} superblocks"
+                "shard {shard} counts {known} free blocks of {free}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The number of free blocks of a shard is that which fits the free superblocks of its units: two
+/// copies of each on different units, if it keeps copies.
+///
+/// # Errors
+/// The number is another one.
+pub fn free_blocks_fit(stores: &[Store], scenario: &Scenario) -> Result<(), Trouble> {
+    for store in stores {
+        let blocks = store.blocks();
+        let flash = blocks.flash();
+        let spaces = flash.units().map(|unit| flash.space(unit));
+        let serving = spaces.filter(|space| !space.is_worn_out());
+        let of_units: Vec<u32> = serving.map(|space| space.allocatable()).collect();
+        let (free, left) = (blocks.count_free_blocks(), fitting(&of_units, scenario));
+        if free != left && blocks.lost_units() == 0 {
+            let shard = store.local_id();
+            return Err(Trouble::Wrong(format!(
+                "shard {shard} counts {free} free blocks, and its units have room for {left}: {of_units:?} superblocks"
             )));
         }
     }

@@ -25,6 +25,7 @@
 //! - [`shrink`]: finds a smaller scenario that fails in the same way;
 //! - [`volumes`]: scenarios of volumes, as [`volume_shape`] has them, with clients and references
 //!   of their own;
+//! - `repaired`: whether a repair of damaged patches returns what it should;
 //! - [`superblocks`]: scenarios of the FTL alone;
 //! - [`exhaustive`]: all small scenarios, which [`small_scenario`] defines;
 //! - [`campaign`]: many seeds on all cores, and their results;
@@ -54,6 +55,7 @@ pub mod memory;
 pub mod planted;
 pub mod profile;
 pub mod reference;
+mod repaired;
 pub mod resp;
 pub mod scenario;
 pub mod session;

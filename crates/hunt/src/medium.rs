@@ -133,6 +133,23 @@ impl Medium {
         }
     }
 
+    /// Changes pages of the flash array, whose power is off: `visit` sees each that can be read, with
+    /// the number of its block and its own, and may change it. Returns the array as it was before.
+    ///
+    /// # Errors
+    /// Errors of the device, which are not expected; pages of a drive cannot be changed.
+    pub fn change(&self, visit: impl FnMut(usize, usize, &mut [u8])) -> Result<UnitsImage, String> {
+        let Medium::Flash(flash) = self else {
+            return Err("pages of a drive cannot be changed".to_owned());
+        };
+        let text = |error: softflash_device::OpenError| error.to_string();
+        let before = flash.image(0..flash.info().units).map_err(text)?;
+        let mut changed = before.clone();
+        changed.visit(visit);
+        flash.restore(&changed).map_err(text)?;
+        Ok(before)
+    }
+
     /// Whether some unit has a bad block in half of its superblocks.
     pub fn is_worn_out(&self) -> bool {
         !self.worn_out_units().is_empty()

@@ -4,7 +4,7 @@ use crate::client_model::{Pace, Resp};
 use crate::scenario::Scenario;
 use clap::ValueEnum;
 use softflash_base::random::Rng;
-use softflash_nand::faults::SilentFaults;
+use softflash_nand::faults::{FaultConfig, SilentFaults};
 
 /// Which faults are injected into drawn scenarios.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -43,6 +43,12 @@ pub enum Profile {
     /// Volumes with snapshots and clones instead of a store; half of the scenarios also lose older
     /// pages of a word line, or have pages that decay after a cut
     Volumes,
+    /// Parity over patches that are merged all the time, so that groups are rewritten, and units that
+    /// return again and again in their state before the last cut: nothing may be lost
+    Regrouped,
+    /// No other faults than power cuts; at the end some patches are damaged, and the store is repaired:
+    /// every key has its value or is reported as lost
+    Repaired,
     /// The FTL alone: superblocks that are allocated, written, and released, some unused, on units of
     /// several dies with blocks that fail often
     Superblocks,
@@ -80,8 +86,10 @@ impl Profile {
 
     /// Sets the properties that every scenario of the profile has.
     pub(crate) fn force(self, scenario: &mut Scenario, rng: &mut Rng) {
-        if self != Profile::Clocks {
-            return;
+        match self {
+            Profile::Clocks => {}
+            Profile::Repaired => return scenario.draw_repairs(rng),
+            _ => return,
         }
         scenario.faults.paired_page_loss = 1.0;
         scenario.store.interval_ms = 0;
@@ -112,6 +120,7 @@ impl Profile {
             | Profile::Decaying
             | Profile::Paired
             | Profile::Clocks
+            | Profile::Repaired
             | Profile::Superblocks => {}
             Profile::Volumes => match rng.below(8) {
                 0 | 1 => scenario.faults.paired_page_loss = 0.5,
@@ -155,6 +164,7 @@ impl Profile {
             }
             Profile::Mirrored => mirror(scenario, rng),
             Profile::Parity => parity(scenario, rng),
+            Profile::Regrouped => regroup(scenario, rng),
         }
     }
 }
@@ -181,6 +191,12 @@ fn damage_volumes(scenario: &mut Scenario, rng: &mut Rng) {
 fn mirror(scenario: &mut Scenario, rng: &mut Rng) {
     scenario.store.copies = 2;
     scenario.flash.channels *= 2;
+    // Units with different numbers of good superblocks. A stream of its own, so that earlier seeds
+    // keep their other properties.
+    let mut uneven = Rng::seeded(scenario.seed).fork("uneven units");
+    if scenario.drive.is_none() && uneven.chance(0.5) {
+        scenario.faults.factory_bad_block = 0.03;
+    }
     strike_one_unit(scenario, rng);
 }
 
@@ -196,6 +212,25 @@ fn parity(scenario: &mut Scenario, rng: &mut Rng) {
         scenario.flash.blocks = 5 * scenario.flash.blocks / 2;
     }
     strike_one_unit(scenario, rng);
+}
+
+/// Parity over small patches, erases at once, and keys that are overwritten all the time.
+fn regroup(scenario: &mut Scenario, rng: &mut Rng) {
+    scenario.store.parity = 2 + rng.below(2) as u8;
+    scenario.store.eager_erases = true;
+    scenario.store.memory_kib = 512;
+    scenario.flash.channels = scenario.store.shards * (3 + rng.below(2) as u16);
+    scenario.flash.pages = 8;
+    scenario.flash.planes = 1;
+    scenario.flash.blocks = 90 + rng.below(40) as u32;
+    scenario.faults = FaultConfig::default();
+    scenario.fault_plan.returns = 0.5;
+    scenario.clients.count = 4;
+    scenario.clients.keys = 20;
+    scenario.clients.value_bytes = 3000;
+    scenario.clients.requests = 32;
+    scenario.clients.reads = 0.1;
+    scenario.cuts = 4 + scenario.cuts % 5;
 }
 
 fn strike_one_unit(scenario: &mut Scenario, rng: &mut Rng) {

@@ -44,6 +44,9 @@ pub struct Scenario {
     /// Faults that destroy data.
     #[serde(default, rename = "disasters")]
     pub fault_plan: FaultPlan,
+    /// Patches that are damaged after the end, one after the other, with a repair for each.
+    #[serde(default, skip_serializing_if = "is_zero_repairs")]
+    pub repairs: u32,
     /// Clients of volumes, in place of those of a store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volumes: Option<VolumeShape>,
@@ -112,6 +115,9 @@ pub struct StoreShape {
     /// Maximum length of a fragment of a value, in bytes; 0 for the store's default.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub fragment_bytes: u64,
+    /// The most bytes of a frame of the log; 0 for the store's default.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub frame_bytes: u64,
     /// Number of watches after which the store sweeps the unused ones; 0 for the store's default.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub watch_sweep: u64,
@@ -128,6 +134,10 @@ impl StoreShape {
 }
 
 fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+fn is_zero_repairs(count: &u32) -> bool {
     *count == 0
 }
 
@@ -276,6 +286,9 @@ impl Scenario {
         };
         if self.store.fragment_bytes > 0 {
             options.fragment_bytes = self.store.fragment_bytes as usize;
+        }
+        if self.store.frame_bytes > 0 {
+            options.frame_bytes = Some(self.store.frame_bytes as usize);
         }
         if self.store.watch_sweep > 0 {
             options.watch_sweep = self.store.watch_sweep as usize;

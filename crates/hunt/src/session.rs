@@ -242,6 +242,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
         let stores = open_all(medium.device(), &scenario.layout(), &options, &runtime).await?;
         *opened.borrow_mut() = stores.clone();
         compare(&stores, plan).await?;
+        fullness::free_blocks_fit(&stores, scenario)?;
         let accounting = SpaceAccounting::of(&stores[0]).await?;
         compared.set(Some(Comparison { accounting, silent: silent_programs(medium) }));
         match task {

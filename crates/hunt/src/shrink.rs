@@ -46,6 +46,7 @@ fn steps(scenario: &Scenario) -> Vec<Scenario> {
     step(&|scenario| scenario.clients.again = 0.0);
     step(&|scenario| scenario.clients.pause_us = 0);
     step(&|scenario| scenario.store.watch_sweep = 0);
+    step(&|scenario| scenario.store.frame_bytes = 0);
     step(&|scenario| scenario.store.value_threshold = 0);
     // Where a value fits into a superblock only in fragments, no scenario without fragments exists.
     if scenario.clients.larges == 0.0 {
@@ -54,6 +55,7 @@ fn steps(scenario: &Scenario) -> Vec<Scenario> {
     step(&|scenario| scenario.drive = None);
     step(&|scenario| scenario.drive.iter_mut().for_each(|drive| drive.failed_flushes = 0.0));
     step(&|scenario| scenario.flash.dies = 1);
+    step(&|scenario| scenario.repairs = scenario.repairs.div_ceil(2));
     step(&|scenario| scenario.faults.factory_bad_block = 0.0);
     step(&|scenario| scenario.faults.program_failure = 0.0);
     step(&|scenario| scenario.faults.erase_failure = 0.0);

@@ -40,6 +40,7 @@ impl Size {
             // Copies and parity protect patches, and without much work there are hardly any
             // patches.
             Size::Mixed if scenario.store.is_redundant() => scenario,
+            Size::Mixed if scenario.repairs > 0 => scenario,
             Size::Mixed if scenario.seed.is_multiple_of(FULL) => scenario,
             Size::Mixed | Size::Dense => {
                 let cuts = MORE_CUTS + scenario.cuts;
@@ -52,7 +53,7 @@ impl Size {
 
 fn small(mut scenario: Scenario) -> Scenario {
     scenario.cuts = 1 + scenario.cuts % 3;
-    if scenario.superblocks.is_some() {
+    if scenario.superblocks.is_some() || scenario.repairs > 0 {
         return scenario;
     }
     if scenario.clients.larges > 0.0 {

@@ -8,7 +8,7 @@ use crate::medium::Medium;
 use crate::scenario::Scenario;
 use crate::session::{self, Comparison, Crew, Cut, Plan, Session, Task};
 use crate::trouble::Trouble;
-use crate::{superblocks, volumes};
+use crate::{repaired, superblocks, volumes};
 use softflash_base::Time;
 use softflash_base::checksum::{hash64, identity};
 use softflash_base::random::Rng;
@@ -156,7 +156,12 @@ impl Trial<'_> {
         let is_redundant = self.scenario.store.is_redundant();
         let dead = if is_redundant { self.fault_state.dead() } else { Default::default() };
         match session::check_offline(self.scenario, &self.medium, &dead, self.wall_ms, lacks_room) {
-            None => Ok(()),
+            None => {
+                let rng = &mut self.rng.fork("repairs");
+                let (scenario, medium, wall_ms) = (self.scenario, &self.medium, self.wall_ms);
+                let repaired = repaired::check(scenario, medium, &self.crew, wall_ms, rng);
+                repaired.map_err(Trouble::Wrong)
+            }
             Some(what) if self.may_have_lost() => Err(Trouble::Lost(what)),
             Some(what) => Err(Trouble::Wrong(what)),
         }
@@ -221,7 +226,12 @@ impl Trial<'_> {
             self.wall_ms -= self.rng.below(LONGEST_STEP_MS);
         }
         let struck = self.fault_state.strike(self.scenario, &self.medium, &mut self.rng);
-        struck.map_err(Trouble::Wrong)
+        struck.map_err(Trouble::Wrong)?;
+        if self.fault_state.needs_rest(self.scenario) {
+            self.session(Task::Close, None)?;
+            self.fault_state.has_rested();
+        }
+        Ok(())
     }
 
     fn session(&mut self, task: Task, cut: Option<Cut>) -> Result<Session, Trouble> {

@@ -65,6 +65,7 @@ impl VolumeShape {
         let data = scenario.flash.bytes() / 4096 / 2;
         let most = data / u64::from(scenario.clients.count) / 4;
         let mut rivals = Rng::seeded(scenario.seed).fork("competing requests");
+        let contest = rivals.chance(0.5);
         let mut some = |share: f64| {
             let is_drawn = rivals.chance(0.5);
             share * rivals.unit_f64() * f64::from(u8::from(is_drawn))
@@ -80,7 +81,7 @@ impl VolumeShape {
             settings: if rng.chance(0.5) { 0.05 * rng.unit_f64() } else { 0.0 },
             bursts: some(0.3),
             lifts: some(0.1),
-            contest: some(1.0) > 0.5,
+            contest,
         }
     }
 }

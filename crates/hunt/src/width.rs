@@ -1,14 +1,19 @@
 //! Properties drawn from random streams of their own, so that earlier seeds keep their meaning:
 //! more shards, values in several fragments, nearly full flash, values larger than the memtables.
 
+use crate::client_model::Pace;
+use crate::fault_plan::FaultPlan;
 use crate::scenario::{Flash, Scenario};
 use softflash_base::random::Rng;
-use softflash_nand::faults::SlowOperations;
+use softflash_nand::faults::{FaultConfig, SlowOperations};
 
 /// Share of scenarios with three or four shards.
 const MORE_SHARDS: f64 = 0.4;
 /// Share of scenarios with several dies a unit.
 const SEVERAL_DIES: f64 = 0.15;
+/// Share of scenarios with short frames, of those whose segments have at least so many bytes.
+const SHORT_FRAMES: f64 = 0.5;
+const LEAST_SEGMENT_BYTES: u64 = 30 * 4096;
 /// Share of scenarios with short fragments of values.
 const SHORT_FRAGMENTS: f64 = 0.5;
 /// Share of scenarios that sweep watches early.
@@ -57,11 +62,38 @@ impl Scenario {
     /// Gives the units of some scenarios several dies. Not where dies die: there each is a unit.
     pub(crate) fn with_dies(mut self) -> Scenario {
         let mut rng = Rng::seeded(self.seed).fork("dies");
-        let is_struck = self.fault_plan.deaths > 0.0 || self.fault_plan.strikes > 0;
-        if rng.chance(SEVERAL_DIES) && !is_struck && !self.is_filled() {
+        let FaultPlan { deaths, strikes, returns, .. } = self.fault_plan;
+        let is_struck = deaths > 0.0 || strikes > 0 || returns > 0.0;
+        let one = self.repairs > 0;
+        if rng.chance(SEVERAL_DIES) && !one && !is_struck && !self.is_filled() {
             self.flash.dies = 2 + rng.below(2) as u8;
         }
         self
+    }
+
+    /// Limits the frames of some logs to a page or two, so that openings and streams have several. Not
+    /// where segments are short: an opening must leave room.
+    pub(crate) fn with_short_frames(mut self) -> Scenario {
+        let mut rng = Rng::seeded(self.seed).fork("frames");
+        let is_long = self.flash.block_bytes() >= LEAST_SEGMENT_BYTES;
+        if rng.chance(SHORT_FRAMES) && is_long {
+            self.store.frame_bytes = 1000 + rng.below(7000);
+        }
+        self
+    }
+
+    /// A store of several runs with keys in common, whose patches are damaged and repaired at the end.
+    pub(crate) fn draw_repairs(&mut self, rng: &mut Rng) {
+        self.repairs = 8;
+        self.resp = None;
+        self.pace = Pace::default();
+        self.faults = FaultConfig::default();
+        self.store.interval_ms = 0;
+        self.flash = Flash { planes: 1, blocks: 80, pages: 16, ..self.flash };
+        self.clients.keys = 10 + rng.below(30);
+        self.clients.value_bytes = [200, 3000][rng.below(2) as usize];
+        self.clients.requests = 64;
+        self.cuts = 1 + self.cuts % 3;
     }
 
     /// Draws properties that depend on the final size of the flash.
@@ -189,7 +221,8 @@ mod tests {
     #[test]
     fn widths_are_drawn_with_their_shares() {
         let drawn = |seed| Size::Mixed.of(Scenario::drawn(seed, Profile::Survived));
-        let scenarios: Vec<Scenario> = (0..2000).map(drawn).collect();
+        let of_a_store = |scenario: &Scenario| scenario.superblocks.is_none();
+        let scenarios: Vec<Scenario> = (0..2000).map(drawn).filter(of_a_store).collect();
         let count = |fits: &dyn Fn(&Scenario) -> bool| {
             scenarios.iter().filter(|scenario| fits(scenario)).count()
         };

@@ -63,6 +63,9 @@ pub struct StoreOptions {
     /// The most bytes of a new value, at most [`MAX_VALUE_BYTES`](crate::value::MAX_VALUE_BYTES). Longer ones that were written
     /// under another setting stay readable.
     pub max_value_bytes: usize,
+    /// The most bytes of a frame of the log, header included; `None` for the format's limit. Logs
+    /// with longer frames stay readable.
+    pub frame_bytes: Option<usize>,
     /// The number of watches after which the released ones are dropped.
     pub watch_sweep: usize,
     /// The source of the time for expiry.
@@ -82,6 +85,7 @@ impl Default for StoreOptions {
             fragment_bytes: MAX_FRAGMENT_BYTES,
             value_threshold: Some(VALUE_THRESHOLD),
             max_value_bytes: DEFAULT_VALUE_BYTES,
+            frame_bytes: None,
             watch_sweep: WATCH_SWEEP,
             clock: ClockSource::default(),
             ftl: FtlConfig::default(),

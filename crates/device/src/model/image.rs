@@ -40,10 +40,19 @@ impl UnitsImage {
 
     /// The same units with `change` applied to every page that can be read, always in the same
     /// order.
-    pub fn changed(mut self, change: impl FnMut(&mut [u8])) -> UnitsImage {
-        let pages = self.blocks.iter_mut().flat_map(|block| &mut block.pages);
-        pages.flatten().map(|page| &mut **page).for_each(change);
+    pub fn changed(mut self, mut change: impl FnMut(&mut [u8])) -> UnitsImage {
+        self.visit(|_, _, bytes| change(bytes));
         self
+    }
+
+    /// Visits every page that can be read, block by block: the number of its block among all of the
+    /// units, its number there, and its bytes, which may be changed.
+    pub fn visit(&mut self, mut visit: impl FnMut(usize, usize, &mut [u8])) {
+        for (number, block) in self.blocks.iter_mut().enumerate() {
+            for (page, bytes) in block.pages.iter_mut().enumerate() {
+                bytes.iter_mut().for_each(|bytes| visit(number, page, bytes));
+            }
+        }
     }
 
     /// The same units with every page of every good block overwritten: programmed, with the bytes

@@ -9,6 +9,7 @@ use softflash_base::planted::Bug;
 use softflash_base::random::Rng;
 use softflash_hunt::campaign;
 use softflash_hunt::planted::{Hunt, Outcome};
+use softflash_hunt::profile::Profile;
 use softflash_hunt::scenario::Scenario;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
@@ -40,6 +41,9 @@ struct Arguments {
     /// to see whether such scenarios show the bugs.
     #[arg(long, value_name = "FILE", value_parser = Scenario::read)]
     like: Option<Scenario>,
+    /// Which faults are injected; without it, those of the profile that hunts for the bug.
+    #[arg(long, value_enum, conflicts_with = "like")]
+    profile: Option<Profile>,
     /// Time limit for each bug, in seconds or as 60s, 10m or 2h.
     #[arg(long, value_parser = softflash_hunt::duration::parsed, default_value = "10m")]
     time: Duration,
@@ -94,6 +98,7 @@ fn main() -> ExitCode {
         let hunt = Hunt {
             first,
             like: arguments.like.as_ref(),
+            profile: arguments.profile,
             jobs: arguments.jobs.unwrap_or(cores),
             stop: &|| began.elapsed() >= arguments.time,
         };

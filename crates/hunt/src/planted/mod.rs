@@ -16,6 +16,8 @@ pub struct Hunt<'a> {
     pub first: u64,
     /// Use this scenario with different seeds; otherwise draw scenarios.
     pub like: Option<&'a Scenario>,
+    /// Draw scenarios of this profile; otherwise of that of the bug.
+    pub profile: Option<Profile>,
     /// Threads.
     pub jobs: usize,
     /// Called before each seed; returns whether to give up.
@@ -89,15 +91,28 @@ impl Hunt<'_> {
         found.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// By default, scenarios of the default profile, or of volumes: the hunter must find a bug
-    /// without knowing what to look for.
+    /// By default, scenarios of the profile of the bug.
     fn scenario(&self, bug: Bug, seed: u64) -> Scenario {
-        // The order of competing requests is the volumes'.
-        let of_volumes = ["volume/", "mapping/"].iter().any(|of| bug.place().starts_with(of));
-        let profile = if of_volumes { Profile::Volumes } else { Profile::default() };
         match self.like {
             Some(scenario) => Scenario { seed, ..scenario.clone() },
-            None => Size::default().of(Scenario::drawn(seed, profile)),
+            None => {
+                let profile = self.profile.unwrap_or_else(|| profile_of(bug));
+                Size::default().of(Scenario::drawn(seed, profile))
+            }
         }
+    }
+}
+
+/// The profile that hunts for a bug: the default one, since the hunter must find a bug without
+/// knowing what to look for; that of volumes, with the order of their competing requests; that of
+/// repairs.
+fn profile_of(bug: Bug) -> Profile {
+    let is_of = |place: &&str| bug.place().starts_with(place);
+    if ["volume/", "mapping/"].iter().any(is_of) {
+        Profile::Volumes
+    } else if is_of(&"store/src/repair/") {
+        Profile::Repaired
+    } else {
+        Profile::default()
     }
 }

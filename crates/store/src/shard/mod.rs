@@ -156,6 +156,7 @@ impl Shard {
             options.durability,
             resume,
         );
+        options.frame_bytes.into_iter().for_each(|bytes| log.limit_frames(bytes));
         Shard {
             id,
             gate: Gate::default(),

@@ -148,10 +148,18 @@ impl ParityKeeper<'_> {
             self.blocks.delete(id);
             return Ok(());
         };
+        let held = || released.iter().filter(|id| self.blocks.contains(**id)).count();
+        let before = held();
         if planted::bug(Bug::GroupFreedEarly) {
             released.iter().for_each(|id| self.blocks.delete(*id));
         }
         self.manifest.replace(slice, &[], Vec::new()).await?;
+        assert_eq!(
+            held(),
+            before,
+            "shard {}: the old groups are whole until a recovery finds the new one",
+            self.id
+        );
         released.into_iter().for_each(|id| self.blocks.delete(id));
         Ok(())
     }

@@ -38,7 +38,7 @@ use softflash_runtime::{Notify, RuntimeHandle};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-use writer::GATHER_BYTES;
+use writer::{GATHER_BYTES, longest_frame};
 
 /// Encodes a checkpoint as an event stream; the callback determines `log_start`.
 pub type CheckpointMaker = Box<dyn Fn() -> Vec<u8>>;
@@ -56,6 +56,8 @@ struct Inner {
     clock: Rc<ExpiryClock>,
     values: ValueLog,
     durability: Durability,
+    /// The most bytes of a frame.
+    frame_bytes: Cell<usize>,
     checkpoint: RefCell<Option<CheckpointMaker>>,
     stream: Stream,
     requests: Requests,
@@ -115,6 +117,9 @@ struct Progress {
     failure: RefCell<Option<StoreError>>,
     closed: Cell<bool>,
 }
+
+/// The longest frame is at least this part of a segment.
+const LEAST_FRAME: usize = 64;
 
 /// Prepares without a commit.
 #[derive(Default)]
@@ -202,7 +207,9 @@ impl Log {
             successor: None,
             segments: resume.segments.into(),
         };
+        let frame_bytes = Cell::new(longest_frame(&blocks));
         let inner = Inner {
+            frame_bytes,
             shard,
             blocks,
             runtime,
@@ -240,6 +247,14 @@ impl Log {
             },
         };
         Log { inner: Rc::new(inner) }
+    }
+
+    /// Limits the frames to so many bytes, at least to the longest or a sixty-fourth of a segment: an
+    /// opening of many frames must leave room for others.
+    pub fn limit_frames(&self, bytes: usize) {
+        let longest = self.inner.frame_bytes.get();
+        let least = self.inner.blocks.capacity_bytes() / LEAST_FRAME;
+        self.inner.frame_bytes.set(bytes.clamp(least.min(longest), longest));
     }
 
     /// Starts the writer; `checkpoint` describes the shard at the start of each segment.

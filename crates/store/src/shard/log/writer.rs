@@ -392,7 +392,7 @@ impl Inner {
     }
 
     pub(super) fn frame_bytes(&self) -> usize {
-        longest_frame(&self.blocks)
+        self.frame_bytes.get()
     }
 
     pub(super) async fn write_frame(&self, draft: Draft<'_>) -> Result<()> {
