@@ -7,6 +7,7 @@ use crate::kv::compaction::leveled::GATHERED_RUNS;
 use futures_util::future::select;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{Time, cast};
+use softflash_blocks::space::BLOCKS_OF_LOG;
 use std::cell::Cell;
 use std::pin::pin;
 use std::time::Duration;
@@ -50,26 +51,41 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 pub struct Throttle {
     /// The time at which all admitted writes would have arrived at their rate.
     paid_until: Cell<Time>,
-    /// The measured flush rate, in bytes per second, of the unit in which writers are charged.
+    /// The flush rate, in bytes per second: as soon as it is measured, bytes of the memory that is
+    /// freed, in which writers are charged; until then bytes that go to flash.
     drain_bytes: Cell<f64>,
+    is_measured: Cell<bool>,
 }
 
 impl Default for Throttle {
     fn default() -> Throttle {
-        Throttle { paid_until: Cell::default(), drain_bytes: Cell::new(FIRST_DRAIN_BYTES) }
+        Throttle {
+            paid_until: Cell::default(),
+            drain_bytes: Cell::new(FIRST_DRAIN_BYTES),
+            is_measured: Cell::new(false),
+        }
     }
 }
 
 impl Throttle {
     /// `bytes` were drained in `ns`.
     pub fn note_flush(&self, bytes: u64, ns: u64) {
+        self.is_measured.set(true);
         self.note(bytes as f64, 1.0, ns);
     }
 
-    /// `bytes` of `full` were drained in `ns`. Small parts are mostly latency, so each counts by its
-    /// size; several of them correct the rate as one full part does.
-    pub fn note_part(&self, bytes: usize, full: usize, ns: u64) {
-        self.note(bytes as f64, bytes as f64 / full.max(bytes).max(1) as f64, ns);
+    /// A flush of a memtable took `ns`. Small ones are mostly latency, so each counts by its size;
+    /// several of them correct the rate as a full one does.
+    pub fn note_part(&self, flushed: Flushed, ns: u64) {
+        let Flushed { bytes, written, full } = flushed;
+        if written == 0 {
+            return;
+        }
+        let bytes = bytes as f64;
+        if !self.is_measured.replace(true) {
+            self.drain_bytes.set(self.drain_bytes.get() * bytes / written as f64);
+        }
+        self.note(bytes, bytes / (full as f64).max(bytes).max(1.0), ns);
     }
 
     fn note(&self, bytes: f64, weight: f64, ns: u64) {
@@ -85,6 +101,17 @@ impl Throttle {
         self.paid_until.set(at);
         at
     }
+}
+
+/// The flush of a memtable.
+#[derive(Debug, Clone, Copy)]
+pub struct Flushed {
+    /// Bytes of memory that it frees.
+    pub bytes: usize,
+    /// Bytes of patches that it has written.
+    pub written: u64,
+    /// Bytes of memory of a full memtable.
+    pub full: usize,
 }
 
 /// The room that a batch needs.
@@ -173,7 +200,9 @@ impl Shard {
                 has_frozen = true;
                 self.make_room();
             }
-            let flushing = self.slices.iter().any(|slice| !slice.frozen.borrow().is_empty());
+            // A flush that lacks space itself waits, too.
+            let flushing = self.blocks.free_blocks() > BLOCKS_OF_LOG
+                && self.slices.iter().any(|slice| !slice.frozen.borrow().is_empty());
             let cannot_free_space = self.tasks.is_compaction_idle()
                 && !flushing
                 && !self.has_value_garbage(EXPIRY_WAIT);
@@ -230,7 +259,8 @@ impl Shard {
         let (now, share) = (self.runtime.now(), self.backlog());
         let mut at = now;
         if share > 0.0 && share < 1.0 {
-            at = self.throttle.admits_at(now, bytes, share);
+            let charged = if self.throttle.is_measured.get() { bytes } else { stored };
+            at = self.throttle.admits_at(now, charged, share);
         }
         if grows && self.merge_pace.is_running() {
             at = at.max(self.merge_pace.admits_at(now, stored, self.room_bytes()));

@@ -110,8 +110,20 @@ fn deletions_wait_for_the_last_blocks_and_new_data_does_not() {
         fill(shard, 1000);
         let total = shard.limits().memtables_total_bytes;
         for grows in [true, false] {
-            let waiting = within(runtime, 60 * SECOND_NS, shard.wait_for_room(Demand::of(total, grows))).await;
+            let waiting =
+                within(runtime, 60 * SECOND_NS, shard.wait_for_room(Demand::of(total, grows)))
+                    .await;
             assert_eq!(waiting, None);
         }
+    });
+}
+
+#[test]
+fn a_removal_of_all_keys_is_admitted_where_deletions_are_not() {
+    with_shard(async |_, shard, runtime| {
+        leave_free(shard, shard.last_blocks() - 1).await;
+        let clear = Demand { clears: true, ..Demand::of(0, false) };
+        assert_eq!(within(runtime, MS_NS, shard.admit(clear)).await, Some(Ok(())));
+        assert_eq!(within(runtime, MS_NS, shard.admit(Demand::of(1, false))).await, None);
     });
 }
