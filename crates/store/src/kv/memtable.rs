@@ -7,9 +7,11 @@ pub use crate::format::version::Version;
 
 use crate::format::record::Record;
 use bytes::Bytes;
-use hashbrown::HashMap;
+use hashbrown::DefaultHashBuilder;
+use hashbrown::hash_table::{Entry, HashTable};
 use softflash_base::planted::{self, Bug};
 use std::collections::BTreeSet;
+use std::hash::BuildHasher;
 use std::ops::Bound;
 
 /// The approximate memory overhead of a version, in bytes.
@@ -33,6 +35,7 @@ fn bytes_of(version: &Version) -> usize {
 }
 
 struct Slot {
+    key: Bytes,
     newest: Version,
     /// Older versions that snapshots need, newest first.
     older: Vec<Version>,
@@ -42,7 +45,8 @@ struct Slot {
 /// A sorted map from keys to versions.
 #[derive(Default)]
 pub struct Memtable {
-    slots: HashMap<Bytes, Slot>,
+    hasher: DefaultHashBuilder,
+    slots: HashTable<Slot>,
     order: BTreeSet<Bytes>,
     bytes: usize,
 }
@@ -65,7 +69,7 @@ impl Memtable {
 
     /// The newest version of `key` not newer than `max_seq`.
     pub fn get(&self, key: &[u8], max_seq: u64) -> Option<&Version> {
-        let slot = self.slots.get(key)?;
+        let slot = self.slot(key)?;
         if slot.newest.seq <= max_seq {
             return Some(&slot.newest);
         }
@@ -77,8 +81,11 @@ impl Memtable {
     /// is copied, so that callers need not own it.
     pub fn insert(&mut self, key: &Bytes, version: Version, newest_snapshot: Option<u64>) -> bool {
         self.bytes += bytes_of(&version);
-        match self.slots.get_mut(key) {
-            Some(slot) => {
+        let hasher = &self.hasher;
+        let is_it = |slot: &Slot| slot.key == key;
+        match self.slots.entry(hasher.hash_one(key), is_it, |slot| hasher.hash_one(&slot.key)) {
+            Entry::Occupied(mut slot) => {
+                let slot = slot.get_mut();
                 let before = std::mem::replace(&mut slot.newest, version);
                 let least = before.seq + u64::from(planted::bug(Bug::SnapshotForgetsItsVersion));
                 if newest_snapshot.is_some_and(|newest| newest >= least) {
@@ -92,15 +99,19 @@ impl Memtable {
                 }
                 false
             }
-            None => {
+            Entry::Vacant(place) => {
                 let key = Bytes::copy_from_slice(key);
                 self.bytes += key.len();
                 self.order.insert(key.clone());
-                let slot = Slot { newest: version, older: Vec::new(), presence: Presence::Unknown };
-                self.slots.insert(key, slot);
+                let (older, presence) = (Vec::new(), Presence::Unknown);
+                place.insert(Slot { key, newest: version, older, presence });
                 true
             }
         }
+    }
+
+    fn slot(&self, key: &[u8]) -> Option<&Slot> {
+        self.slots.find(self.hasher.hash_one(key), |slot| slot.key == key)
     }
 
     /// Keys in order from the first one after `after`, with their newest versions.
@@ -109,14 +120,15 @@ impl Memtable {
         after: Option<&Bytes>,
     ) -> impl Iterator<Item = (&Bytes, &Version, Presence)> {
         self.keys_after(after).filter_map(|key| {
-            let slot = self.slots.get(key)?;
+            let slot = self.slot(key)?;
             Some((key, &slot.newest, slot.presence))
         })
     }
 
     /// Remembers whether the key existed on flash.
     pub fn set_presence(&mut self, key: &[u8], presence: Presence) {
-        if let Some(slot) = self.slots.get_mut(key) {
+        let hash = self.hasher.hash_one(key);
+        if let Some(slot) = self.slots.find_mut(hash, |slot| slot.key == key) {
             slot.presence = presence;
         }
     }
@@ -126,7 +138,7 @@ impl Memtable {
     pub fn records_after(&self, after: Option<&Bytes>, keys: usize) -> Vec<Record> {
         let mut records = Vec::new();
         for key in self.keys_after(after).take(keys) {
-            let Some(slot) = self.slots.get(key) else { continue };
+            let Some(slot) = self.slot(key) else { continue };
             for version in std::iter::once(&slot.newest).chain(&slot.older) {
                 records.extend(version.records(key));
             }

@@ -8,6 +8,7 @@ use crate::kv::compaction::leveled::GATHERED_RUNS;
 use futures_util::future::select;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{Time, cast};
+use softflash_blocks::space::BLOCKS_OF_LOG;
 use std::cell::Cell;
 use std::pin::pin;
 use std::time::Duration;
@@ -51,21 +52,46 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 pub struct Throttle {
     /// The time at which all admitted writes would have arrived at their rate.
     paid_until: Cell<Time>,
-    /// The measured flush rate, in bytes per second.
+    /// The flush rate, in bytes per second: as soon as it is measured, bytes of the memory that is
+    /// freed, in which writers are charged; until then bytes that go to flash.
     drain_bytes: Cell<f64>,
+    is_measured: Cell<bool>,
 }
 
 impl Default for Throttle {
     fn default() -> Throttle {
-        Throttle { paid_until: Cell::default(), drain_bytes: Cell::new(FIRST_DRAIN_BYTES) }
+        Throttle {
+            paid_until: Cell::default(),
+            drain_bytes: Cell::new(FIRST_DRAIN_BYTES),
+            is_measured: Cell::new(false),
+        }
     }
 }
 
 impl Throttle {
-    /// A flush of `bytes` took `ns`. To be called for large flushes: small ones are mostly latency.
+    /// `bytes` were drained in `ns`.
     pub fn note_flush(&self, bytes: u64, ns: u64) {
-        let achieved = bytes as f64 * 1e9 / ns.max(1) as f64;
-        self.drain_bytes.set((self.drain_bytes.get() + achieved) / 2.0);
+        self.is_measured.set(true);
+        self.note(bytes as f64, 1.0, ns);
+    }
+
+    /// A flush of a memtable took `ns`. Small ones are mostly latency, so each counts by its size;
+    /// several of them correct the rate as a full one does.
+    pub fn note_part(&self, flushed: Flushed, ns: u64) {
+        let Flushed { bytes, written, full } = flushed;
+        if written == 0 {
+            return;
+        }
+        let bytes = bytes as f64;
+        if !self.is_measured.replace(true) {
+            self.drain_bytes.set(self.drain_bytes.get() * bytes / written as f64);
+        }
+        self.note(bytes, bytes / (full as f64).max(bytes).max(1.0), ns);
+    }
+
+    fn note(&self, bytes: f64, weight: f64, ns: u64) {
+        let (before, achieved) = (self.drain_bytes.get(), bytes * 1e9 / ns.max(1) as f64);
+        self.drain_bytes.set(before + (achieved - before) * weight / 2.0);
     }
 
     /// The time at which `bytes` may be written at the backlog `share`.
@@ -78,22 +104,37 @@ impl Throttle {
     }
 }
 
+/// The flush of a memtable.
+#[derive(Debug, Clone, Copy)]
+pub struct Flushed {
+    /// Bytes of memory that it frees.
+    pub bytes: usize,
+    /// Bytes of patches that it has written.
+    pub written: u64,
+    /// Bytes of memory of a full memtable.
+    pub full: usize,
+}
+
 /// The room that a batch needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demand {
-    /// Bytes in memtables and log.
+    /// Bytes in memtables.
     pub bytes: usize,
+    /// Bytes of them that go to flash.
+    pub stored: usize,
     /// Bytes of separated values.
     pub separated: usize,
     /// False for a batch that only deletes. It is admitted longer, because it frees space.
     pub grows: bool,
+    /// It removes all keys, which needs no space but in the log, and frees all other.
+    pub clears: bool,
 }
 
 impl Demand {
     /// Of a batch without separated values.
     #[cfg(test)]
     pub fn of(bytes: usize, grows: bool) -> Demand {
-        Demand { bytes, separated: 0, grows }
+        Demand { bytes, stored: bytes, separated: 0, grows, clears: false }
     }
 }
 
@@ -115,7 +156,7 @@ impl Shard {
     }
 
     async fn wait_until_admitted(&self, demand: Demand) -> Result<()> {
-        let Demand { bytes, separated, grows } = demand;
+        let Demand { bytes, separated, grows, .. } = demand;
         self.check_health()?;
         let lacks_space = grows && self.lacks_space(separated);
         let admits_values = separated == 0 || self.admits_values(separated);
@@ -131,7 +172,7 @@ impl Shard {
     }
 
     async fn wait_for_all(&self, demand: Demand) -> Result<()> {
-        let Demand { bytes, separated, grows } = demand;
+        let Demand { separated, grows, .. } = demand;
         loop {
             if grows && self.lacks_space(separated) {
                 self.wait_for_space(separated).await?;
@@ -139,7 +180,7 @@ impl Shard {
             if separated > 0 && !self.admits_values(separated) {
                 self.wait_for_values(separated).await?;
             }
-            self.wait_for_room(bytes, grows).await?;
+            self.wait_for_room(demand).await?;
             // Others may have taken the space meanwhile.
             if !grows || !self.lacks_space(separated) {
                 return Ok(());
@@ -163,7 +204,9 @@ impl Shard {
                 has_frozen = true;
                 self.make_room();
             }
-            let flushing = self.slices.iter().any(|slice| !slice.frozen.borrow().is_empty());
+            // A flush that lacks space itself waits, too.
+            let flushing = self.blocks.free_blocks() > BLOCKS_OF_LOG
+                && self.slices.iter().any(|slice| !slice.frozen.borrow().is_empty());
             let cannot_free_space = self.tasks.is_compaction_idle()
                 && !flushing
                 && !self.has_value_garbage(EXPIRY_WAIT);
@@ -215,14 +258,16 @@ impl Shard {
         used / f64::from(slow.saturating_sub(stop).max(1))
     }
 
-    async fn wait_for_room(&self, bytes: usize, grows: bool) -> Result<()> {
+    async fn wait_for_room(&self, demand: Demand) -> Result<()> {
+        let Demand { bytes, stored, grows, clears, .. } = demand;
         let (now, share) = (self.runtime.now(), self.backlog());
         let mut at = now;
         if share > 0.0 && share < 1.0 {
-            at = self.throttle.admits_at(now, bytes, share);
+            let charged = if self.throttle.is_measured.get() { bytes } else { stored };
+            at = self.throttle.admits_at(now, charged, share);
         }
         if grows && self.merge_pace.is_running() {
-            at = at.max(self.merge_pace.admits_at(now, bytes, self.room_bytes()));
+            at = at.max(self.merge_pace.admits_at(now, stored, self.room_bytes()));
         }
         if at > now + MAX_LEAD {
             self.runtime.sleep_until(at).await;
@@ -231,7 +276,8 @@ impl Shard {
         let mut next_request = self.runtime.now();
         loop {
             self.check_health()?;
-            if self.has_room(bytes) && self.level0_runs() < STOP_RUNS {
+            let has_room = if clears { self.has_memory(bytes) } else { self.has_room(bytes) };
+            if has_room && (clears || self.level0_runs() < STOP_RUNS) {
                 return Ok(());
             }
             // Not in every iteration: a compaction without work also wakes the waiting writers.
@@ -276,13 +322,17 @@ impl Shard {
 
     /// Whether memtables, log and flash have room for `bytes`.
     fn has_room(&self, bytes: usize) -> bool {
+        self.has_memory(bytes) && self.blocks.free_blocks() >= self.last_blocks()
+    }
+
+    /// Whether memtables and log have room for `bytes`.
+    fn has_memory(&self, bytes: usize) -> bool {
         let Limits { memtables_total_bytes: total, log_bytes, .. } = self.limits();
         // A value larger than the budget is admitted when the memtables are empty.
         let alone = self.slices.memtable_bytes() == 0 && !planted::bug(Bug::LargeValueNotExempt);
         let fits = alone || self.unwritten_bytes() + bytes <= total;
         fits && self.log.backlog_bytes() <= total
             && self.log.live_bytes() <= log_bytes + log_bytes / 2
-            && self.blocks.free_blocks() >= self.last_blocks()
     }
 
     /// Whether memtables and log have room for a value that the collector moves.

@@ -12,7 +12,6 @@ use crate::error::{Result, StoreError};
 use crate::kv::compaction::leveled::payoff;
 use crate::kv::slice::Slice;
 use futures_util::future::select;
-use softflash_base::Time;
 use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
@@ -21,8 +20,6 @@ use std::rc::Rc;
 const PAUSE_AFTER_ERROR_NS: u64 = 1_000_000_000;
 /// The pause of a flush without free space, in nanoseconds.
 const PAUSE_WITHOUT_SPACE_NS: u64 = 100_000_000;
-/// The time for which a flush retries without free space, in nanoseconds.
-const SPACE_TIMEOUT_NS: u64 = 30_000_000_000;
 
 impl Shard {
     /// Starts the background tasks.
@@ -52,7 +49,6 @@ impl Shard {
     }
 
     async fn flush_forever(&self) {
-        let mut deadline: Option<Time> = None;
         while !self.tasks.is_closing() {
             self.freeze_for_log();
             let waiting = self
@@ -64,7 +60,8 @@ impl Shard {
                 Some(slice) => self.flush_oldest(slice).await,
                 None if self.has_idle_log() => self.trim_log().await,
                 None => {
-                    self.tasks.flush_requested().await;
+                    let rotated = pin!(self.log.rotated());
+                    select(pin!(self.tasks.flush_requested()), rotated).await;
                     continue;
                 }
             };
@@ -72,13 +69,12 @@ impl Shard {
                 if self.tasks.is_closing() && matches!(error, StoreError::Closed) {
                     return;
                 }
-                let now = self.runtime.now();
-                let give_up_at = *deadline.get_or_insert(now + SPACE_TIMEOUT_NS);
-                let may_wait = !self.tasks.is_closing() && now < give_up_at;
-                if may_wait && matches!(error, StoreError::OutOfSpace) {
-                    // Compaction may free space. Until then new writes wait or are refused.
+                if !self.tasks.is_closing() && matches!(error, StoreError::OutOfSpace) {
+                    // Compaction, deletions and expiry free space. Until then new writes wait or
+                    // are refused.
                     self.tasks.request_compaction();
-                    self.runtime.sleep_until(now + PAUSE_WITHOUT_SPACE_NS).await;
+                    let resume_at = self.runtime.now() + PAUSE_WITHOUT_SPACE_NS;
+                    self.runtime.sleep_until(resume_at).await;
                     continue;
                 }
                 // Memtables stay readable and are in the log; the shard refuses further writes.
@@ -86,7 +82,6 @@ impl Shard {
                 self.tasks.fail(error);
                 return;
             }
-            deadline = None;
         }
     }
 

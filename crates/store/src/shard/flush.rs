@@ -1,6 +1,7 @@
 //! Flushing: a frozen memtable becomes a run of patches in level 0.
 
 use super::Shard;
+use super::admission::Flushed;
 use super::log::{Edit, Event, PatchEntry};
 use crate::error::Result;
 use crate::kv::cache::Cached;
@@ -10,13 +11,19 @@ use crate::kv::patch::Patch;
 use crate::kv::slice::{Frozen, Slice};
 use crate::kv::writer::PatchWriter;
 use bytes::Bytes;
+use futures_util::future::select;
 use softflash_base::planted::{self, Bug};
+use softflash_blocks::space::BLOCKS_OF_LOG;
 use softflash_ftl::Hint;
 use softflash_runtime::yield_now;
+use std::pin::pin;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Keys after which the task yields.
 const YIELD_KEYS: usize = 256;
+/// How long a requested flush waits on full flash.
+const SPACE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The length of a log that a start reads with little delay.
 const SHORT_LOG_BYTES: u64 = 1 << 20;
 
@@ -45,9 +52,9 @@ impl Shard {
             return Ok(());
         }
         drop(pending);
-        if bytes >= self.limits().freeze_bytes as u64 / 4 {
-            self.throttle.note_flush(bytes, self.runtime.now().since_ns(began));
-        }
+        let full = self.limits().freeze_bytes;
+        let flushed = Flushed { bytes: frozen.table.borrow().bytes(), written: bytes, full };
+        self.throttle.note_part(flushed, self.runtime.now().since_ns(began));
         self.install_flush(slice, &frozen, patches, live_keys);
         let (edit_seq, needed) = (self.history.seq(), self.first_segment_needed());
         self.counters.count_flush(bytes);
@@ -110,7 +117,7 @@ impl Shard {
         let all = planted::bug(Bug::FlushedTooMuch);
         slice.flushed_seq.set(if all { self.history.seq() } else { frozen.last_seq });
         let added: Vec<_> = patches.into_iter().map(|patch| (0, run, patch)).collect();
-        slice.frozen.borrow_mut().retain(|other| !Rc::ptr_eq(other, frozen));
+        slice.drop_frozen(frozen);
         self.edit(slice, &[], added);
         self.wake_compaction();
     }
@@ -224,7 +231,12 @@ impl Shard {
     }
 
     /// Freezes all memtables and waits until the background task has flushed them.
+    ///
+    /// # Errors
+    /// [`OutOfSpace`](crate::error::StoreError::OutOfSpace) where there is no space for a while; the
+    /// memtables stay frozen.
     pub async fn flush(&self) -> Result<()> {
+        let deadline = self.runtime.now() + SPACE_TIMEOUT;
         let last = self.history.seq();
         for slice in &self.slices {
             slice.freeze(last);
@@ -233,7 +245,12 @@ impl Shard {
         let waiting = |slice: &Slice| slice.frozen.borrow().iter().any(|f| f.last_seq <= last);
         while self.slices.iter().any(waiting) {
             self.check_health()?;
-            self.tasks.room_announced().await;
+            let now = self.runtime.now();
+            if now >= deadline && self.blocks.free_blocks() <= BLOCKS_OF_LOG {
+                return Err(self.blocks.lack_of_space().into());
+            }
+            let look_again = self.runtime.sleep_until(now + SPACE_TIMEOUT);
+            select(look_again, pin!(self.tasks.room_announced())).await;
         }
         Ok(())
     }

@@ -88,11 +88,13 @@ impl Sizing {
         // On a small device a run can be much larger than a memtable should be, by its last batch.
         let merge = merge.max((2 * merged(self.level0_runs)).min(LEAST_MERGE_BLOCKS));
         let log = usize::try_from(log_bytes).unwrap_or(usize::MAX);
+        // The memtable of a slice takes a block at least, however small it is.
+        let flushed = blocks_of(total).max(cast::saturating_u32(self.slices));
         Limits {
             freeze_bytes: freeze,
             memtables_total_bytes: total,
             log_bytes,
-            flush_blocks: blocks_of(total) + 2 + LOG_BLOCKS + blocks_of(log) / 2,
+            flush_blocks: flushed + 2 + LOG_BLOCKS + blocks_of(log) / 2,
             merge_blocks: if planted::bug(Bug::ReserveFourfold) { 4 * merge } else { merge },
         }
     }

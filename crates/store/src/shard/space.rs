@@ -9,6 +9,7 @@ use crate::kv::compaction::leveled::SHORT_PATCHES;
 use crate::kv::slice::Slice;
 use softflash_base::cast;
 use softflash_blocks::BlockLayer;
+use softflash_blocks::space::{BLOCKS_OF_LOG, KEPT_BY_BACKGROUND};
 
 /// The smallest reserve of blocks: two each for the log, a flush and the collector, and two more
 /// for blocks that fail.
@@ -71,9 +72,14 @@ impl Space<'_> {
         self.slices.memtable_bytes() + self.log.backlog_bytes()
     }
 
-    /// Free blocks below which deletions are refused too.
+    /// Free blocks below which deletions are refused too: those from which their flush and a merge
+    /// free space. The deletion of a separated value frees space by itself.
     pub(super) fn last_reserve(&self) -> u32 {
-        self.limits.last_blocks().min(self.reserve() / 2)
+        let (merge, reserve) = (self.limits.last_blocks(), self.reserve());
+        match self.values.is_used() {
+            true => merge.min(reserve / 2).max(BLOCKS_OF_LOG + 1),
+            false => merge.max(KEPT_BY_BACKGROUND + 2).min(reserve / 4 * 3),
+        }
     }
 
     /// Whether there is space to rewrite lost copies. Also in a shard that refuses new data, as

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use softflash_base::random::Rng;
+use softflash_store::stats::StoreStats;
 use softflash_store::{Durability, Entry};
 use softflash_testing::VirtualBed;
 use std::time::Duration;
@@ -38,4 +39,32 @@ fn a_backlog_slows_writers_evenly() {
     assert!(total_ms > 3000, "{total_ms} ms: the writer was not slowed, so the test is void");
     assert!(high < 10_000, "one write in a thousand waited {high} us and more");
     assert!(longest < 50_000, "a write waited {longest} us");
+}
+
+/// Writes as small as those of a cache: 45 bytes of key, 20 of value.
+const SMALL_WRITES: u64 = 150_000;
+
+#[test]
+fn small_records_do_not_wait_while_the_flash_keeps_up() {
+    for slices in [1, 8] {
+        let mut bed = VirtualBed::new(1, 128);
+        bed.layout.slices = slices;
+        bed.options.memory_bytes = 8 << 20;
+        bed.options.durability = Durability::Interval(Duration::from_secs(1));
+        let (stats, _) = bed.session(async |stores, runtime| {
+            let store = &stores[0];
+            for number in 0..SMALL_WRITES {
+                let mut transaction = store.begin();
+                let key = Bytes::from(format!("{:032}:{:012}", 0, number * 7919 % 1_000_003));
+                transaction.put(key, Entry::new(Bytes::from_static(&[7; 20]))).unwrap();
+                store.commit(transaction).await.unwrap();
+                runtime.sleep_until(runtime.now() + 3_000).await;
+            }
+            store.stats().await.unwrap()
+        });
+        let StoreStats { stall_us, flushes, flush_bytes_written, .. } = stats;
+        println!("{slices} slices: {flushes} flushes, {flush_bytes_written} bytes, {stall_us} us");
+        assert!(flushes > 10, "{flushes} flushes: the memtables were never full");
+        assert_eq!(stall_us, 0, "{slices} slices: writes waited");
+    }
 }

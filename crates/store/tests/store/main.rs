@@ -24,6 +24,7 @@ mod repair_support;
 mod restart;
 mod scrub;
 mod separated;
+mod small_devices;
 mod space;
 mod transactions;
 mod virtual_time;

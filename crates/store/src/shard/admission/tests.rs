@@ -219,6 +219,17 @@ fn writers_get_a_share_of_the_flush_rate() {
     // Idle time gives no credit.
     let later = Time(1000 * SECOND_NS);
     assert_eq!(throttle.admits_at(later, 48 << 20, 0.5), later + SECOND_NS);
+    // Sixteen small flushes correct the rate about as much as one full one.
+    let flushed = Flushed { bytes: 1000, written: 100, full: 16_000 };
+    throttle.drain_bytes.set(1000.0);
+    throttle.note_part(flushed, SECOND_NS / 2);
+    assert_eq!(throttle.drain_bytes.get(), 1000.0 + 1000.0 / 32.0);
+    (1..16).for_each(|_| throttle.note_part(flushed, SECOND_NS / 2));
+    assert!((1350.0..1450.0).contains(&throttle.drain_bytes.get()));
+    // The first guess is of bytes on flash.
+    let fresh = Throttle::default();
+    fresh.note_part(Flushed { bytes: 1000, written: 100, full: usize::MAX }, SECOND_NS);
+    assert!((fresh.drain_bytes.get() / FIRST_DRAIN_BYTES - 10.0).abs() < 0.01);
     throttle.drain_bytes.set(0.0);
     assert_eq!(throttle.admits_at(later, 1, 0.5), later + 2 * SECOND_NS, "a byte a second");
 }
@@ -361,6 +372,17 @@ fn a_write_to_a_long_log_wakes_the_flush_task() {
         }
         assert!(!is_woken().await, "the log is still short");
         put(store, "key", entry(1)).await;
+        assert!(is_woken().await);
+    });
+}
+
+#[test]
+fn a_segment_of_the_log_without_writes_wakes_the_flush_task() {
+    with_shard(async |_, shard, runtime| {
+        let is_woken = async || within(runtime, MS_NS, shard.log.rotated()).await.is_some();
+        assert!(is_woken().await, "the first segment has begun");
+        assert!(!is_woken().await);
+        shard.log.rotate().await.unwrap();
         assert!(is_woken().await);
     });
 }
