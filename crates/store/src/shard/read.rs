@@ -47,6 +47,16 @@ pub(super) struct Newest {
     pub(super) content: Content,
 }
 
+/// What memory knows of the newest version of a key on flash.
+pub(super) enum Listed {
+    /// This one.
+    Found(Newest),
+    /// There is none.
+    Absent,
+    /// Only a read of the flash can tell.
+    Unknown,
+}
+
 /// Shorter values share a block of their patch with others.
 const SHARED_BLOCK_BYTES: usize = 4096;
 /// Lookups of a key whose value is moved again and again, before the lookup fails.
@@ -208,6 +218,18 @@ impl Reader<'_> {
             return Ok(Some(Newest { seq, content }));
         }
         Ok(None)
+    }
+
+    /// As [`find_on_flash`](Self::find_on_flash), where memory lists the newest version or tells that
+    /// there is none.
+    pub(super) fn find_listed(&self, slice: &Slice, key: &[u8]) -> Listed {
+        let (tree, hash) = (slice.tree(), checksum::hash64(key));
+        let of_run = |run: &Rc<Run>| run.patches.get(run.patch_for(key)?).map(Rc::clone);
+        let newest = tree.runs().filter_map(of_run).find(|patch| patch.may_contain(hash));
+        match newest {
+            None => Listed::Absent,
+            Some(patch) => listed(&patch, key).map_or(Listed::Unknown, Listed::Found),
+        }
     }
 
     /// Caches an entry that was read from flash, unless the key may have been written since.

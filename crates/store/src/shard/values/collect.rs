@@ -12,7 +12,6 @@ use crate::shard::Shard;
 use crate::shard::clock::ExpiryClock;
 use crate::shard::history::History;
 use crate::shard::log::Log;
-use crate::shard::space::Space;
 use crate::shard::tasks::Tasks;
 use crate::shard::write_room::WriteRoom;
 use futures_util::future::{Either, select};
@@ -23,9 +22,13 @@ use softflash_runtime::RuntimeHandle;
 use std::pin::pin;
 use std::time::Duration;
 
-/// The pause after an error, and while scans need deleted blocks.
+/// The pause after an error, while scans need deleted blocks, and while there is no free block.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 const PAUSE_FOR_SCANS: Duration = Duration::from_millis(5);
+const PAUSE_FOR_SPACE: Duration = Duration::from_millis(20);
+/// Empty blocks that wait for the durability of the events before their deletion while the next one
+/// is emptied.
+const MOST_RETIRING: usize = 2;
 /// The weight of the last block in the average lifetime of short-lived blocks, as a divisor.
 const LIFETIME_WEIGHT: u64 = 16;
 
@@ -40,7 +43,6 @@ pub(crate) struct Collection<'a> {
     log: &'a Log,
     clock: &'a ExpiryClock,
     tasks: &'a Tasks,
-    space: Space<'a>,
     room: WriteRoom<'a>,
     mover: Mover<'a>,
 }
@@ -60,7 +62,6 @@ impl Collection<'_> {
             log,
             clock,
             tasks,
-            space: shard.space(),
             room: WriteRoom::of(shard),
             mover: Mover::of(shard),
         }
@@ -73,6 +74,8 @@ impl Collection<'_> {
                 Ok(true) => {}
                 Ok(false) => self.wait_for_garbage().await,
                 Err(StoreError::Closed) => return,
+                // The log or a flush has the blocks for moved values at the moment.
+                Err(StoreError::OutOfSpace) => self.wait_for_space().await,
                 Err(error) => {
                     tracing::warn!(shard = self.id.0, %error, "a value block could not be collected");
                     let resume_at = self.runtime.now() + PAUSE_AFTER_ERROR;
@@ -81,6 +84,11 @@ impl Collection<'_> {
                 }
             }
         }
+    }
+
+    async fn wait_for_space(&self) {
+        let resume_at = self.runtime.now() + PAUSE_FOR_SPACE;
+        select(self.runtime.sleep_until(resume_at), pin!(self.tasks.room_announced())).await;
     }
 
     /// Waits for a notification, the durability of the events before a deletion, or an expiry.
@@ -141,10 +149,15 @@ impl Collection<'_> {
         while let Some((seq, expired_ms)) = self.collector.next_to_delete() {
             if !planted::bug(Bug::ValueBlockFreedEarly) {
                 if !self.log.is_stable(seq) {
-                    if !self.space.is_short_for_values() {
+                    if !self.room.space().is_short_for_values() {
                         break;
                     }
-                    self.log.stable_soon(seq).await?;
+                    // The next block is emptied meanwhile, but not many: nobody has their space yet.
+                    self.log.request_sync(seq);
+                    if self.collector.retiring() < MOST_RETIRING {
+                        break;
+                    }
+                    self.log.stable(seq).await?;
                 }
                 if expired_ms > 0 && !self.clock.is_logged(expired_ms) {
                     self.log.request_clock();
@@ -178,14 +191,14 @@ impl Collection<'_> {
             return None;
         }
         let ledger = self.values.ledger().borrow();
-        if self.blocks.any_needs_refresh() && self.space.allows_rebuild() {
+        if self.blocks.any_needs_refresh() && self.room.space().allows_rebuild() {
             let mut ids = ledger.candidates().map(|candidate| candidate.block);
             if let Some(id) = ids.find(|id| self.blocks.needs_refresh(BlockId(*id))) {
                 return Some(id);
             }
         }
         // Without room for a block of moved values the collector has no work.
-        if !self.space.is_short_for_values() || self.blocks.free_blocks() <= FREE_FOR_LOG {
+        if !self.room.space().is_short_for_values() || self.blocks.free_blocks() <= FREE_FOR_LOG {
             return None;
         }
         let size = (self.blocks.capacity_bytes() as u64, self.blocks.page_bytes() as u64);

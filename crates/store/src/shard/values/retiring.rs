@@ -31,9 +31,19 @@ impl Collector {
         retiring.front().map(|(seq, empty)| (*seq, empty.expired_ms))
     }
 
+    /// The number of blocks to delete.
+    pub(in crate::shard) fn retiring(&self) -> usize {
+        self.retiring.borrow().len()
+    }
+
     /// Takes the next block to delete.
     pub(super) fn take_next(&self) -> Option<Empty> {
         self.retiring.borrow_mut().pop_front().map(|(_, empty)| empty)
+    }
+
+    /// Whether it has no work.
+    pub(in crate::shard) fn is_idle(&self) -> bool {
+        self.is_idle.get()
     }
 
     /// Whether something can be taken back: blocks wait for their deletion, are worth collecting,
