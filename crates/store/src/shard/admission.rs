@@ -113,6 +113,9 @@ impl Shard {
     async fn wait_until_admitted(&self, demand: Demand) -> Result<()> {
         let Demand { bytes, separated, grows } = demand;
         self.check_health()?;
+        if separated > 0 && self.collector.is_idle() && self.space().is_short_for_values() {
+            self.tasks.request_collection();
+        }
         let lacks_space = grows && self.lacks_space(separated);
         let admits_values = separated == 0 || self.admits_values(separated);
         let is_paced = grows && self.merge_pace.is_running();
@@ -137,11 +140,11 @@ impl Shard {
     async fn wait_for_all(&self, demand: Demand) -> Result<()> {
         let Demand { bytes, separated, grows } = demand;
         loop {
-            if grows && self.lacks_space(separated) {
-                self.stall(StallCause::Space, self.wait_for_space(separated)).await?;
-            }
             if separated > 0 && !self.admits_values(separated) {
                 self.wait_for_values(separated).await?;
+            }
+            if grows && self.lacks_space(separated) {
+                self.stall(StallCause::Space, self.wait_for_space(separated)).await?;
             }
             self.wait_for_room(bytes, grows).await?;
             // Others may have taken the space meanwhile.
@@ -198,9 +201,7 @@ impl Shard {
     /// Whether the collector has to gain space before `bytes` of values are taken. A larger value takes
     /// space ahead, which later ones wait for.
     fn awaits_collector(&self, bytes: usize) -> bool {
-        let waiting = self.values.waiting_bytes() as u64;
-        let wanted = bytes.min(self.blocks.capacity_bytes()) as u64 + waiting;
-        self.space().of_values() < wanted
+        self.space().of_values() < bytes.min(self.blocks.capacity_bytes()) as u64
     }
 
     /// Waits until the value log has room for `bytes`, in order of arrival: writers get the space that

@@ -10,12 +10,8 @@ use crate::kv::slice::Slice;
 use softflash_base::cast;
 use softflash_blocks::BlockLayer;
 
-/// Blocks of the reserve beside those of flushes and a merge: two each for the log, for blocks that
-/// fail, and for the collector.
-const LEAST_RESERVE: usize = 6;
-/// Blocks of the reserve for the collector: those that it fills, and those that it has emptied and may
-/// not delete yet.
-const BLOCKS_OF_COLLECTOR: u64 = 2;
+/// Blocks of the reserve for the log and for blocks that fail, two each.
+const RESERVE_OF_LOG: u32 = 4;
 /// The space by which the collector keeps ahead of the writers while they leave it time, in blocks. It
 /// is lost to the data, so that it is little.
 const LEAD: u64 = 2;
@@ -46,7 +42,8 @@ impl Space<'_> {
         let flushes: usize = self.slices.iter().map(flush).sum();
         let merge = self.slices.iter().map(merge).max().unwrap_or(0);
         let log = self.log.backlog_bytes().div_ceil(block);
-        let needed = LEAST_RESERVE + flushes + merge + log;
+        let needed =
+            cast::index(RESERVE_OF_LOG + self.reserve_of_collector()) + flushes + merge + log;
         let waiting = self.values.waiting_bytes().div_ceil(block);
         cast::saturating_u32(needed.min(cast::index(of_tree)) + waiting)
     }
@@ -96,18 +93,28 @@ impl Space<'_> {
             return free < reserve + cast::saturating_u32(more);
         }
         let (fresh, _) = self.values.open_bytes();
-        let of_collector = self.under_way().min(BLOCKS_OF_COLLECTOR * self.block());
-        let has = u64::from(free) * self.block() + of_collector;
-        has < u64::from(reserve) * self.block() + cast::wide(separated).saturating_sub(fresh)
+        let wanted = cast::wide(separated).saturating_sub(fresh);
+        self.held_free() < u64::from(reserve) * self.block() + wanted
     }
 
-    /// Bytes of separated values that writers can take at once: the space above the reserve, counted
-    /// as the collector gains it.
+    /// Bytes of separated values that writers can take at once: the space above the reserve and one
+    /// block, counted as the collector gains it.
     pub(super) fn of_values(&self) -> u64 {
         let (fresh, _) = self.values.open_bytes();
-        let free = u64::from(self.blocks.free_blocks()) * self.block();
         let kept = u64::from(self.reserve() + 1) * self.block();
-        (free + fresh + self.under_way()).saturating_sub(kept)
+        (self.held_free() + fresh).saturating_sub(kept)
+    }
+
+    /// Bytes of free blocks, and of those that the collector has of its part of the reserve.
+    fn held_free(&self) -> u64 {
+        let of_collector = u64::from(self.reserve_of_collector()) * self.block();
+        u64::from(self.blocks.free_blocks()) * self.block() + self.under_way().min(of_collector)
+    }
+
+    /// Blocks of the reserve for the collector: one for each stream that it fills, and one that it has
+    /// emptied and may not delete yet. While it works they are in use.
+    fn reserve_of_collector(&self) -> u32 {
+        self.values.moved_streams() + 1
     }
 
     /// Bytes that the collector holds, or is about to free.

@@ -33,6 +33,8 @@ struct Measured {
     /// The time at which each write ended.
     ends: Vec<Time>,
     longest: Duration,
+    /// How long the same number of writes took on the empty device.
+    fill_ns: u64,
     before: StoreStats,
     after: StoreStats,
 }
@@ -42,6 +44,12 @@ impl Measured {
     fn write_amplification(&self) -> f64 {
         let flash = self.after.flash_bytes_written - self.before.flash_bytes_written;
         flash as f64 / (self.after.host_bytes_written - self.before.host_bytes_written) as f64
+    }
+
+    /// The rate of all programs, as a share of that on the empty device.
+    fn share_of_bandwidth(&self) -> f64 {
+        let took_ns = self.ends[self.ends.len() - 1].since_ns(self.ends[0]);
+        self.write_amplification() * self.fill_ns as f64 / took_ns as f64
     }
 
     /// Of the windows of the measurement: the lowest rate, as a share of the mean.
@@ -67,11 +75,13 @@ async fn write(store: &Store, number: u64, len: usize) {
 /// Fills the store with `keys` values, overwrites each once on average until cleaning is in its
 /// steady state, and then measures as many overwrites again.
 async fn overwrite(store: &Store, runtime: &RuntimeHandle, keys: u64, len: usize) -> Measured {
+    let began = runtime.now();
     for number in 0..keys {
         write(store, number, len).await;
     }
+    let fill_ns = runtime.now().since_ns(began);
     run(store, runtime, keys, len).await;
-    run(store, runtime, keys, len).await
+    Measured { fill_ns, ..run(store, runtime, keys, len).await }
 }
 
 async fn run(store: &Store, runtime: &RuntimeHandle, keys: u64, len: usize) -> Measured {
@@ -89,7 +99,7 @@ async fn run(store: &Store, runtime: &RuntimeHandle, keys: u64, len: usize) -> M
     };
     join_all((0..WRITERS).map(writer)).await;
     let after = store.stats().await.unwrap();
-    Measured { ends: ends.take(), longest: longest.get(), before, after }
+    Measured { ends: ends.take(), longest: longest.get(), fill_ns: 0, before, after }
 }
 
 /// Keys with values of `len` bytes that fill this share of the device.
@@ -105,11 +115,19 @@ fn writers_get_the_space_of_a_full_store_at_an_even_rate() {
             overwrite(&stores[0], runtime, keys_of(percent, len), len).await
         });
         let (slowest, waf) = (measured.slowest_window(), measured.write_amplification());
-        let stalls = measured.after.stall_us - measured.before.stall_us;
-        let cleaning = measured.after.stall_cleaning_us - measured.before.stall_cleaning_us;
+        let share = measured.share_of_bandwidth();
+        let stalls = |of: fn(&StoreStats) -> u64| of(&measured.after) - of(&measured.before);
         println!(
-            "{percent} %, {len} bytes: slowest {slowest:.2}, longest {:?}, written {waf:.2}, waits {stalls} us, for the collector {cleaning} us",
-            measured.longest
+            "{percent} %, {len} bytes: slowest {slowest:.2}, longest {:?}, written {waf:.2}, {share:.2} of the bandwidth; waits: {} us, for space {}, cleaning {}, values {}, memory {}, log {}, runs {}, merges {}",
+            measured.longest,
+            stalls(|stats| stats.stall_us),
+            stalls(|stats| stats.stall_space_us),
+            stalls(|stats| stats.stall_cleaning_us),
+            stalls(|stats| stats.stall_values_us),
+            stalls(|stats| stats.stall_memory_us),
+            stalls(|stats| stats.stall_log_us),
+            stalls(|stats| stats.stall_runs_us),
+            stalls(|stats| stats.stall_merge_us),
         );
         assert!(slowest >= 0.5, "{slowest}");
     }

@@ -6,6 +6,7 @@
 use super::frontier::FREE_FOR_LOG;
 use super::ledger::Empty;
 use super::moving::Mover;
+use super::retiring::Victim;
 use super::{Collector, ValueLog, victim};
 use crate::error::{Result, StoreError};
 use crate::shard::Shard;
@@ -14,7 +15,9 @@ use crate::shard::history::History;
 use crate::shard::log::Log;
 use crate::shard::tasks::Tasks;
 use crate::shard::write_room::WriteRoom;
+use futures_util::StreamExt;
 use futures_util::future::{Either, select};
+use futures_util::stream::FuturesUnordered;
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
 use softflash_blocks::{BlockId, BlockLayer};
@@ -29,6 +32,9 @@ const PAUSE_FOR_SPACE: Duration = Duration::from_millis(20);
 /// Empty blocks that wait for the durability of the events before their deletion while the next one
 /// is emptied.
 const MOST_RETIRING: usize = 2;
+/// Blocks that are emptied at the same time: while the last values of one are written, those of the
+/// next are read.
+const VICTIMS: usize = 3;
 /// The weight of the last block in the average lifetime of short-lived blocks, as a divisor.
 const LIFETIME_WEIGHT: u64 = 16;
 
@@ -69,14 +75,30 @@ impl Collection<'_> {
 
     /// Collects until the shard closes.
     pub(in crate::shard) async fn collect_forever(&self) {
+        let mut under_way = FuturesUnordered::new();
         while !self.tasks.is_closing() {
-            match self.collect_once().await {
-                Ok(true) => {}
-                Ok(false) => self.wait_for_garbage().await,
-                Err(StoreError::Closed) => return,
+            let mut outcome = self.delete_empty().await.map(drop);
+            while outcome.is_ok()
+                && under_way.len() < VICTIMS
+                && let Some(victim) = self.choose_victim()
+            {
+                under_way.push(self.empty(victim));
+            }
+            match under_way.next().await {
+                Some(emptied) => outcome = outcome.and(emptied),
+                None if outcome.is_ok() => self.wait_for_garbage().await,
+                None => {}
+            }
+            let Err(mut error) = outcome else { continue };
+            // The others end before the pause.
+            while let Some(emptied) = under_way.next().await {
+                error = emptied.err().unwrap_or(error);
+            }
+            match error {
+                StoreError::Closed => return,
                 // The log or a flush has the blocks for moved values at the moment.
-                Err(StoreError::OutOfSpace) => self.wait_for_space().await,
-                Err(error) => {
+                StoreError::OutOfSpace => self.wait_for_space().await,
+                error => {
                     tracing::warn!(shard = self.id.0, %error, "a value block could not be collected");
                     let resume_at = self.runtime.now() + PAUSE_AFTER_ERROR;
                     let closed = self.tasks.collection_requested();
@@ -84,6 +106,11 @@ impl Collection<'_> {
                 }
             }
         }
+        while under_way.next().await.is_some() {}
+    }
+
+    async fn empty(&self, victim: Victim<'_>) -> Result<()> {
+        self.mover.empty_block(victim.block).await
     }
 
     async fn wait_for_space(&self) {
@@ -124,13 +151,18 @@ impl Collection<'_> {
 
     /// Does a step of work. Returns whether there was one.
     pub(crate) async fn collect_once(&self) -> Result<bool> {
-        self.take_empty();
-        if self.retire().await? {
+        if self.delete_empty().await? {
             return Ok(true);
         }
         let Some(victim) = self.choose_victim() else { return Ok(false) };
-        self.mover.empty_block(victim).await?;
+        self.empty(victim).await?;
         Ok(true)
+    }
+
+    /// Deletes blocks without live values. Returns whether there were any.
+    async fn delete_empty(&self) -> Result<bool> {
+        self.take_empty();
+        self.retire().await
     }
 
     /// Moves blocks that no value keeps to the list of blocks to delete.
@@ -183,7 +215,7 @@ impl Collection<'_> {
 
     /// The block to collect next: one that is hard to read, or, where space is short, the policy's
     /// choice.
-    fn choose_victim(&self) -> Option<u64> {
+    fn choose_victim(&self) -> Option<Victim<'_>> {
         // Each move is logged, so that it leads to a flush, whose patch takes a whole block however
         // small it is. Where compaction does not keep up, the moves would take the space that it
         // needs to merge these patches.
@@ -191,10 +223,12 @@ impl Collection<'_> {
             return None;
         }
         let ledger = self.values.ledger().borrow();
+        let candidates =
+            || ledger.candidates().filter(|candidate| !self.collector.is_victim(candidate.block));
         if self.blocks.any_needs_refresh() && self.room.space().allows_rebuild() {
-            let mut ids = ledger.candidates().map(|candidate| candidate.block);
+            let mut ids = candidates().map(|candidate| candidate.block);
             if let Some(id) = ids.find(|id| self.blocks.needs_refresh(BlockId(*id))) {
-                return Some(id);
+                return Some(self.collector.begin(id));
             }
         }
         // Without room for a block of moved values the collector has no work.
@@ -202,8 +236,8 @@ impl Collection<'_> {
             return None;
         }
         let size = (self.blocks.capacity_bytes() as u64, self.blocks.page_bytes() as u64);
-        let chosen = victim::choose(ledger.candidates(), size, self.values.clock());
-        chosen.map(|chosen| chosen.block)
+        let chosen = victim::choose(candidates(), size, self.values.clock());
+        chosen.map(|chosen| self.collector.begin(chosen.block))
     }
 
     /// Moves the live values of all blocks that take no more values, and deletes the blocks.

@@ -198,6 +198,11 @@ impl ValueLog {
         &self.inner.ledger
     }
 
+    /// The number of streams of moved values.
+    pub fn moved_streams(&self) -> u32 {
+        self.inner.streams.moved_streams()
+    }
+
     /// The space that the collector gains.
     pub(crate) fn gain(&self) -> &Gain {
         &self.inner.gain

@@ -37,8 +37,8 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Batches that are moved at the same time.
-const DEPTH: usize = 4;
+/// Batches of a block that are moved at the same time.
+const DEPTH: usize = 2;
 /// How often the collector checks for room in memtables and log, in addition to notifications.
 const PAUSE_FOR_ROOM: Duration = Duration::from_millis(20);
 

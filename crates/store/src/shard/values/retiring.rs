@@ -1,22 +1,47 @@
-//! The state of the collector: empty blocks on their way to deletion.
+//! The state of the collector: blocks that it empties, and empty blocks on their way to deletion.
 
 use super::ledger::{Empty, Ledger};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// The collector's state.
 #[derive(Default)]
 pub struct Collector {
     /// Blocks to delete, each with the last sequence number before it was empty.
     retiring: RefCell<VecDeque<(u64, Empty)>>,
+    /// Blocks whose values are being moved.
+    victims: RefCell<BTreeSet<u64>>,
     /// It has no work.
     is_idle: Cell<bool>,
+}
+
+/// A block whose values are being moved, until this is dropped.
+pub(super) struct Victim<'a> {
+    collector: &'a Collector,
+    pub(super) block: u64,
+}
+
+impl Drop for Victim<'_> {
+    fn drop(&mut self) {
+        self.collector.victims.borrow_mut().remove(&self.block);
+    }
 }
 
 impl Collector {
     /// The collector has no work, or may have some.
     pub(in crate::shard) fn set_idle(&self, is_idle: bool) {
         self.is_idle.set(is_idle);
+    }
+
+    /// The values of a block are going to be moved.
+    pub(super) fn begin(&self, block: u64) -> Victim<'_> {
+        self.victims.borrow_mut().insert(block);
+        Victim { collector: self, block }
+    }
+
+    /// Whether the values of a block are being moved.
+    pub(super) fn is_victim(&self, block: u64) -> bool {
+        self.victims.borrow().contains(&block)
     }
 
     /// A block is empty after the write with this sequence number.

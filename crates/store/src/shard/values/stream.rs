@@ -47,6 +47,11 @@ impl StreamCounts {
         }
     }
 
+    /// The number of streams of moved values.
+    pub fn moved_streams(self) -> u32 {
+        self.moved.into()
+    }
+
     /// The stream of a fresh value. `ttl_ms` is its time to live; `replaced_age` the age of the
     /// version that it replaces, and `short` the lifetime below which a version is short-lived, in
     /// bytes of values written meanwhile.
