@@ -166,6 +166,7 @@ impl Shard {
         }
         while self.lacks_space(separated) {
             self.check_health()?;
+            self.collector.note_wanted(separated);
             if !has_frozen && self.runtime.now() >= began + PATIENCE {
                 has_frozen = true;
                 self.make_room();

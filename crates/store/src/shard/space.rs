@@ -130,6 +130,6 @@ impl Space<'_> {
 
     /// Whether the collector works: it keeps ahead of the writers.
     pub(super) fn is_short_for_values(&self) -> bool {
-        self.of_values() < LEAD * self.block()
+        self.of_values() < (LEAD * self.block()).max(self.collector.wanted())
     }
 }

@@ -120,6 +120,7 @@ impl Collection<'_> {
 
     /// Waits for a notification, the durability of the events before a deletion, or an expiry.
     async fn wait_for_garbage(&self) {
+        self.collector.forget_wanted();
         self.collector.set_idle(true);
         self.tasks.announce_room();
         let notified = pin!(self.tasks.collection_requested());

@@ -1,6 +1,7 @@
 //! The state of the collector: blocks that it empties, and empty blocks on their way to deletion.
 
 use super::ledger::{Empty, Ledger};
+use softflash_base::cast::wide;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -11,6 +12,8 @@ pub struct Collector {
     retiring: RefCell<VecDeque<(u64, Empty)>>,
     /// Blocks whose values are being moved.
     victims: RefCell<BTreeSet<u64>>,
+    /// Bytes of the largest value that a writer waits with.
+    wanted: Cell<u64>,
     /// It has no work.
     is_idle: Cell<bool>,
 }
@@ -31,6 +34,21 @@ impl Collector {
     /// The collector has no work, or may have some.
     pub(in crate::shard) fn set_idle(&self, is_idle: bool) {
         self.is_idle.set(is_idle);
+    }
+
+    /// A writer waits for space for a value of so many bytes.
+    pub(in crate::shard) fn note_wanted(&self, bytes: usize) {
+        self.wanted.set(self.wanted.get().max(wide(bytes)));
+    }
+
+    /// Bytes of the largest value that a writer waits with.
+    pub(in crate::shard) fn wanted(&self) -> u64 {
+        self.wanted.get()
+    }
+
+    /// The space suffices. Writers that wait nevertheless note so again.
+    pub(super) fn forget_wanted(&self) {
+        self.wanted.set(0);
     }
 
     /// The values of a block are going to be moved.
