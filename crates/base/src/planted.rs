@@ -81,6 +81,7 @@ bugs! {
     FinishedPatchesLeak: "finished patches are not released when their writer fails", "store/src/kv/writer.rs";
     // Space management.
     ReserveFourfold: "compactions reserve four times as many blocks as they need", "store/src/shard/limits.rs";
+    LogRoomTaken: "flushes, merges and values take the blocks that are kept for the log", "blocks/src/space.rs";
     FreeCountStale: "the count of free blocks is not updated when a block is released", "blocks/src/lifecycle.rs";
     LargeValueNotExempt: "a value larger than the memtables waits for ever", "store/src/shard/admission.rs";
     SweepDropsLive: "the sweep of watches drops watches that are in use", "store/src/shard/watch.rs";

@@ -7,7 +7,7 @@ use crate::copy_reader::CopyReader;
 use crate::damage::Damage;
 use crate::directory::Directory;
 use crate::discovery::{EarlierAttempt, Found, discover};
-use crate::error::{BlockError, Result};
+use crate::error::BlockError;
 use crate::health::Health;
 use crate::lifecycle::Lifecycle;
 use crate::placement::PlacementKind;
@@ -22,7 +22,7 @@ use crate::tag::BlockId;
 use crate::writer::Writer;
 use softflash_base::{ShardId, checksum};
 use softflash_flash::Flash;
-use softflash_ftl::{Hint, Inventory, Superblock};
+use softflash_ftl::{Inventory, Superblock};
 use std::iter;
 use std::rc::Rc;
 use std::slice;
@@ -256,14 +256,10 @@ impl BlockLayer {
         self.parts.pools.main().lack_of_space()
     }
 
-    /// Checks that a patch leaves room for the writes that must follow it: a log without a block
-    /// for its next segment fails, a start without one for its first segment can release nothing,
-    /// and the inputs of a compaction stay until the flush that the log waits for is done.
-    ///
-    /// # Errors
-    /// [`BlockError::OutOfSpace`] or [`BlockError::WornOut`] where the room does not suffice.
-    pub fn leave_room(&self, hint: Hint) -> Result<()> {
-        space::leave_room(&self.parts.pools, hint)
+    /// The error of a log without a block for its next segment: only superblocks that have gone bad
+    /// can have taken the room that is kept for it.
+    pub fn lack_of_room_for_log(&self) -> BlockError {
+        self.parts.pools.of(true).lack_of_kept_space()
     }
 
     /// Frees superblocks until a starting log has room: first `torn` superblocks, then `unlisted`

@@ -93,13 +93,31 @@ impl UnitPool {
 
     /// The error where no unit takes a block.
     pub(crate) fn lack_of_space(&self) -> BlockError {
-        let left = self.flash.units().filter(|unit| !self.is_lost(*unit));
-        let spaces: Vec<_> = left.map(|unit| self.flash.space(unit)).collect();
-        if !spaces.iter().all(SpaceAccount::is_worn_out) {
-            return BlockError::OutOfSpace;
+        match self.spaces_left().all(|space| space.is_worn_out()) {
+            true => self.wear(),
+            false => BlockError::OutOfSpace,
         }
-        let bad = spaces.iter().map(|space| space.bad).sum();
-        BlockError::WornOut { bad, total: spaces.iter().map(SpaceAccount::total).sum() }
+    }
+
+    /// The error where no unit takes a block that room is kept for.
+    pub(crate) fn lack_of_kept_space(&self) -> BlockError {
+        match self.spaces_left().any(|space| space.bad > 0) {
+            true => self.wear(),
+            false => BlockError::OutOfSpace,
+        }
+    }
+
+    fn wear(&self) -> BlockError {
+        let (bad, total) = self
+            .spaces_left()
+            .fold((0, 0), |(bad, total), space| (bad + space.bad, total + space.total()));
+        BlockError::WornOut { bad, total }
+    }
+
+    /// The space of the units that are not lost.
+    fn spaces_left(&self) -> impl Iterator<Item = SpaceAccount> {
+        let left = self.flash.units().filter(|unit| !self.is_lost(*unit));
+        left.map(|unit| self.flash.space(unit))
     }
 
     /// Whether a new block survives the loss of a unit: not where a single unit is left.

@@ -8,6 +8,7 @@ use crate::lifecycle::Lifecycle;
 use crate::open_block::OpenBlock;
 use crate::pools::Pools;
 use crate::redundancy::Groups;
+use crate::space;
 use crate::tag::{BlockId, BlockKind, Tag};
 use smallvec::SmallVec;
 use softflash_base::IoBuf;
@@ -147,6 +148,7 @@ impl Writer {
             if self.pools.main().units_besides(&taken) == 0 {
                 return Err(self.pools.main().lack_of_space());
             }
+            space::leave_room(&self.pools, kind, hint)?;
             let copies = self.pools.main().allocate(tag, &taken, hint)?;
             let mut unused = Unused { pools: &self.pools, copies: Some(copies.clone()) };
             let block = self.opened(tag, false, copies.clone());
@@ -185,8 +187,10 @@ impl Writer {
 
     fn attempt(&self, tag: Tag, taken: &[u16], hint: Hint) -> Result<OpenBlock> {
         let on_log = self.pools.is_on_log(tag.kind);
+        space::leave_room(&self.pools, tag.kind, hint)?;
         let copies = self.pools.of(on_log).allocate(tag, taken, hint)?;
         self.lifecycle.enter(tag, copies.clone(), on_log);
+        space::check_room_of_log(&self.pools, tag.kind);
         Ok(self.opened(tag, on_log, copies))
     }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
 
 use softflash_base::ShardId;
+use softflash_blocks::space::BLOCKS_OF_LOG;
 use softflash_blocks::{BlockKind, BlockLayer, Redundancy};
 use softflash_device::{Device, ModelConfig, ModelDevice};
 use softflash_flash::Flash;
@@ -49,7 +50,7 @@ fn superblocks_of_another_owner_survive_a_block_layer_that_fills_the_device() {
         assert_eq!(found, []);
         for _ in 0..3 {
             let mut ids = Vec::new();
-            while blocks.free_blocks() > 0 {
+            while blocks.free_blocks() > BLOCKS_OF_LOG {
                 let id = blocks.new_id();
                 let pieces = blocks.pieces_of(&[1; 100]);
                 blocks.put(id, PATCH, pieces, Hint::FLUSH).await.unwrap();

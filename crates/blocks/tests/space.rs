@@ -2,18 +2,23 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
 
-use softflash_blocks::space::{BLOCKS_OF_FLUSH, BLOCKS_OF_LOG, BLOCKS_OF_START};
+use softflash_blocks::space::{BLOCKS_OF_LOG, BLOCKS_OF_START, KEPT_BY_BACKGROUND};
 use softflash_blocks::{BlockError, BlockId, BlockKind, BlockLayer, Redundancy};
 use softflash_ftl::Hint;
 use softflash_runtime::RuntimeHandle;
 use softflash_testing::on_blocks;
 
 const PATCH: BlockKind = BlockKind::Patch { slice: 0 };
+const LOG: BlockKind = BlockKind::Log { segment: 1, after: 0 };
 const SECOND_NS: u64 = 1_000_000_000;
 
 async fn put(blocks: &BlockLayer) -> BlockId {
+    put_kind(blocks, PATCH).await
+}
+
+async fn put_kind(blocks: &BlockLayer, kind: BlockKind) -> BlockId {
     let id = blocks.new_id();
-    blocks.put(id, PATCH, blocks.pieces_of(&[1; 100]), Hint::FLUSH).await.unwrap();
+    blocks.put(id, kind, blocks.pieces_of(&[1; 100]), Hint::FLUSH).await.unwrap();
     id
 }
 
@@ -58,36 +63,54 @@ fn as_many_blocks_can_be_written_as_are_counted_as_free() {
     on_blocks(Redundancy::None, async |blocks, _| {
         let mut ids = Vec::new();
         while blocks.free_blocks() > 0 {
-            ids.push(put(blocks).await);
+            ids.push(put_kind(blocks, LOG).await);
         }
         assert_eq!(ids.len() as u32, blocks.total_blocks());
-        let refused = blocks.put(blocks.new_id(), PATCH, blocks.pieces_of(&[1]), Hint::FLUSH).await;
+        let refused = blocks.put(blocks.new_id(), LOG, blocks.pieces_of(&[1]), Hint::FLUSH).await;
         assert_eq!(refused, Err(BlockError::OutOfSpace));
         for id in ids.drain(..).take(3) {
             blocks.delete(id);
         }
         assert_eq!(blocks.free_blocks(), 3);
         for left in [2, 1, 0] {
-            put(blocks).await;
+            put_kind(blocks, LOG).await;
             assert_eq!(blocks.free_blocks(), left);
         }
     });
 }
 
+/// Tries to write a block of this kind.
+async fn try_put(blocks: &BlockLayer, kind: BlockKind, hint: Hint) -> Result<(), BlockError> {
+    blocks.put(blocks.new_id(), kind, blocks.pieces_of(&[1]), hint).await
+}
+
 #[test]
-fn patches_leave_room_for_the_log_and_compaction_also_for_flushes() {
+fn all_other_blocks_leave_room_for_the_log_and_background_work_also_for_flushes() {
     on_blocks(Redundancy::None, async |blocks, _| {
-        while blocks.free_blocks() > BLOCKS_OF_LOG + BLOCKS_OF_FLUSH {
-            assert_eq!(blocks.leave_room(Hint::COMPACTION), Ok(()));
-            put(blocks).await;
+        let parity = (BlockKind::Parity, Hint::COMPACTION);
+        let moved = (BlockKind::Value, Hint::COMPACTION);
+        for (kind, hint) in [(PATCH, Hint::COMPACTION), parity, moved].into_iter().cycle() {
+            if blocks.free_blocks() == KEPT_BY_BACKGROUND {
+                break;
+            }
+            assert_eq!(try_put(blocks, kind, hint).await, Ok(()));
         }
-        assert_eq!(blocks.leave_room(Hint::COMPACTION), Err(BlockError::OutOfSpace));
+        for (kind, hint) in [(PATCH, Hint::COMPACTION), parity, moved] {
+            assert_eq!(try_put(blocks, kind, hint).await, Err(BlockError::OutOfSpace), "{kind:?}");
+        }
         assert_eq!(blocks.room_of_compaction(), 0);
         while blocks.free_blocks() > BLOCKS_OF_LOG {
-            assert_eq!(blocks.leave_room(Hint::FLUSH), Ok(()));
-            put(blocks).await;
+            assert_eq!(try_put(blocks, PATCH, Hint::FLUSH).await, Ok(()));
         }
-        assert_eq!(blocks.leave_room(Hint::FLUSH), Err(BlockError::OutOfSpace));
+        for kind in [PATCH, BlockKind::Parity, BlockKind::Value] {
+            let refused = try_put(blocks, kind, Hint::FLUSH).await;
+            assert_eq!(refused, Err(BlockError::OutOfSpace), "{kind:?}");
+            assert_eq!(blocks.open(blocks.new_id(), kind, Hint::FOREGROUND).err(), refused.err());
+        }
+        for _ in 0..BLOCKS_OF_LOG {
+            assert_eq!(try_put(blocks, LOG, Hint::LOG).await, Ok(()));
+        }
+        assert_eq!(try_put(blocks, LOG, Hint::LOG).await, Err(BlockError::OutOfSpace));
     });
 }
 
@@ -96,7 +119,7 @@ fn a_start_without_room_for_its_log_releases_no_more_blocks_than_it_needs() {
     on_blocks(Redundancy::None, async |blocks, _| {
         let mut unlisted = Vec::new();
         while blocks.free_blocks() > 0 {
-            unlisted.push(put(blocks).await);
+            unlisted.push(put_kind(blocks, LOG).await);
         }
         let torn = blocks.superblocks(unlisted.remove(0));
         for _ in 0..2 {

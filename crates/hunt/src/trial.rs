@@ -84,8 +84,11 @@ pub fn run(scenario: &Scenario) -> Result<Record, String> {
         Err(Trouble::Lost(_) | Trouble::WornOut(_)) if trial.may_have_lost() => {
             trial.record.loss = true;
         }
-        // The flash is worn out; its data were readable to the end.
-        Err(Trouble::WornOut(_)) if trial.medium.is_worn_out() => trial.record.worn_out = true,
+        // The flash is worn out, or what went bad was the space that the store keeps free; the data
+        // were readable to the end.
+        Err(Trouble::WornOut(_)) if trial.medium.has_lost_its_reserve() => {
+            trial.record.worn_out = true;
+        }
         // The shard has a single unit left: no other unit can replace its lost data.
         Err(Trouble::Lost(_)) if trial.has_single_units() => trial.record.worn_out = true,
         Err(trouble) => {

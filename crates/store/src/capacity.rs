@@ -7,7 +7,7 @@ use softflash_base::{ShardId, cast};
 
 /// Bytes of a patch for each record of a small value beside its key and value: the head of the
 /// record, and its part of the filter and of the index.
-const BYTES_OF_RECORD: u64 = 28;
+pub(crate) const BYTES_OF_RECORD: u64 = 28;
 
 /// The record by which capacity is stated: a key and a value of 1 KiB together.
 const RECORD_BYTES: u64 = 1 << 10;

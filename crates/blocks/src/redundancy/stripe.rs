@@ -7,7 +7,6 @@ use crate::anti_affinity::AntiAffinity;
 use crate::directory::Directory;
 use crate::error::Result;
 use crate::pools::Pools;
-use crate::space;
 use crate::tag::{BlockId, BlockKind};
 use crate::writer::Writer;
 use softflash_base::IoBuf;
@@ -77,7 +76,6 @@ impl Stripe {
         let Stripe { pools, directory, writer, members, parity, anti_affinity } = self;
         let id = directory.new_id();
         let pieces = pools.main().pieces_of(&parity);
-        space::leave_room(&pools, hint)?;
         writer.write_whole(id, BlockKind::Parity, pieces, hint, &anti_affinity).await?;
         Ok(ParityGroup { parity: id.0, members })
     }

@@ -31,6 +31,9 @@ pub struct Slice {
     pub compression: Compression,
     /// The memtable that takes writes.
     active: RefCell<Rc<RefCell<Memtable>>>,
+    /// Bytes of the active memtable, and of those that wait for their flush: each write asks.
+    active_bytes: Cell<usize>,
+    frozen_bytes: Cell<usize>,
     /// The first segment of the log that holds a record of the active memtable.
     pub active_segment: Cell<u64>,
     /// Memtables that wait for their flush, oldest first.
@@ -58,6 +61,8 @@ impl Slice {
             id,
             compression,
             active: RefCell::default(),
+            active_bytes: Cell::new(0),
+            frozen_bytes: Cell::new(0),
             active_segment: Cell::new(u64::MAX),
             frozen: RefCell::default(),
             tree: RefCell::default(),
@@ -82,7 +87,7 @@ impl Slice {
 
     /// Bytes of the active memtable.
     pub fn active_bytes(&self) -> usize {
-        self.active.borrow().borrow().bytes()
+        self.active_bytes.get()
     }
 
     /// Looks `key` up in the memtables, newest first, and applies `found` to the version.
@@ -132,7 +137,11 @@ impl Slice {
         snapshot: Option<u64>,
     ) -> bool {
         self.active_segment.set(self.active_segment.get().min(segment));
-        self.active.borrow().borrow_mut().insert(key, version, snapshot)
+        let active = self.active.borrow();
+        let mut active = active.borrow_mut();
+        let is_new = active.insert(key, version, snapshot);
+        self.active_bytes.set(active.bytes());
+        is_new
     }
 
     /// Removes all memtables.
@@ -140,6 +149,8 @@ impl Slice {
         self.active.take();
         self.active_segment.set(u64::MAX);
         self.frozen.borrow_mut().clear();
+        self.active_bytes.set(0);
+        self.frozen_bytes.set(0);
     }
 
     /// Keys in memtables; a key in several counts several times.
@@ -150,9 +161,7 @@ impl Slice {
 
     /// Bytes of all memtables.
     pub fn memtable_bytes(&self) -> usize {
-        let frozen: usize =
-            self.frozen.borrow().iter().map(|frozen| frozen.table.borrow().bytes()).sum();
-        frozen + self.active_bytes()
+        self.frozen_bytes.get() + self.active_bytes.get()
     }
 
     /// Ends the active memtable and queues it for a flush. False where it is empty.
@@ -164,7 +173,16 @@ impl Slice {
         let first_segment = self.active_segment.replace(u64::MAX);
         let frozen = Frozen { table, first_segment, last_seq };
         self.frozen.borrow_mut().push_back(Rc::new(frozen));
+        self.frozen_bytes.set(self.frozen_bytes.get() + self.active_bytes.take());
         true
+    }
+
+    /// Removes a memtable that is flushed.
+    pub fn drop_frozen(&self, flushed: &Rc<Frozen>) {
+        let mut frozen = self.frozen.borrow_mut();
+        frozen.retain(|other| !Rc::ptr_eq(other, flushed));
+        let left = frozen.iter().map(|frozen| frozen.table.borrow().bytes());
+        self.frozen_bytes.set(left.sum());
     }
 
     /// The first segment of the log that recovery needs for this slice; `u64::MAX` if none.

@@ -119,7 +119,6 @@ impl PatchWriter {
         let (blocks, hint, slice) = (self.blocks.clone(), self.hint, self.slice.0);
         self.under_way.push(Box::pin(async move {
             let written = async {
-                blocks.leave_room(hint)?;
                 let kind = BlockKind::Patch { slice };
                 Ok(blocks.put_avoiding(id, kind, pieces, hint, &anti_affinity).await?)
             };

@@ -50,7 +50,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 pub struct Throttle {
     /// The time at which all admitted writes would have arrived at their rate.
     paid_until: Cell<Time>,
-    /// The measured flush rate, in bytes per second.
+    /// The measured flush rate, in bytes per second, of the unit in which writers are charged.
     drain_bytes: Cell<f64>,
 }
 
@@ -61,10 +61,21 @@ impl Default for Throttle {
 }
 
 impl Throttle {
-    /// A flush of `bytes` took `ns`. To be called for large flushes: small ones are mostly latency.
+    /// `bytes` were drained in `ns`.
+    #[cfg(test)]
     pub fn note_flush(&self, bytes: u64, ns: u64) {
-        let achieved = bytes as f64 * 1e9 / ns.max(1) as f64;
-        self.drain_bytes.set((self.drain_bytes.get() + achieved) / 2.0);
+        self.note(bytes as f64, 1.0, ns);
+    }
+
+    /// `bytes` of `full` were drained in `ns`. Small parts are mostly latency, so each counts by its
+    /// size; several of them correct the rate as one full part does.
+    pub fn note_part(&self, bytes: usize, full: usize, ns: u64) {
+        self.note(bytes as f64, bytes as f64 / full.max(bytes).max(1) as f64, ns);
+    }
+
+    fn note(&self, bytes: f64, weight: f64, ns: u64) {
+        let (before, achieved) = (self.drain_bytes.get(), bytes * 1e9 / ns.max(1) as f64);
+        self.drain_bytes.set(before + (achieved - before) * weight / 2.0);
     }
 
     /// The time at which `bytes` may be written at the backlog `share`.
@@ -80,19 +91,23 @@ impl Throttle {
 /// The room that a batch needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demand {
-    /// Bytes in memtables and log.
+    /// Bytes in memtables.
     pub bytes: usize,
+    /// Bytes of them that go to flash.
+    pub stored: usize,
     /// Bytes of separated values.
     pub separated: usize,
     /// False for a batch that only deletes. It is admitted longer, because it frees space.
     pub grows: bool,
+    /// It removes all keys, which needs no space but in the log, and frees all other.
+    pub clears: bool,
 }
 
 impl Demand {
     /// Of a batch without separated values.
     #[cfg(test)]
     pub fn of(bytes: usize, grows: bool) -> Demand {
-        Demand { bytes, separated: 0, grows }
+        Demand { bytes, stored: bytes, separated: 0, grows, clears: false }
     }
 }
 
@@ -111,7 +126,7 @@ impl Shard {
     }
 
     async fn wait_until_admitted(&self, demand: Demand) -> Result<()> {
-        let Demand { bytes, separated, grows } = demand;
+        let Demand { bytes, separated, grows, .. } = demand;
         self.check_health()?;
         if separated > 0 && self.collector.is_idle() && self.space().is_short_for_values() {
             self.tasks.request_collection();
@@ -138,7 +153,7 @@ impl Shard {
     }
 
     async fn wait_for_all(&self, demand: Demand) -> Result<()> {
-        let Demand { bytes, separated, grows } = demand;
+        let Demand { separated, grows, .. } = demand;
         loop {
             if separated > 0 && !self.admits_values(separated) {
                 self.wait_for_values(separated).await?;
@@ -146,7 +161,7 @@ impl Shard {
             if grows && self.lacks_space(separated) {
                 self.stall(StallCause::Space, self.wait_for_space(separated)).await?;
             }
-            self.wait_for_room(bytes, grows).await?;
+            self.wait_for_room(demand).await?;
             // Others may have taken the space meanwhile.
             if !grows || !self.lacks_space(separated) {
                 return Ok(());
@@ -234,14 +249,15 @@ impl Shard {
         }
     }
 
-    async fn wait_for_room(&self, bytes: usize, grows: bool) -> Result<()> {
+    async fn wait_for_room(&self, demand: Demand) -> Result<()> {
+        let Demand { bytes, stored, grows, clears, .. } = demand;
         let (now, share) = (self.runtime.now(), self.backlog());
         let (mut at, mut cause) = (now, self.room_cause());
         if share > 0.0 && share < 1.0 {
             at = self.throttle.admits_at(now, bytes, share);
         }
         if grows && self.merge_pace.is_running() {
-            let paced = self.merge_pace.admits_at(now, bytes, self.room_bytes());
+            let paced = self.merge_pace.admits_at(now, stored, self.room_bytes());
             if paced > at {
                 (at, cause) = (paced, StallCause::Merge);
             }
@@ -253,7 +269,8 @@ impl Shard {
         let mut next_request = self.runtime.now();
         loop {
             self.check_health()?;
-            if self.has_room(bytes) && self.level0_runs() < STOP_RUNS {
+            let has_room = if clears { self.has_memory(bytes) } else { self.has_room(bytes) };
+            if has_room && (clears || self.level0_runs() < STOP_RUNS) {
                 return Ok(());
             }
             // Not in every iteration: a compaction without work also wakes the waiting writers.
@@ -309,13 +326,17 @@ impl Shard {
 
     /// Whether memtables, log and flash have room for `bytes`.
     fn has_room(&self, bytes: usize) -> bool {
+        self.has_memory(bytes) && self.blocks.free_blocks() >= self.last_blocks()
+    }
+
+    /// Whether memtables and log have room for `bytes`.
+    fn has_memory(&self, bytes: usize) -> bool {
         let Limits { memtables_total_bytes: total, log_bytes, .. } = self.limits();
         // A value larger than the budget is admitted when the memtables are empty.
         let alone = self.slices.memtable_bytes() == 0 && !planted::bug(Bug::LargeValueNotExempt);
         let fits = alone || self.unwritten_bytes() + bytes <= total;
         fits && self.log.backlog_bytes() <= total
             && self.log.live_bytes() <= log_bytes + log_bytes / 2
-            && self.blocks.free_blocks() >= self.last_blocks()
     }
 
     /// Whether memtables and log have room for a value that the collector moves.

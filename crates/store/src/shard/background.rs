@@ -64,7 +64,8 @@ impl Shard {
                 Some(slice) => self.flush_oldest(slice).await,
                 None if self.has_idle_log() => self.trim_log().await,
                 None => {
-                    self.tasks.flush_requested().await;
+                    let rotated = pin!(self.log.rotated());
+                    select(pin!(self.tasks.flush_requested()), rotated).await;
                     continue;
                 }
             };

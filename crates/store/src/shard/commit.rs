@@ -16,6 +16,7 @@ use super::slices::Slices;
 use super::values::ValueLog;
 use super::write_room::WriteRoom;
 use super::writes::Writes;
+use crate::capacity::BYTES_OF_RECORD;
 use crate::error::{Result, StoreError};
 use crate::format::reference::Reference;
 use crate::format::value::stored_len;
@@ -93,13 +94,16 @@ impl Committer<'_> {
 
     /// Waits until the writes are admitted.
     pub(crate) async fn admit_writes(&self, writes: &Writes) -> Result<()> {
-        let (mut bytes, mut separated) = (0, 0);
+        let (mut records, mut inline, mut separated) = (0, 0, 0);
         for (key, entry) in writes.entries() {
-            bytes += key.len() + OVERHEAD_BYTES;
+            (records, inline) = (records + 1, inline + key.len());
             let len = entry.as_ref().map_or(0, |entry| entry.value.len());
-            if self.is_separated(key, len) { separated += len } else { bytes += len }
+            if self.is_separated(key, len) { separated += len } else { inline += len }
         }
-        self.room.await_admission(Demand { bytes, separated, grows: writes.grow() }).await
+        let bytes = inline + records * OVERHEAD_BYTES;
+        let stored = inline + records * BYTES_OF_RECORD as usize;
+        let (grows, clears) = (writes.grow(), writes.clear && !writes.grow());
+        self.room.await_admission(Demand { bytes, stored, separated, grows, clears }).await
     }
 
     /// Writes to the log and the memtables; with a transaction, as a prepare that needs a commit.

@@ -45,9 +45,9 @@ impl Shard {
             return Ok(());
         }
         drop(pending);
-        if bytes >= self.limits().freeze_bytes as u64 / 4 {
-            self.throttle.note_flush(bytes, self.runtime.now().since_ns(began));
-        }
+        // In the unit in which writers are charged: bytes of memory, not of patches.
+        let (drained, full) = (frozen.table.borrow().bytes(), self.limits().freeze_bytes);
+        self.throttle.note_part(drained, full, self.runtime.now().since_ns(began));
         self.install_flush(slice, &frozen, patches, live_keys);
         let (edit_seq, needed) = (self.history.seq(), self.first_segment_needed());
         self.counters.count_flush(bytes);
@@ -110,7 +110,7 @@ impl Shard {
         let all = planted::bug(Bug::FlushedTooMuch);
         slice.flushed_seq.set(if all { self.history.seq() } else { frozen.last_seq });
         let added: Vec<_> = patches.into_iter().map(|patch| (0, run, patch)).collect();
-        slice.frozen.borrow_mut().retain(|other| !Rc::ptr_eq(other, frozen));
+        slice.drop_frozen(frozen);
         self.edit(slice, &[], added);
         self.wake_compaction();
     }

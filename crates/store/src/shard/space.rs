@@ -9,9 +9,11 @@ use crate::kv::compaction::leveled::SHORT_PATCHES;
 use crate::kv::slice::Slice;
 use softflash_base::cast;
 use softflash_blocks::BlockLayer;
+use softflash_blocks::space::{BLOCKS_OF_LOG, KEPT_BY_BACKGROUND};
 
-/// Blocks of the reserve for the log and for blocks that fail, two each.
-const RESERVE_OF_LOG: u32 = 4;
+/// Blocks of the reserve for the log, for a flush that the collector causes, and for blocks that fail,
+/// two each.
+const LEAST_RESERVE: u32 = 6;
 /// The space by which the collector keeps ahead of the writers while they leave it time, in blocks. It
 /// is lost to the data, so that it is little.
 const LEAD: u64 = 2;
@@ -43,7 +45,7 @@ impl Space<'_> {
         let merge = self.slices.iter().map(merge).max().unwrap_or(0);
         let log = self.log.backlog_bytes().div_ceil(block);
         let needed =
-            cast::index(RESERVE_OF_LOG + self.reserve_of_collector()) + flushes + merge + log;
+            cast::index(LEAST_RESERVE + self.reserve_of_collector()) + flushes + merge + log;
         let waiting = self.values.waiting_bytes().div_ceil(block);
         cast::saturating_u32(needed.min(cast::index(of_tree)) + waiting)
     }
@@ -73,9 +75,14 @@ impl Space<'_> {
         self.slices.memtable_bytes() + self.log.backlog_bytes()
     }
 
-    /// Free blocks below which deletions are refused too.
+    /// Free blocks below which deletions are refused too: those from which their flush and a merge
+    /// free space. The deletion of a separated value frees space by itself.
     pub(super) fn last_reserve(&self) -> u32 {
-        self.limits.last_blocks().min(self.reserve() / 2)
+        let (merge, reserve) = (self.limits.last_blocks(), self.reserve());
+        match self.values.is_used() {
+            true => merge.min(reserve / 2).max(BLOCKS_OF_LOG + 1),
+            false => merge.max(KEPT_BY_BACKGROUND + 2).min(reserve / 4 * 3),
+        }
     }
 
     /// Whether there is space to rewrite lost copies. Also in a shard that refuses new data, as

@@ -37,6 +37,7 @@ use softflash_blocks::{BlockId, BlockLayer, OpenBlock};
 use softflash_runtime::{Notify, RuntimeHandle};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
 use std::rc::Rc;
 use writer::GATHER_BYTES;
 
@@ -105,6 +106,8 @@ struct Requests {
 struct Progress {
     /// Notified when a frame was written, or the log has failed.
     changed: Notify,
+    /// Notified when a segment has begun.
+    rotated: Notify,
     /// The last sequence number written to the device, durable or not.
     written_seq: Cell<u64>,
     /// All events up to this sequence number are durable.
@@ -224,6 +227,7 @@ impl Log {
             requests: Requests::default(),
             progress: Progress {
                 changed: Notify::new(),
+                rotated: Notify::new(),
                 written_seq: Cell::new(resume.seq),
                 durable_seq: Cell::new(0),
                 written_clock_ms: Cell::new(0),
@@ -407,6 +411,11 @@ impl Log {
         self.inner.requests.rotation.set(true);
         self.inner.requests.work.notify_one();
         self.wait_until(|log| log.segments.position.borrow().segment > current).await
+    }
+
+    /// Waits until a segment begins: the log may be long now, also without a write of a client.
+    pub fn rotated(&self) -> impl Future<Output = ()> + use<> {
+        self.inner.progress.rotated.notified()
     }
 
     /// Waits until the log carries a clock of at least `ms`.

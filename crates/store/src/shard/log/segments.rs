@@ -70,7 +70,7 @@ impl Inner {
         let successor = self.segments.position.borrow_mut().successor.take();
         let (block, pages) = match successor {
             Some(block) => (block, ANNOUNCEMENT_PAGES),
-            None => (self.open_block().await?, 0),
+            None => (self.open_block(kind).await?, 0),
         };
         {
             let mut position = self.segments.position.borrow_mut();
@@ -114,6 +114,7 @@ impl Inner {
             let mut position = self.segments.position.borrow_mut();
             position.opened_at = position.next_frame;
         }
+        self.progress.rotated.notify_one();
         if durable && !alone { self.flush().await } else { Ok(()) }
     }
 
@@ -217,11 +218,14 @@ impl Inner {
         BlockKind::Log { segment: position.segment + 1, after }
     }
 
-    async fn open_block(&self) -> Result<OpenBlock> {
-        let kind = self.next_kind();
-        for _ in 0..SPACE_ATTEMPTS {
+    /// Opens the block of a segment that was not announced. On a full device waits for space, unless
+    /// the writer is new: nothing frees space before the log has begun.
+    async fn open_block(&self, kind: Segment) -> Result<OpenBlock> {
+        let block_kind = self.next_kind();
+        let attempts = if kind == Segment::OfNewWriter { 1 } else { SPACE_ATTEMPTS };
+        for _ in 0..attempts {
             let id = self.blocks.new_id();
-            match self.blocks.open(id, kind, Hint::LOG) {
+            match self.blocks.open(id, block_kind, Hint::LOG) {
                 Err(BlockError::OutOfSpace) => {
                     // Compaction frees space; it works on reserved blocks.
                     self.runtime.sleep_until(self.runtime.now() + SPACE_WAIT).await;
@@ -229,6 +233,6 @@ impl Inner {
                 opened => return Ok(opened?),
             }
         }
-        Err(StoreError::OutOfSpace)
+        Err(self.blocks.lack_of_room_for_log().into())
     }
 }

@@ -8,7 +8,7 @@ use crate::options::Durability;
 use crate::shard::values::block::ValueBlock;
 use softflash_base::cast::wide;
 use softflash_base::planted::{self, Bug};
-use softflash_blocks::space::BLOCKS_OF_START;
+use softflash_blocks::space::KEPT_BY_BACKGROUND;
 use softflash_blocks::{BlockError, BlockId, BlockKind, OpenBlock};
 use softflash_flash::Outcome;
 use softflash_ftl::{FtlError, Hint};
@@ -29,8 +29,8 @@ const MAX_WIDTH: u32 = 4;
 const BLOCKS_PER_WIDTH: u32 = 512;
 /// Free blocks that values leave to the log, to a flush and to the collector.
 const FREE_FOR_OTHERS: u32 = FREE_FOR_LOG + 2;
-/// Free blocks that the collector leaves to the log: after a crash its start needs them.
-pub(super) const FREE_FOR_LOG: u32 = BLOCKS_OF_START;
+/// Free blocks that the collector leaves to the log, and to the flush of its moves.
+pub(super) const FREE_FOR_LOG: u32 = KEPT_BY_BACKGROUND;
 
 /// An open block.
 pub(super) struct Frontier {

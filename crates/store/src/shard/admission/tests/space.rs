@@ -100,9 +100,9 @@ fn new_data_waits_while_a_compaction_or_a_flush_may_free_space() {
 fn deletions_wait_for_the_last_blocks_and_new_data_does_not() {
     with_shard(async |_, shard, runtime| {
         leave_free(shard, shard.last_blocks() - 1).await;
-        let (admitted, took_ns) = timed(runtime, shard.wait_for_room(1, true)).await;
+        let (admitted, took_ns) = timed(runtime, shard.wait_for_room(Demand::of(1, true))).await;
         assert_eq!((admitted, took_ns), (FULL, 0));
-        let (admitted, took_ns) = timed(runtime, shard.wait_for_room(1, false)).await;
+        let (admitted, took_ns) = timed(runtime, shard.wait_for_room(Demand::of(1, false))).await;
         assert_eq!(admitted, FULL);
         assert!((10 * SECOND_NS..11 * SECOND_NS).contains(&took_ns), "{took_ns}");
         // For lack of memory no write is refused.
@@ -110,7 +110,7 @@ fn deletions_wait_for_the_last_blocks_and_new_data_does_not() {
         fill(shard, 1000);
         let total = shard.limits().memtables_total_bytes;
         for grows in [true, false] {
-            let waiting = within(runtime, 60 * SECOND_NS, shard.wait_for_room(total, grows)).await;
+            let waiting = within(runtime, 60 * SECOND_NS, shard.wait_for_room(Demand::of(total, grows))).await;
             assert_eq!(waiting, None);
         }
     });
