@@ -29,9 +29,9 @@ use std::time::Duration;
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 const PAUSE_FOR_SCANS: Duration = Duration::from_millis(5);
 const PAUSE_FOR_SPACE: Duration = Duration::from_millis(20);
-/// Empty blocks that wait for the durability of the events before their deletion while the next one
-/// is emptied.
-const MOST_RETIRING: usize = 2;
+/// Empty blocks, which wait for the durability of the events before their deletion, from which on no
+/// other block is emptied: nobody has their space yet.
+const MOST_RETIRING: usize = 3;
 /// Blocks that are emptied at the same time: while the last values of one are written, those of the
 /// next are read.
 const VICTIMS: usize = 3;
@@ -77,16 +77,22 @@ impl Collection<'_> {
     pub(in crate::shard) async fn collect_forever(&self) {
         let mut under_way = FuturesUnordered::new();
         while !self.tasks.is_closing() {
-            let mut outcome = self.delete_empty().await.map(drop);
+            // Blocks under way need their future polled: nothing else is awaited meanwhile.
+            let mut outcome = self.delete_empty(false).await.map(drop);
             while outcome.is_ok()
                 && under_way.len() < VICTIMS
+                && self.collector.retiring() < MOST_RETIRING
                 && let Some(victim) = self.choose_victim()
             {
                 under_way.push(self.empty(victim));
             }
             match under_way.next().await {
                 Some(emptied) => outcome = outcome.and(emptied),
-                None if outcome.is_ok() => self.wait_for_garbage().await,
+                None if outcome.is_ok() => match self.delete_empty(true).await {
+                    Ok(true) => {}
+                    Ok(false) => self.wait_for_garbage().await,
+                    Err(error) => outcome = Err(error),
+                },
                 None => {}
             }
             let Err(mut error) = outcome else { continue };
@@ -152,7 +158,7 @@ impl Collection<'_> {
 
     /// Does a step of work. Returns whether there was one.
     pub(crate) async fn collect_once(&self) -> Result<bool> {
-        if self.delete_empty().await? {
+        if self.delete_empty(true).await? {
             return Ok(true);
         }
         let Some(victim) = self.choose_victim() else { return Ok(false) };
@@ -160,10 +166,11 @@ impl Collection<'_> {
         Ok(true)
     }
 
-    /// Deletes blocks without live values. Returns whether there were any.
-    async fn delete_empty(&self) -> Result<bool> {
+    /// Deletes blocks without live values; where space is short, waits for the log if it `may_wait`.
+    /// Returns whether there were any.
+    async fn delete_empty(&self, may_wait: bool) -> Result<bool> {
         self.take_empty();
-        self.retire().await
+        self.retire(may_wait).await
     }
 
     /// Moves blocks that no value keeps to the list of blocks to delete.
@@ -177,7 +184,7 @@ impl Collection<'_> {
     }
 
     /// Deletes blocks that neither a recovery nor a scan needs. Returns whether there were any.
-    async fn retire(&self) -> Result<bool> {
+    async fn retire(&self, may_wait: bool) -> Result<bool> {
         let mut any = false;
         while let Some((seq, expired_ms)) = self.collector.next_to_delete() {
             if !planted::bug(Bug::ValueBlockFreedEarly) {
@@ -185,15 +192,17 @@ impl Collection<'_> {
                     if !self.room.space().is_short_for_values() {
                         break;
                     }
-                    // The next block is emptied meanwhile, but not many: nobody has their space yet.
                     self.log.request_sync(seq);
-                    if self.collector.retiring() < MOST_RETIRING {
+                    if !may_wait {
                         break;
                     }
                     self.log.stable(seq).await?;
                 }
                 if expired_ms > 0 && !self.clock.is_logged(expired_ms) {
                     self.log.request_clock();
+                    if !may_wait {
+                        break;
+                    }
                     self.log.clock_logged(expired_ms).await?;
                 }
             }

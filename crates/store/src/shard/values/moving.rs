@@ -130,9 +130,6 @@ impl Mover<'_> {
             {
                 outcome = outcome.and(moved);
             }
-            if outcome.is_ok() {
-                outcome = self.wait_for_room().await;
-            }
             if outcome.is_err() {
                 break;
             }
@@ -172,6 +169,7 @@ impl Mover<'_> {
 
     /// Moves the values of a batch, those that are the values of their keys.
     async fn move_batch(&self, block: u64, batch: &[Extent], born: u64) -> Result<()> {
+        self.wait_for_room().await?;
         let reads = join_all(batch.iter().map(|extent| self.read(block, extent))).await;
         let (identity, page) =
             (self.blocks.identity(BlockId(block)), self.blocks.page_bytes());
