@@ -27,6 +27,49 @@ impl KeyCount {
     }
 }
 
+/// The time for which admission delayed writers, by what they waited for, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Stalls {
+    /// A free block.
+    pub space: u64,
+    /// The collector, which gains the space for separated values.
+    pub cleaning: u64,
+    /// Device writes of separated values.
+    pub values: u64,
+    /// Room in memtables.
+    pub memory: u64,
+    /// A shorter log.
+    pub log: u64,
+    /// Fewer runs in level 0.
+    pub runs: u64,
+    /// The end of a merge.
+    pub merge: u64,
+}
+
+impl Stalls {
+    /// The sums of these and others.
+    pub fn plus(self, other: Stalls) -> Stalls {
+        self.zip(other, u64::saturating_add)
+    }
+
+    /// What has been added since an earlier state.
+    pub fn since(self, earlier: Stalls) -> Stalls {
+        self.zip(earlier, u64::saturating_sub)
+    }
+
+    fn zip(self, other: Stalls, combined: impl Fn(u64, u64) -> u64) -> Stalls {
+        Stalls {
+            space: combined(self.space, other.space),
+            cleaning: combined(self.cleaning, other.cleaning),
+            values: combined(self.values, other.values),
+            memory: combined(self.memory, other.memory),
+            log: combined(self.log, other.log),
+            runs: combined(self.runs, other.runs),
+            merge: combined(self.merge, other.merge),
+        }
+    }
+}
+
 /// Counters of one shard since it was opened, or the sum over shards.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct StoreStats {
@@ -93,6 +136,20 @@ pub struct StoreStats {
     pub stall_us: u64,
     /// The longest time for which admission delayed a writer, in microseconds.
     pub stall_longest_us: u64,
+    /// The part of `stall_us` for which writes waited for a free block, in microseconds.
+    pub stall_space_us: u64,
+    /// For the collector, which gains the space for separated values.
+    pub stall_cleaning_us: u64,
+    /// For device writes of separated values.
+    pub stall_values_us: u64,
+    /// For room in memtables.
+    pub stall_memory_us: u64,
+    /// For a shorter log.
+    pub stall_log_us: u64,
+    /// For fewer runs in level 0.
+    pub stall_runs_us: u64,
+    /// For the end of a merge.
+    pub stall_merge_us: u64,
     /// Writes refused because the flash is full or worn out.
     pub refused_writes: u64,
     /// Damaged reads reported.
@@ -178,6 +235,13 @@ impl StoreStats {
             compactions,
             stall_us,
             stall_longest_us,
+            stall_space_us,
+            stall_cleaning_us,
+            stall_values_us,
+            stall_memory_us,
+            stall_log_us,
+            stall_runs_us,
+            stall_merge_us,
             refused_writes,
             data_losses,
             patrols,

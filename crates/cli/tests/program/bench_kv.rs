@@ -95,6 +95,13 @@ fn the_device_is_as_full_as_wanted_and_each_second_is_reported() {
     let series = result["series"].as_array().unwrap();
     let operations: f64 = series.iter().map(|second| number(second, "operations")).sum();
     assert_eq!(operations, 40_000.0);
+    let line = result["seconds_series"].as_array().unwrap();
+    let of_line: f64 = line.iter().map(|second| number(second, "operations")).sum();
+    assert_eq!((line.len(), of_line), (series.len(), 40_000.0));
+    for cause in ["space", "cleaning", "values", "memory", "log", "runs", "merge"] {
+        let waits = line.iter().map(|second| number(&second["stall_us"], cause)).sum::<f64>();
+        assert_eq!(waits, 0.0, "{cause}: reads are not delayed");
+    }
     let longest = series.iter().map(|second| number(second, "longest_us")).fold(0.0, f64::max);
     let max = number(&result["latency"], "max_us");
     assert!((longest / max - 1.0).abs() < 0.01, "{longest} and {max}");

@@ -145,7 +145,7 @@ fn every_metric_of_the_dashboard_is_printed() {
 }
 
 /// Fields of the store that only grow.
-const COUNTERS: [&str; 22] = [
+const COUNTERS: [&str; 29] = [
     "device_reads",
     "device_programs",
     "device_erases",
@@ -163,6 +163,13 @@ const COUNTERS: [&str; 22] = [
     "flushes",
     "compactions",
     "stall_us",
+    "stall_space_us",
+    "stall_cleaning_us",
+    "stall_values_us",
+    "stall_memory_us",
+    "stall_log_us",
+    "stall_runs_us",
+    "stall_merge_us",
     "refused_writes",
     "data_losses",
     "patrols",

@@ -46,7 +46,27 @@ pub fn stored_len(key_len: usize, value_len: usize) -> usize {
     VALUE_HEADER_BYTES + key_len + value_len
 }
 
-impl StoredValue {
+/// As a [`StoredValue`], in the bytes from which it was read: a value can be copied from block to block
+/// without any other copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ValueBytes<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// The sequence number of the write that stored it first.
+    pub seq: u64,
+    /// When it expires, in milliseconds since the Unix epoch; 0 for never.
+    pub expires_at_ms: u64,
+    /// The number of the fragment, from 0.
+    pub fragment: u16,
+    /// Fragments of the value; at least 1.
+    pub fragments: u16,
+    /// The value or fragment.
+    pub value: &'a [u8],
+    /// The checksum of key and value, as [`checksum_of`] computes it.
+    pub checksum: u64,
+}
+
+impl<'a> ValueBytes<'a> {
     /// Bytes in the value block.
     pub fn stored_len(&self) -> usize {
         stored_len(self.key.len(), self.value.len())
@@ -67,8 +87,8 @@ impl StoredValue {
         put_at(out, 32, &self.seq.to_le_bytes());
         put_at(out, 40, &self.expires_at_ms.to_le_bytes());
         put_at(out, 48, &self.checksum.to_le_bytes());
-        put_at(out, VALUE_HEADER_BYTES, &self.key);
-        put_at(out, key_end, &self.value);
+        put_at(out, VALUE_HEADER_BYTES, self.key);
+        put_at(out, key_end, self.value);
         let covered = out.get(8..key_end).unwrap_or_default();
         let sum = checksum64(seed(identity, Domain::ValueHeader, offset.into()), covered);
         put_at(out, 0, &sum.to_le_bytes());
@@ -79,7 +99,11 @@ impl StoredValue {
     ///
     /// # Errors
     /// [`FormatError`] where the bytes are damaged, from another place, or of a newer version.
-    pub fn decode(bytes: &Bytes, identity: u64, offset: u32) -> Result<StoredValue, FormatError> {
+    pub fn decode(
+        bytes: &'a [u8],
+        identity: u64,
+        offset: u32,
+    ) -> Result<ValueBytes<'a>, FormatError> {
         let mut reader = Reader::new(bytes, WHAT);
         let sum = reader.u64()?;
         if reader.u32()? != MAGIC {
@@ -93,8 +117,8 @@ impl StoredValue {
         if key_len > MAX_KEY_BYTES || value_len > MAX_FRAGMENT_BYTES {
             return Err(reader.malformed("its key or its value exceeds the limit"));
         }
-        let (key, value) = (reader.range(key_len)?, reader.range(value_len)?);
-        let covered = bytes.get(8..key.end).unwrap_or_default();
+        let (key, value) = (reader.take(key_len)?, reader.take(value_len)?);
+        let covered = bytes.get(8..VALUE_HEADER_BYTES + key_len).unwrap_or_default();
         if sum != checksum64(seed(identity, Domain::ValueHeader, offset.into()), covered) {
             return Err(FormatError::Checksum { what: WHAT });
         }
@@ -111,11 +135,47 @@ impl StoredValue {
         if fragment >= fragments {
             return Err(reader.malformed("its fragment number is not below the count"));
         }
-        let (key, value) = (bytes.slice(key), bytes.slice(value));
-        if checksum_of(&key, &value) != checksum {
+        if checksum_of(key, value) != checksum {
             return Err(FormatError::Checksum { what: WHAT });
         }
-        Ok(StoredValue { key, seq, expires_at_ms, fragment, fragments, value, checksum })
+        Ok(ValueBytes { key, seq, expires_at_ms, fragment, fragments, value, checksum })
+    }
+}
+
+impl StoredValue {
+    /// The same, borrowed.
+    pub fn as_bytes(&self) -> ValueBytes<'_> {
+        ValueBytes {
+            key: &self.key,
+            seq: self.seq,
+            expires_at_ms: self.expires_at_ms,
+            fragment: self.fragment,
+            fragments: self.fragments,
+            value: &self.value,
+            checksum: self.checksum,
+        }
+    }
+
+    /// Bytes in the value block.
+    pub fn stored_len(&self) -> usize {
+        stored_len(self.key.len(), self.value.len())
+    }
+
+    /// Decodes and verifies the value at the start of `bytes`, without a copy.
+    ///
+    /// # Errors
+    /// As [`ValueBytes::decode`].
+    pub fn decode(bytes: &Bytes, identity: u64, offset: u32) -> Result<StoredValue, FormatError> {
+        let found = ValueBytes::decode(bytes, identity, offset)?;
+        Ok(StoredValue {
+            key: bytes.slice_ref(found.key),
+            seq: found.seq,
+            expires_at_ms: found.expires_at_ms,
+            fragment: found.fragment,
+            fragments: found.fragments,
+            value: bytes.slice_ref(found.value),
+            checksum: found.checksum,
+        })
     }
 
     /// Decodes the value that `reference` names, and verifies that it is the one of `key`.
@@ -149,7 +209,7 @@ mod tests {
     fn encoded(identity: u64, offset: u32) -> Vec<u8> {
         let stored = stored();
         let mut out = vec![0; stored_len(stored.key.len(), stored.value.len())];
-        stored.encode(identity, offset, &mut out);
+        stored.as_bytes().encode(identity, offset, &mut out);
         out
     }
 

@@ -1,6 +1,7 @@
 //! Admission of writes, by memory, free space, and the backlog of compaction.
 
 use super::Shard;
+use super::counters::StallCause;
 use super::fullness::FreeSpace;
 use super::limits::Limits;
 use crate::error::{Result, StoreError};
@@ -9,7 +10,9 @@ use futures_util::future::select;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{Time, cast};
 use softflash_blocks::space::BLOCKS_OF_LOG;
+use softflash_runtime::yield_now;
 use std::cell::Cell;
+use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -36,9 +39,6 @@ const SPACE_TIMEOUT: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_millis(200);
 /// A write waits for space where values expire within this time.
 const EXPIRY_WAIT: Duration = Duration::from_secs(1);
-/// The largest backlog by which writers of separated values are throttled, and their longest sleep.
-const MAX_SHARE: f64 = 0.95;
-const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 /// How long a deletion waits for space on a full device.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often waiting writers check for room, in addition to notifications.
@@ -70,6 +70,7 @@ impl Default for Throttle {
 
 impl Throttle {
     /// `bytes` were drained in `ns`.
+    #[cfg(test)]
     pub fn note_flush(&self, bytes: u64, ns: u64) {
         self.is_measured.set(true);
         self.note(bytes as f64, 1.0, ns);
@@ -158,6 +159,9 @@ impl Shard {
     async fn wait_until_admitted(&self, demand: Demand) -> Result<()> {
         let Demand { bytes, separated, grows, .. } = demand;
         self.check_health()?;
+        if separated > 0 && self.collector.is_idle() && self.space().is_short_for_values() {
+            self.tasks.request_collection();
+        }
         let lacks_space = grows && self.lacks_space(separated);
         let admits_values = separated == 0 || self.admits_values(separated);
         let is_paced = grows && self.merge_pace.is_running();
@@ -171,14 +175,22 @@ impl Shard {
         admitted
     }
 
+    /// Waits, and counts the time as one for this cause.
+    async fn stall<T>(&self, cause: StallCause, wait: impl Future<Output = T>) -> T {
+        let began = self.runtime.now();
+        let done = wait.await;
+        self.counters.count_cause(cause, self.runtime.now().since_ns(began) / 1000);
+        done
+    }
+
     async fn wait_for_all(&self, demand: Demand) -> Result<()> {
         let Demand { separated, grows, .. } = demand;
         loop {
-            if grows && self.lacks_space(separated) {
-                self.wait_for_space(separated).await?;
-            }
             if separated > 0 && !self.admits_values(separated) {
                 self.wait_for_values(separated).await?;
+            }
+            if grows && self.lacks_space(separated) {
+                self.stall(StallCause::Space, self.wait_for_space(separated)).await?;
             }
             self.wait_for_room(demand).await?;
             // Others may have taken the space meanwhile.
@@ -200,6 +212,7 @@ impl Shard {
         }
         while self.lacks_space(separated) {
             self.check_health()?;
+            self.collector.note_wanted(separated);
             if !has_frozen && self.runtime.now() >= began + PATIENCE {
                 has_frozen = true;
                 self.make_room();
@@ -219,58 +232,72 @@ impl Shard {
         Ok(())
     }
 
-    /// Whether the value log takes `bytes` at once.
+    /// Whether the value log takes `bytes` at once, and nobody waits for that.
     fn admits_values(&self, bytes: usize) -> bool {
-        let waiting = self.values.waiting_bytes();
-        let fits = waiting == 0 || waiting + bytes <= self.budget.values_waiting_bytes;
-        fits && self.value_space_backlog() <= 0.0
+        self.values_turn.available() > 0 && !self.values_wait(bytes)
     }
 
-    /// Waits until the value log has room for `bytes`, at the rate at which the collector frees
-    /// space.
+    fn values_wait(&self, bytes: usize) -> bool {
+        self.values_are_written_late(bytes) || self.awaits_collector(bytes)
+    }
+
+    /// Whether so many values wait for their device writes that `bytes` have to wait.
+    fn values_are_written_late(&self, bytes: usize) -> bool {
+        let waiting = self.values.waiting_bytes();
+        waiting > 0 && waiting + bytes > self.budget.values_waiting_bytes
+    }
+
+    /// Whether the collector has to gain space before `bytes` of values are taken. A larger value takes
+    /// space ahead, which later ones wait for.
+    fn awaits_collector(&self, bytes: usize) -> bool {
+        self.space().of_values() < bytes.min(self.blocks.capacity_bytes()) as u64
+    }
+
+    /// Waits until the value log has room for `bytes`, in order of arrival: writers get the space that
+    /// the collector gains, as it gains it.
     async fn wait_for_values(&self, bytes: usize) -> Result<()> {
-        let share = self.value_space_backlog();
-        if share > 0.0 {
-            self.tasks.request_collection();
-            let now = self.runtime.now();
-            let at = self.throttle_values.admits_at(now, bytes, share.min(MAX_SHARE));
-            if at > now + MAX_LEAD {
-                self.runtime.sleep_until(at.min(now + LONGEST_SLEEP)).await;
-            }
-        }
+        let turn = self.values_turn.acquire(1);
+        let _turn = self.stall(StallCause::Cleaning, turn).await;
+        let deadline = self.runtime.now() + SPACE_TIMEOUT;
         loop {
             self.check_health()?;
-            let waiting = self.values.waiting_bytes();
-            if waiting == 0 || waiting + bytes <= self.budget.values_waiting_bytes {
-                return Ok(());
+            let mut cause = StallCause::Values;
+            if !self.values_are_written_late(bytes) {
+                cause = StallCause::Cleaning;
+                if !self.awaits_collector(bytes) || self.runtime.now() >= deadline {
+                    return Ok(());
+                }
+                self.tasks.request_collection();
+                if self.collector.is_idle() {
+                    // It wakes up, or finds that it cannot gain any: then the hard limit counts.
+                    yield_now().await;
+                    if self.collector.is_idle() {
+                        return Ok(());
+                    }
+                }
             }
             let wait = self.runtime.sleep_until(self.runtime.now() + POLL_INTERVAL);
-            select(wait, pin!(self.values.progress().notified())).await;
+            let progress = self.values.progress().notified();
+            self.stall(cause, select(wait, pin!(progress))).await;
         }
-    }
-
-    /// The used share of the free blocks that the collector keeps for writers: 0 where throttling
-    /// starts, 1 where writers stop.
-    fn value_space_backlog(&self) -> f64 {
-        let (free, stop, slow) =
-            (self.blocks.free_blocks(), self.reserve_blocks(), self.space().collect_below());
-        let used = f64::from(slow.saturating_sub(free));
-        used / f64::from(slow.saturating_sub(stop).max(1))
     }
 
     async fn wait_for_room(&self, demand: Demand) -> Result<()> {
         let Demand { bytes, stored, grows, clears, .. } = demand;
         let (now, share) = (self.runtime.now(), self.backlog());
-        let mut at = now;
+        let (mut at, mut cause) = (now, self.room_cause());
         if share > 0.0 && share < 1.0 {
             let charged = if self.throttle.is_measured.get() { bytes } else { stored };
             at = self.throttle.admits_at(now, charged, share);
         }
         if grows && self.merge_pace.is_running() {
-            at = at.max(self.merge_pace.admits_at(now, stored, self.room_bytes()));
+            let paced = self.merge_pace.admits_at(now, stored, self.room_bytes());
+            if paced > at {
+                (at, cause) = (paced, StallCause::Merge);
+            }
         }
         if at > now + MAX_LEAD {
-            self.runtime.sleep_until(at).await;
+            self.stall(cause, self.runtime.sleep_until(at)).await;
         }
         let deadline = self.runtime.now() + DELETE_TIMEOUT;
         let mut next_request = self.runtime.now();
@@ -289,8 +316,9 @@ impl Shard {
             if short && (grows || self.runtime.now() >= deadline) {
                 return Err(self.blocks.lack_of_space().into());
             }
+            let cause = if short { StallCause::Space } else { self.room_cause() };
             let wait = self.runtime.sleep_until(self.runtime.now() + POLL_INTERVAL);
-            select(wait, pin!(self.tasks.room_announced())).await;
+            self.stall(cause, select(wait, pin!(self.tasks.room_announced()))).await;
         }
     }
 
@@ -303,6 +331,16 @@ impl Shard {
 
     /// The backlog of memory, log and level 0: 0 where throttling starts, 1 where writers stop.
     fn backlog(&self) -> f64 {
+        self.backlogs().into_iter().map(|(_, backlog)| backlog).fold(f64::MIN, f64::max)
+    }
+
+    /// Which of memory, log and level 0 holds writers back most.
+    fn room_cause(&self) -> StallCause {
+        let largest = self.backlogs().into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
+        largest.map_or(StallCause::Memory, |(cause, _)| cause)
+    }
+
+    fn backlogs(&self) -> [(StallCause, f64); 3] {
         let Limits { freeze_bytes, memtables_total_bytes, log_bytes, .. } = self.limits();
         let between = |value: u64, slow: u64, stop: u64| {
             (value as f64 - slow as f64) / stop.saturating_sub(slow).max(1) as f64
@@ -312,7 +350,7 @@ impl Shard {
         let memory = between(memory, freeze_bytes as u64, memtables_total_bytes as u64);
         let log = between(self.log.live_bytes(), log_bytes, log_bytes + log_bytes / 2);
         let runs = between(self.level0_runs() as u64, SLOW_RUNS as u64, STOP_RUNS as u64);
-        memory.max(log).max(runs)
+        [(StallCause::Memory, memory), (StallCause::Log, log), (StallCause::Runs, runs)]
     }
 
     /// Bytes of memtables and of pending log events, which are a second copy in memory.
@@ -383,7 +421,7 @@ impl Shard {
 
     /// Whether new data is refused for lack of space.
     pub(super) fn is_full(&self) -> bool {
-        self.blocks.free_blocks() < self.reserve_blocks()
+        self.lacks_space(0)
     }
 
     /// As [`is_full`](Self::is_full), or because the last write was refused.
@@ -399,8 +437,7 @@ impl Shard {
     /// Whether there is no space for new data with so many bytes of separated values, which may be
     /// a multiple of the reserve.
     fn lacks_space(&self, separated: usize) -> bool {
-        let more = separated.div_ceil(self.blocks.capacity_bytes());
-        self.blocks.free_blocks() < self.reserve_blocks() + cast::saturating_u32(more)
+        self.space().lacks(separated)
     }
 
     /// Whether free space is so short that compaction should free some.

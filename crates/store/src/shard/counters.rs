@@ -1,7 +1,26 @@
 //! The counters of [`StoreStats`] that no other part of the shard keeps.
 
-use crate::stats::StoreStats;
+use crate::stats::{Stalls, StoreStats};
 use std::cell::Cell;
+
+/// What a write waits for in its admission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StallCause {
+    /// A free block.
+    Space,
+    /// The collector, which gains the space for separated values.
+    Cleaning,
+    /// Device writes of separated values.
+    Values,
+    /// Room in memtables.
+    Memory,
+    /// A shorter log.
+    Log,
+    /// Fewer runs in level 0.
+    Runs,
+    /// The end of a merge.
+    Merge,
+}
 
 /// Counters since the shard was opened.
 #[derive(Default)]
@@ -16,6 +35,7 @@ pub(super) struct Counters {
     compactions: Cell<u64>,
     stall_us: Cell<u64>,
     stall_longest_us: Cell<u64>,
+    stalls: Cell<Stalls>,
     refused_writes: Cell<u64>,
     data_losses: Cell<u64>,
     patrols: Cell<u64>,
@@ -70,6 +90,26 @@ impl Counters {
         self.stall_longest_us.set(self.stall_longest_us.get().max(us));
     }
 
+    /// A write has waited for this, in microseconds.
+    pub(super) fn count_cause(&self, cause: StallCause, us: u64) {
+        let mut stalls = self.stalls.get();
+        *match cause {
+            StallCause::Space => &mut stalls.space,
+            StallCause::Cleaning => &mut stalls.cleaning,
+            StallCause::Values => &mut stalls.values,
+            StallCause::Memory => &mut stalls.memory,
+            StallCause::Log => &mut stalls.log,
+            StallCause::Runs => &mut stalls.runs,
+            StallCause::Merge => &mut stalls.merge,
+        } += us;
+        self.stalls.set(stalls);
+    }
+
+    /// The time that writes have waited, by cause.
+    pub(super) fn stalls(&self) -> Stalls {
+        self.stalls.get()
+    }
+
     /// A write was refused for lack of space.
     pub(super) fn count_refused_write(&self) {
         count(&self.refused_writes, 1);
@@ -97,6 +137,7 @@ impl Counters {
 
     /// The statistics, with zeros for those that are not counted here.
     pub(super) fn stats(&self) -> StoreStats {
+        let Stalls { space, cleaning, values, memory, log, runs, merge } = self.stalls();
         StoreStats {
             host_bytes_written: self.host_bytes.get(),
             flush_bytes_written: self.flush_bytes.get(),
@@ -108,6 +149,13 @@ impl Counters {
             compactions: self.compactions.get(),
             stall_us: self.stall_us.get(),
             stall_longest_us: self.stall_longest_us.get(),
+            stall_space_us: space,
+            stall_cleaning_us: cleaning,
+            stall_values_us: values,
+            stall_memory_us: memory,
+            stall_log_us: log,
+            stall_runs_us: runs,
+            stall_merge_us: merge,
             refused_writes: self.refused_writes.get(),
             data_losses: self.data_losses.get(),
             patrols: self.patrols.get(),

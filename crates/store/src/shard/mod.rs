@@ -73,7 +73,7 @@ use crate::kv::slice::Slice;
 use crate::kv::tree::Run;
 use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
-use crate::stats::{KeyCount, StoreStats};
+use crate::stats::{KeyCount, Stalls, StoreStats};
 use crate::value::MAX_VALUE_BYTES;
 use admission::Throttle;
 use budget::Budget;
@@ -95,7 +95,7 @@ use slices::Slices;
 use softflash_base::{ShardId, SliceId, cast};
 use softflash_blocks::BlockLayer;
 use softflash_ftl::UnitTelemetry;
-use softflash_runtime::RuntimeHandle;
+use softflash_runtime::{ByteSemaphore, RuntimeHandle};
 use space::Space;
 use std::rc::Rc;
 use std::time::Duration;
@@ -121,8 +121,8 @@ pub struct Shard {
     transactions: Transactions,
     pending_outputs: PendingOutputs,
     throttle: Throttle,
-    /// Throttles writers of separated values to the rate of the collector.
-    throttle_values: Throttle,
+    /// The turn of the writer of separated values that waits for space first.
+    values_turn: ByteSemaphore,
     merge_pace: MergePace,
     history: History,
     caches: Caches,
@@ -176,7 +176,7 @@ impl Shard {
             collector: Collector::default(),
             clock,
             throttle: Throttle::default(),
-            throttle_values: Throttle::default(),
+            values_turn: ByteSemaphore::new(1),
             merge_pace: MergePace::default(),
             tasks: Tasks::default(),
             counters: Counters::default(),
@@ -260,8 +260,8 @@ impl Shard {
 
     /// Free blocks and their reserves.
     fn space(&self) -> Space<'_> {
-        let Shard { blocks, budget, slices, log, values, .. } = self;
-        Space { blocks, budget, limits: self.limits(), slices, log, values }
+        let Shard { blocks, budget, slices, log, values, collector, .. } = self;
+        Space { blocks, budget, limits: self.limits(), slices, log, values, collector }
     }
 
     /// The caches and their room.
@@ -341,6 +341,11 @@ impl Shard {
             clock_lead_ms: self.clock.lead_ms(),
             ..self.counters.stats()
         }
+    }
+
+    /// The time for which admission delayed writers, by cause.
+    pub(crate) fn stalls(&self) -> Stalls {
+        self.counters.stalls()
     }
 
     /// The space of the shard if it were empty.

@@ -67,6 +67,16 @@ enum First {
     Stored { run: Rc<Run>, place: usize, record: Record },
 }
 
+/// What memory knows of the newest version of a key on flash.
+pub(super) enum Listed {
+    /// This one.
+    Found(Newest),
+    /// There is none.
+    Absent,
+    /// Only a read of the flash can tell.
+    Unknown,
+}
+
 /// Shorter values share a block of their patch with others.
 const SHARED_BLOCK_BYTES: usize = 4096;
 /// Lookups of a key whose value is moved again and again, before the lookup fails.
@@ -293,14 +303,23 @@ impl Reader<'_> {
         if let Some(newest) = self.find_in_memory(slice, key) {
             return Some(newest.value_bytes());
         }
-        let (tree, hash) = (slice.tree(), checksum::hash64(key));
-        for run in tree.runs() {
-            let patch = run.patch_for(key).and_then(|place| run.patches.get(place));
-            if let Some(patch) = patch.filter(|patch| patch.may_contain(hash)) {
-                return listed(patch, key).map(|newest| newest.value_bytes());
-            }
+        match self.find_listed(slice, key) {
+            Listed::Found(newest) => Some(newest.value_bytes()),
+            Listed::Absent => Some(0),
+            Listed::Unknown => None,
         }
-        Some(0)
+    }
+
+    /// As [`find_on_flash`](Self::find_on_flash), where memory lists the newest version or tells that
+    /// there is none.
+    pub(super) fn find_listed(&self, slice: &Slice, key: &[u8]) -> Listed {
+        let (tree, hash) = (slice.tree(), checksum::hash64(key));
+        let of_run = |run: &Rc<Run>| run.patches.get(run.patch_for(key)?).map(Rc::clone);
+        let newest = tree.runs().filter_map(of_run).find(|patch| patch.may_contain(hash));
+        match newest {
+            None => Listed::Absent,
+            Some(patch) => listed(&patch, key).map_or(Listed::Unknown, Listed::Found),
+        }
     }
 
     /// Caches an entry that was read from flash, unless the key may have been written since.

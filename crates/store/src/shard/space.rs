@@ -4,20 +4,19 @@ use super::budget::Budget;
 use super::limits::Limits;
 use super::log::Log;
 use super::slices::Slices;
-use super::values::ValueLog;
+use super::values::{Collector, ValueLog};
 use crate::kv::compaction::leveled::SHORT_PATCHES;
 use crate::kv::slice::Slice;
 use softflash_base::cast;
 use softflash_blocks::BlockLayer;
 use softflash_blocks::space::{BLOCKS_OF_LOG, KEPT_BY_BACKGROUND};
 
-/// The smallest reserve of blocks: two each for the log, a flush and the collector, and two more
-/// for blocks that fail.
-const LEAST_RESERVE: usize = 8;
-/// Free blocks by which the collector keeps ahead of the writers: this share of all blocks, as a
-/// divisor, and at least so many. They are lost to the data, so that there are few.
-const LEAD_SHARE: u32 = 128;
-const LEAST_LEAD: u32 = 3;
+/// Blocks of the reserve for the log, for a flush that the collector causes, and for blocks that fail,
+/// two each.
+const LEAST_RESERVE: u32 = 6;
+/// The space by which the collector keeps ahead of the writers while they leave it time, in blocks. It
+/// is lost to the data, so that it is little.
+const LEAD: u64 = 2;
 
 /// The space of a shard.
 pub(super) struct Space<'a> {
@@ -27,6 +26,7 @@ pub(super) struct Space<'a> {
     pub(super) slices: &'a Slices,
     pub(super) log: &'a Log,
     pub(super) values: &'a ValueLog,
+    pub(super) collector: &'a Collector,
 }
 
 impl Space<'_> {
@@ -36,14 +36,17 @@ impl Space<'_> {
         if !self.values.is_used() {
             return of_tree;
         }
-        // A small tree, as that of large values, needs little room for its compaction.
-        let tree: usize =
-            self.slices.iter().map(|slice| slice.tree.borrow().patches().count()).sum();
-        let flush = self.unwritten_bytes().div_ceil(self.blocks.capacity_bytes());
-        let waiting = self.values.waiting_bytes().div_ceil(self.blocks.capacity_bytes());
-        // The memtable of a slice takes a block at least, and again in a merge.
-        let memtables = self.slices.iter().filter(|slice| slice.memtable_bytes() > 0).count();
-        let needed = LEAST_RESERVE + tree + flush + flush.max(memtables);
+        // A small tree, as that of large values, needs little room: the memtables of all slices, each of
+        // which takes a block at least, and then the merge of one slice after the other.
+        let block = self.blocks.capacity_bytes();
+        let flush = |slice: &Slice| slice.memtable_bytes().div_ceil(block);
+        let merge = |slice: &Slice| slice.tree.borrow().patches().count() + flush(slice);
+        let flushes: usize = self.slices.iter().map(flush).sum();
+        let merge = self.slices.iter().map(merge).max().unwrap_or(0);
+        let log = self.log.backlog_bytes().div_ceil(block);
+        let needed =
+            cast::index(LEAST_RESERVE + self.reserve_of_collector()) + flushes + merge + log;
+        let waiting = self.values.waiting_bytes().div_ceil(block);
         cast::saturating_u32(needed.min(cast::index(of_tree)) + waiting)
     }
 
@@ -88,15 +91,52 @@ impl Space<'_> {
         self.blocks.free_blocks() >= self.last_reserve()
     }
 
-    /// Free blocks below which the collector works: it keeps ahead of the writers, so that they
-    /// never wait for a whole block.
-    pub(super) fn collect_below(&self) -> u32 {
-        let share = self.blocks.total_blocks() / LEAD_SHARE;
-        self.reserve() + share.max(LEAST_LEAD)
+    /// Whether there is no space for new data with so many bytes of separated values, which may be
+    /// a multiple of the reserve.
+    pub(super) fn lacks(&self, separated: usize) -> bool {
+        let (reserve, free) = (self.reserve(), self.blocks.free_blocks());
+        if !self.values.is_used() {
+            let more = separated.div_ceil(self.blocks.capacity_bytes());
+            return free < reserve + cast::saturating_u32(more);
+        }
+        let (fresh, _) = self.values.open_bytes();
+        let wanted = cast::wide(separated).saturating_sub(fresh);
+        self.held_free() < u64::from(reserve) * self.block() + wanted
     }
 
-    /// Whether free space is so short that blocks should be collected.
+    /// Bytes of separated values that writers can take at once: the space above the reserve and one
+    /// block, counted as the collector gains it.
+    pub(super) fn of_values(&self) -> u64 {
+        let (fresh, _) = self.values.open_bytes();
+        let kept = u64::from(self.reserve() + 1) * self.block();
+        (self.held_free() + fresh).saturating_sub(kept)
+    }
+
+    /// Bytes of free blocks, and of those that the collector has of its part of the reserve.
+    fn held_free(&self) -> u64 {
+        let of_collector = u64::from(self.reserve_of_collector()) * self.block();
+        u64::from(self.blocks.free_blocks()) * self.block() + self.under_way().min(of_collector)
+    }
+
+    /// Blocks of the reserve for the collector: one for each stream that it fills, and one that it has
+    /// emptied and may not delete yet. While it works they are in use.
+    fn reserve_of_collector(&self) -> u32 {
+        self.values.moved_streams() + 1
+    }
+
+    /// Bytes that the collector holds, or is about to free.
+    fn under_way(&self) -> u64 {
+        let (_, moved) = self.values.open_bytes();
+        let empty = cast::wide(self.collector.retiring()) * self.block();
+        moved + empty + self.values.gain().bytes()
+    }
+
+    fn block(&self) -> u64 {
+        cast::wide(self.blocks.capacity_bytes())
+    }
+
+    /// Whether the collector works: it keeps ahead of the writers.
     pub(super) fn is_short_for_values(&self) -> bool {
-        self.blocks.free_blocks() < self.collect_below()
+        self.of_values() < (LEAD * self.block()).max(self.collector.wanted())
     }
 }

@@ -5,6 +5,7 @@ use super::Shard;
 use super::admission::Demand;
 use super::log::Log;
 use super::slices::Slices;
+use super::space::Space;
 use super::tasks::Tasks;
 use crate::error::Result;
 
@@ -44,6 +45,11 @@ impl<'a> WriteRoom<'a> {
     /// Whether compaction does not keep up with the flushes.
     pub(super) fn waits_for_compaction(&self) -> bool {
         self.shard.compaction_lags()
+    }
+
+    /// The free blocks and their reserves.
+    pub(super) fn space(&self) -> Space<'_> {
+        self.shard.space()
     }
 
     /// Starts a flush of the largest memtable.

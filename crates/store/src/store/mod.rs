@@ -19,7 +19,7 @@ pub use transaction::Transaction;
 use crate::error::{Result, StoreError};
 use crate::layout::StoreLayout;
 use crate::shard::{RandomKeys, Read, Reader, ScanPage, Scanner, Shard, WatchToken};
-use crate::stats::{KeyCount, StoreStats};
+use crate::stats::{KeyCount, Stalls, StoreStats};
 use crate::value::Wanted;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
@@ -268,6 +268,11 @@ impl Store {
     /// The counters of this thread's shard.
     pub fn shard_stats(&self) -> StoreStats {
         self.shard.stats()
+    }
+
+    /// The time for which admission delayed writers of this thread's shard, by cause.
+    pub fn shard_stalls(&self) -> Stalls {
+        self.shard.stalls()
     }
 
     /// Shrinks the read caches of all shards, after much of the

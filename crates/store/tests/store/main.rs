@@ -7,6 +7,7 @@ mod counts;
 mod durability;
 mod expiry;
 mod failed_opening;
+mod full_pace;
 mod log_device;
 mod log_recovery;
 mod log_support;

@@ -361,7 +361,8 @@ impl Log {
         }
     }
 
-    fn request_sync(&self, seq: u64) {
+    /// Begins a sync, before the end of the interval, if events up to `seq` are not durable.
+    pub fn request_sync(&self, seq: u64) {
         if self.inner.progress.durable_seq.get() < seq {
             self.inner.requests.sync.set(true);
             self.inner.requests.work.notify_one();

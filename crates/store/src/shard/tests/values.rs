@@ -178,6 +178,42 @@ fn collected_values_are_found_before_and_after_a_restart() {
 }
 
 #[test]
+fn values_are_moved_in_batches_with_one_event_each() {
+    let mut bench = Bench::new(1, 12, 2048);
+    bench.options.value_threshold = Some(8 << 10);
+    bench.run(async |stores, _| {
+        let (store, shard) = (&stores[0], stores[0].local());
+        for number in 0..120 {
+            put(store, &key(number), value(number, LARGE)).await;
+        }
+        shard.flush_everything().await.unwrap();
+        for number in (0..120).step_by(2) {
+            put(store, &key(number), value(number + 1, LARGE)).await;
+        }
+        shard.log().written_soon(shard.history.seq()).await.unwrap();
+        let (victim, live) = {
+            let ledger = shard.values.ledger().borrow();
+            let first = ledger.candidates().next().unwrap();
+            (first.block, first.values)
+        };
+        assert!(live >= 40, "{live} live values");
+        let (before, seq) = (shard.stats(), shard.history.seq());
+        Mover::of(shard).empty_block(victim).await.unwrap();
+        let (after, events) = (shard.stats(), shard.history.seq() - seq);
+        let reads = after.device_reads - before.device_reads;
+        println!("{live} values: {events} events, {reads} reads");
+        // About a mebibyte is live.
+        assert!((1..=2).contains(&events), "{events} events for {live} values");
+        assert!(reads <= 4 * events, "{reads} reads for {live} values");
+        for number in 0..120 {
+            let expected = value(if number % 2 == 0 { number + 1 } else { number }, LARGE);
+            assert_eq!(got(store, &key(number)).await, Some(expected), "{number}");
+        }
+        assert!(shard.values.ledger().borrow().live_in(victim).is_empty());
+    });
+}
+
+#[test]
 fn blocks_of_expired_values_are_deleted_without_a_move() {
     let bench = bench(12);
     bench.run(async |stores, runtime| {

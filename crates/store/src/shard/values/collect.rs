@@ -6,16 +6,18 @@
 use super::frontier::FREE_FOR_LOG;
 use super::ledger::Empty;
 use super::moving::Mover;
+use super::retiring::Victim;
 use super::{Collector, ValueLog, victim};
 use crate::error::{Result, StoreError};
 use crate::shard::Shard;
 use crate::shard::clock::ExpiryClock;
 use crate::shard::history::History;
 use crate::shard::log::Log;
-use crate::shard::space::Space;
 use crate::shard::tasks::Tasks;
 use crate::shard::write_room::WriteRoom;
+use futures_util::StreamExt;
 use futures_util::future::{Either, select};
+use futures_util::stream::FuturesUnordered;
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
 use softflash_blocks::{BlockId, BlockLayer};
@@ -23,9 +25,16 @@ use softflash_runtime::RuntimeHandle;
 use std::pin::pin;
 use std::time::Duration;
 
-/// The pause after an error, and while scans need deleted blocks.
+/// The pause after an error, while scans need deleted blocks, and while there is no free block.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 const PAUSE_FOR_SCANS: Duration = Duration::from_millis(5);
+const PAUSE_FOR_SPACE: Duration = Duration::from_millis(20);
+/// Empty blocks, which wait for the durability of the events before their deletion, from which on no
+/// other block is emptied: nobody has their space yet.
+const MOST_RETIRING: usize = 3;
+/// Blocks that are emptied at the same time: while the last values of one are written, those of the
+/// next are read.
+const VICTIMS: usize = 3;
 /// The weight of the last block in the average lifetime of short-lived blocks, as a divisor.
 const LIFETIME_WEIGHT: u64 = 16;
 
@@ -40,7 +49,6 @@ pub(crate) struct Collection<'a> {
     log: &'a Log,
     clock: &'a ExpiryClock,
     tasks: &'a Tasks,
-    space: Space<'a>,
     room: WriteRoom<'a>,
     mover: Mover<'a>,
 }
@@ -60,7 +68,6 @@ impl Collection<'_> {
             log,
             clock,
             tasks,
-            space: shard.space(),
             room: WriteRoom::of(shard),
             mover: Mover::of(shard),
         }
@@ -68,12 +75,36 @@ impl Collection<'_> {
 
     /// Collects until the shard closes.
     pub(in crate::shard) async fn collect_forever(&self) {
+        let mut under_way = FuturesUnordered::new();
         while !self.tasks.is_closing() {
-            match self.collect_once().await {
-                Ok(true) => {}
-                Ok(false) => self.wait_for_garbage().await,
-                Err(StoreError::Closed) => return,
-                Err(error) => {
+            // Blocks under way need their future polled: nothing else is awaited meanwhile.
+            let mut outcome = self.delete_empty(false).await.map(drop);
+            while outcome.is_ok()
+                && under_way.len() < VICTIMS
+                && self.collector.retiring() < MOST_RETIRING
+                && let Some(victim) = self.choose_victim()
+            {
+                under_way.push(self.empty(victim));
+            }
+            match under_way.next().await {
+                Some(emptied) => outcome = outcome.and(emptied),
+                None if outcome.is_ok() => match self.delete_empty(true).await {
+                    Ok(true) => {}
+                    Ok(false) => self.wait_for_garbage().await,
+                    Err(error) => outcome = Err(error),
+                },
+                None => {}
+            }
+            let Err(mut error) = outcome else { continue };
+            // The others end before the pause.
+            while let Some(emptied) = under_way.next().await {
+                error = emptied.err().unwrap_or(error);
+            }
+            match error {
+                StoreError::Closed => return,
+                // The log or a flush has the blocks for moved values at the moment.
+                StoreError::OutOfSpace => self.wait_for_space().await,
+                error => {
                     tracing::warn!(shard = self.id.0, %error, "a value block could not be collected");
                     let resume_at = self.runtime.now() + PAUSE_AFTER_ERROR;
                     let closed = self.tasks.collection_requested();
@@ -81,10 +112,21 @@ impl Collection<'_> {
                 }
             }
         }
+        while under_way.next().await.is_some() {}
+    }
+
+    async fn empty(&self, victim: Victim<'_>) -> Result<()> {
+        self.mover.empty_block(victim.block).await
+    }
+
+    async fn wait_for_space(&self) {
+        let resume_at = self.runtime.now() + PAUSE_FOR_SPACE;
+        select(self.runtime.sleep_until(resume_at), pin!(self.tasks.room_announced())).await;
     }
 
     /// Waits for a notification, the durability of the events before a deletion, or an expiry.
     async fn wait_for_garbage(&self) {
+        self.collector.forget_wanted();
         self.collector.set_idle(true);
         self.tasks.announce_room();
         let notified = pin!(self.tasks.collection_requested());
@@ -116,13 +158,19 @@ impl Collection<'_> {
 
     /// Does a step of work. Returns whether there was one.
     pub(crate) async fn collect_once(&self) -> Result<bool> {
-        self.take_empty();
-        if self.retire().await? {
+        if self.delete_empty(true).await? {
             return Ok(true);
         }
         let Some(victim) = self.choose_victim() else { return Ok(false) };
-        self.mover.empty_block(victim).await?;
+        self.empty(victim).await?;
         Ok(true)
+    }
+
+    /// Deletes blocks without live values; where space is short, waits for the log if it `may_wait`.
+    /// Returns whether there were any.
+    async fn delete_empty(&self, may_wait: bool) -> Result<bool> {
+        self.take_empty();
+        self.retire(may_wait).await
     }
 
     /// Moves blocks that no value keeps to the list of blocks to delete.
@@ -136,18 +184,25 @@ impl Collection<'_> {
     }
 
     /// Deletes blocks that neither a recovery nor a scan needs. Returns whether there were any.
-    async fn retire(&self) -> Result<bool> {
+    async fn retire(&self, may_wait: bool) -> Result<bool> {
         let mut any = false;
         while let Some((seq, expired_ms)) = self.collector.next_to_delete() {
             if !planted::bug(Bug::ValueBlockFreedEarly) {
                 if !self.log.is_stable(seq) {
-                    if !self.space.is_short_for_values() {
+                    if !self.room.space().is_short_for_values() {
                         break;
                     }
-                    self.log.stable_soon(seq).await?;
+                    self.log.request_sync(seq);
+                    if !may_wait {
+                        break;
+                    }
+                    self.log.stable(seq).await?;
                 }
                 if expired_ms > 0 && !self.clock.is_logged(expired_ms) {
                     self.log.request_clock();
+                    if !may_wait {
+                        break;
+                    }
                     self.log.clock_logged(expired_ms).await?;
                 }
             }
@@ -170,7 +225,7 @@ impl Collection<'_> {
 
     /// The block to collect next: one that is hard to read, or, where space is short, the policy's
     /// choice.
-    fn choose_victim(&self) -> Option<u64> {
+    fn choose_victim(&self) -> Option<Victim<'_>> {
         // Each move is logged, so that it leads to a flush, whose patch takes a whole block however
         // small it is. Where compaction does not keep up, the moves would take the space that it
         // needs to merge these patches.
@@ -178,19 +233,21 @@ impl Collection<'_> {
             return None;
         }
         let ledger = self.values.ledger().borrow();
-        if self.blocks.any_needs_refresh() && self.space.allows_rebuild() {
-            let mut ids = ledger.candidates().map(|candidate| candidate.block);
+        let candidates =
+            || ledger.candidates().filter(|candidate| !self.collector.is_victim(candidate.block));
+        if self.blocks.any_needs_refresh() && self.room.space().allows_rebuild() {
+            let mut ids = candidates().map(|candidate| candidate.block);
             if let Some(id) = ids.find(|id| self.blocks.needs_refresh(BlockId(*id))) {
-                return Some(id);
+                return Some(self.collector.begin(id));
             }
         }
         // Without room for a block of moved values the collector has no work.
-        if !self.space.is_short_for_values() || self.blocks.free_blocks() <= FREE_FOR_LOG {
+        if !self.room.space().is_short_for_values() || self.blocks.free_blocks() <= FREE_FOR_LOG {
             return None;
         }
         let size = (self.blocks.capacity_bytes() as u64, self.blocks.page_bytes() as u64);
-        let chosen = victim::choose(ledger.candidates(), size, self.values.clock());
-        chosen.map(|chosen| chosen.block)
+        let chosen = victim::choose(candidates(), size, self.values.clock());
+        chosen.map(|chosen| self.collector.begin(chosen.block))
     }
 
     /// Moves the live values of all blocks that take no more values, and deletes the blocks.

@@ -1,10 +1,12 @@
 //! Write frontiers: the open blocks of the streams. Each takes appends at its end.
 
-use super::{Inner, Item, ValueStream};
+use super::{Inner, ValueLog, ValueStream};
 use crate::error::{Result, StoreError};
 use crate::format::reference::Reference;
+use crate::format::value::ValueBytes;
 use crate::options::Durability;
 use crate::shard::values::block::ValueBlock;
+use softflash_base::cast::wide;
 use softflash_base::planted::{self, Bug};
 use softflash_blocks::space::KEPT_BY_BACKGROUND;
 use softflash_blocks::{BlockError, BlockId, BlockKind, OpenBlock};
@@ -44,13 +46,29 @@ pub(super) struct Frontier {
 
 /// An append that was started.
 pub(super) struct Started<F> {
-    /// The places of the items.
+    /// The places of the values.
     pub(super) places: Vec<Reference>,
     /// The pages of the append.
     pub(super) pages: Range<u32>,
     pub(super) outcome: F,
     /// The block, to ask for failed copies.
     pub(super) open: Rc<OpenBlock>,
+}
+
+impl ValueLog {
+    /// Bytes left in the open blocks of clients' values, and of moved ones.
+    pub(crate) fn open_bytes(&self) -> (u64, u64) {
+        let (mut fresh, mut moved) = (0, 0);
+        for (stream, of_stream) in self.inner.frontiers.borrow().iter() {
+            let taking = of_stream.iter().filter(|frontier| !frontier.is_full);
+            let left = taking.map(|frontier| wide(self.inner.left(frontier))).sum::<u64>();
+            match stream {
+                ValueStream::Moved(_) => moved += left,
+                _ => fresh += left,
+            }
+        }
+        (fresh, moved)
+    }
 }
 
 impl Inner {
@@ -212,10 +230,10 @@ impl Inner {
         &self,
         stream: ValueStream,
         block: BlockId,
-        items: &[Item],
+        values: &[ValueBytes<'_>],
     ) -> Result<Started<impl Future<Output = Outcome> + use<>>, FtlError> {
         let page = self.blocks.page_bytes();
-        let bytes: usize = items.iter().map(|item| item.stored.stored_len()).sum();
+        let bytes: usize = values.iter().map(ValueBytes::stored_len).sum();
         let mut buffer = self.blocks.flash().buffer(bytes.next_multiple_of(page));
         let pages = (buffer.len() / page) as u32;
         let mut frontiers = self.frontiers.borrow_mut();
@@ -226,7 +244,7 @@ impl Inner {
         };
         let taken = frontier.next_page..frontier.next_page + pages;
         let start = frontier.next_page as usize * page;
-        let places = encode(items, block, self.blocks.identity(block), start, &mut buffer);
+        let places = encode(values, block, self.blocks.identity(block), start, &mut buffer);
         let is_durable = self.durability == Durability::Flash && !planted::bug(Bug::ValueNotForced);
         let appended = frontier.block.append(buffer, is_durable, self.hint(stream));
         let (first, outcome) = appended.map_err(|(error, _)| error)?;
@@ -329,22 +347,22 @@ struct OpenWordLines<F> {
     padding: Option<(Range<u32>, F)>,
 }
 
-/// Encodes items one behind the other into `buffer`, which goes to byte `start` of the block;
+/// Encodes values one behind the other into `buffer`, which goes to byte `start` of the block;
 /// returns their references.
 fn encode(
-    items: &[Item],
+    values: &[ValueBytes<'_>],
     block: BlockId,
     identity: u64,
     start: usize,
     buffer: &mut [u8],
 ) -> Vec<Reference> {
     let mut at = 0;
-    let mut places = Vec::with_capacity(items.len());
-    for stored in items.iter().map(|item| &item.stored) {
-        let (offset, len) = ((start + at) as u32, stored.stored_len());
+    let mut places = Vec::with_capacity(values.len());
+    for value in values {
+        let (offset, len) = ((start + at) as u32, value.stored_len());
         let place = buffer.get_mut(at..at + len).unwrap_or_default();
-        stored.encode(identity, offset, place);
-        places.push(Reference::new(block.0, offset, len as u32, stored.checksum));
+        value.encode(identity, offset, place);
+        places.push(Reference::new(block.0, offset, len as u32, value.checksum));
         at += len;
     }
     if let Some(rest) = buffer.get_mut(at..) {

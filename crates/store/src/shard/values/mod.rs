@@ -12,11 +12,14 @@
 mod block;
 mod collect;
 pub(crate) mod examine;
+mod extents;
 mod frontier;
+mod gain;
 pub mod ledger;
 mod moving;
 pub(crate) mod reading;
 mod recovery;
+mod relocation;
 mod retiring;
 mod stream;
 mod victim;
@@ -36,6 +39,7 @@ use crate::value::{Entry, Value};
 use bytes::Bytes;
 use frontier::Frontier;
 use futures_util::future::try_join_all;
+use gain::Gain;
 use ledger::Ledger;
 use reading::read_stored;
 use softflash_base::ShardId;
@@ -54,7 +58,7 @@ pub struct ValueLog {
     inner: Rc<Inner>,
 }
 
-/// Values to be written, and their writer's signal.
+/// Clients' values to be written, and their writer's signal.
 #[derive(Default)]
 struct WriteQueue {
     items: RefCell<VecDeque<Item>>,
@@ -77,10 +81,11 @@ struct Inner {
     runtime: RuntimeHandle,
     durability: Durability,
     streams: StreamCounts,
+    /// Clients' values that are not written.
     fresh: WriteQueue,
-    moved: WriteQueue,
     frontiers: RefCell<BTreeMap<ValueStream, Vec<Frontier>>>,
     ledger: RefCell<Ledger>,
+    gain: Gain,
     /// Bytes of values written by clients: the clock of the ages of values.
     clock: Cell<u64>,
     /// The lifetime of blocks of short-lived values, a moving average.
@@ -110,9 +115,9 @@ impl ValueLog {
             durability,
             streams,
             fresh: WriteQueue::default(),
-            moved: WriteQueue::default(),
             frontiers: RefCell::default(),
             ledger: RefCell::new(ledger),
+            gain: Gain::default(),
             clock: Cell::new(0),
             short_lifetime: Cell::new(u64::MAX),
             progress: Notify::new(),
@@ -139,16 +144,8 @@ impl ValueLog {
         let born = replaced.and_then(|replaced| inner.ledger.borrow().born(&replaced));
         let age = born.map(|born| clock.saturating_sub(born));
         let stream = inner.streams.fresh(ttl_ms, age, inner.short_lifetime.get());
-        let bytes = inner.enqueue(&inner.fresh, key, seq, separated, stream);
+        let bytes = inner.enqueue(key, seq, separated, stream);
         inner.clock.set(clock + bytes as u64);
-    }
-
-    /// Takes a value that the collector moves; `born` is the value clock of its block.
-    fn move_value(&self, stored: &StoredValue, separated: &Rc<Separated>, born: u64) {
-        let inner = &self.inner;
-        let age = inner.clock.get().saturating_sub(born);
-        let stream = inner.streams.moved(age, inner.short_lifetime.get());
-        inner.enqueue(&inner.moved, &stored.key, stored.seq, separated, stream);
     }
 
     /// Waits until the values are durable.
@@ -201,6 +198,16 @@ impl ValueLog {
         &self.inner.ledger
     }
 
+    /// The number of streams of moved values.
+    pub fn moved_streams(&self) -> u32 {
+        self.inner.streams.moved_streams()
+    }
+
+    /// The space that the collector gains.
+    pub(crate) fn gain(&self) -> &Gain {
+        &self.inner.gain
+    }
+
     /// Bytes of values of clients that are not written.
     pub fn waiting_bytes(&self) -> usize {
         self.inner.fresh.bytes.get()
@@ -226,25 +233,24 @@ impl ValueLog {
         self.inner.moved_bytes.get()
     }
 
-    /// Ends the tasks that write values.
+    /// Ends the task that writes values.
     pub fn close(&self) {
         self.inner.is_closed.set(true);
         self.inner.fresh.work.notify_one();
-        self.inner.moved.work.notify_one();
         self.inner.progress.notify_all();
     }
 }
 
 impl Inner {
-    /// Queues the fragments of a value; returns their bytes.
+    /// Queues the fragments of a client's value; returns their bytes.
     fn enqueue(
         &self,
-        queue: &WriteQueue,
         key: &Bytes,
         seq: u64,
         owner: &Rc<Separated>,
         stream: ValueStream,
     ) -> usize {
+        let queue = &self.fresh;
         let Some(value) = owner.value() else { return 0 };
         let fragments = value.fragments().len();
         let mut bytes = 0;

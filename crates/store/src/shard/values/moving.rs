@@ -1,34 +1,35 @@
-//! Moves the live values of a block to other blocks.
+//! Moves the live values of a block to other blocks: in large reads and writes, with a single copy
+//! (from the buffer that was read to the one that is written), and one event of the log for each
+//! write.
 //!
 //! A moved value gets a new version with the new reference, in the log and in the memtable, unless
 //! a client has written the key meanwhile.
 
+use super::extents::{Extent, batches};
 use super::reading::read_unnamed;
 use super::{ValueLog, extent};
 use crate::error::{Result, StoreError, is_data_loss};
-use crate::format::log::event::Event;
+use crate::format::log::event::{Event, KeyChange};
 use crate::format::reference::Reference;
 use crate::format::separated::{References, Separated};
-use crate::format::value::StoredValue;
+use crate::format::value::{StoredValue, ValueBytes};
 use crate::format::version::{Content, Version};
 use crate::shard::Shard;
-use crate::shard::admission::Throttle;
 use crate::shard::clock::ExpiryClock;
 use crate::shard::counters::Counters;
 use crate::shard::history::History;
 use crate::shard::log::Log;
-use crate::shard::read::{Newest, Reader};
+use crate::shard::read::{Listed, Newest, Reader};
 use crate::shard::read_mark::ReadMark;
 use crate::shard::slices::Slices;
 use crate::shard::tasks::Tasks;
 use crate::shard::write_room::WriteRoom;
-use crate::value::{Entry, Value};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use futures_util::future::select;
+use futures_util::future::{join_all, select};
 use futures_util::stream::FuturesUnordered;
-use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
+use softflash_base::{IoBuf, ShardId};
 use softflash_blocks::{BlockId, BlockLayer};
 use softflash_ftl::Hint;
 use softflash_runtime::RuntimeHandle;
@@ -36,12 +37,8 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Values that are moved at the same time.
-pub(super) const MOVES: usize = 16;
-/// The most bytes of a read of neighbouring values, and the largest gap between them that is read
-/// as well.
-const READ_BYTES: usize = 1 << 20;
-const READ_GAP: usize = 32 << 10;
+/// Batches of a block that are moved at the same time.
+const DEPTH: usize = 2;
 /// How often the collector checks for room in memtables and log, in addition to notifications.
 const PAUSE_FOR_ROOM: Duration = Duration::from_millis(20);
 
@@ -57,31 +54,45 @@ pub(crate) struct Mover<'a> {
     clock: &'a ExpiryClock,
     tasks: &'a Tasks,
     counters: &'a Counters,
-    /// Throttles writers of separated values.
-    throttle: &'a Throttle,
     reader: Reader<'a>,
     room: WriteRoom<'a>,
 }
 
-/// A moved value that no version refers to: dead when this is dropped.
+/// A value that has a new place.
+struct Moved {
+    key: Bytes,
+    old: Reference,
+    new: Reference,
+}
+
+/// The new version of a key with a moved value.
+struct Change {
+    moved: Moved,
+    references: References,
+    expires_at_ms: u64,
+}
+
+/// The references of the newest version of a key and its expiry, if it has a separated value.
+type Current = Option<(References, u64)>;
+
+/// Whether memory knows them.
+enum Known {
+    Yes(Current),
+    No,
+}
+
+/// The copy of a value that no version refers to yet: dead when this is dropped.
 struct Unapplied<'a> {
     values: &'a ValueLog,
-    moved: Option<Rc<Separated>>,
+    copy: Option<Reference>,
 }
 
 impl Drop for Unapplied<'_> {
     fn drop(&mut self) {
-        if let Some(moved) = &self.moved {
-            self.values.ledger().borrow_mut().supersede(moved);
+        if let Some(copy) = &self.copy {
+            self.values.ledger().borrow_mut().remove(copy);
         }
     }
-}
-
-/// Consecutive values of a block that are read together.
-struct Extent {
-    start: usize,
-    end: usize,
-    values: Vec<(u32, u32)>,
 }
 
 impl Mover<'_> {
@@ -99,7 +110,6 @@ impl Mover<'_> {
             clock: &shard.clock,
             tasks: &shard.tasks,
             counters: &shard.counters,
-            throttle: &shard.throttle_values,
             reader: Reader::of(shard),
             room: WriteRoom::of(shard),
         }
@@ -107,30 +117,36 @@ impl Mover<'_> {
 
     /// Moves all live values of a block.
     pub(crate) async fn empty_block(&self, block: u64) -> Result<()> {
-        let (began, live) = (self.runtime.now(), self.values.ledger().borrow().live_in(block));
         let Some(handle) = self.values.ledger().borrow().handle(block) else { return Ok(()) };
         let born = self.values.ledger().borrow().born(&Reference::new(block, 0, 0, 0));
-        let bytes: u64 = live.iter().map(|(_, len)| u64::from(*len)).sum();
+        let live = self.values.ledger().borrow().live_in(block);
         self.blocks.clear_refresh(BlockId(block));
+        let progress = self.values.gain().begin(self.blocks.capacity_bytes(), &live);
         let mut moves = FuturesUnordered::new();
-        for group in extents(&live) {
-            for (reference, stored) in self.read_extent(block, &group).await? {
-                self.wait_for_room().await?;
-                moves.push(self.move_value(reference, stored, born.unwrap_or(0)));
-                if moves.len() >= MOVES
-                    && let Some(moved) = moves.next().await
-                {
-                    moved?;
-                }
+        let mut outcome = Ok(());
+        for batch in batches(&live) {
+            if moves.len() >= DEPTH
+                && let Some(moved) = moves.next().await
+            {
+                outcome = outcome.and(moved);
             }
+            if outcome.is_err() {
+                break;
+            }
+            let progress = &progress;
+            moves.push(async move {
+                let moved = self.move_batch(block, &batch, born.unwrap_or(0)).await;
+                progress.advance(batch.iter().map(Extent::live_bytes).sum());
+                self.values.progress().notify_all();
+                moved
+            });
         }
+        // Also after an error: an append that nobody waits for would keep its block open.
         while let Some(moved) = moves.next().await {
-            moved?;
+            outcome = outcome.and(moved);
         }
         drop(handle);
-        let freed = (self.blocks.capacity_bytes() as u64).saturating_sub(bytes);
-        self.throttle.note_flush(freed, self.runtime.now().since_ns(began));
-        Ok(())
+        outcome
     }
 
     /// Waits while memtables or log are too long for more moves: nothing else holds the collector
@@ -151,36 +167,59 @@ impl Mover<'_> {
         }
     }
 
-    /// Reads neighbouring values. A value that cannot be read is reported, and its block is kept.
-    async fn read_extent(
+    /// Moves the values of a batch, those that are the values of their keys.
+    async fn move_batch(&self, block: u64, batch: &[Extent], born: u64) -> Result<()> {
+        self.wait_for_room().await?;
+        let reads = join_all(batch.iter().map(|extent| self.read(block, extent))).await;
+        let (identity, page) =
+            (self.blocks.identity(BlockId(block)), self.blocks.page_bytes());
+        let (mut found, mut damaged) = (Vec::new(), Vec::new());
+        for (extent, pages) in batch.iter().zip(&reads) {
+            for place in extent.values.iter().copied() {
+                match decoded(pages.as_ref(), place, extent.start(page), identity) {
+                    Some(value) => found.push((reference(block, place, value.checksum), value)),
+                    None => damaged.push(place),
+                }
+            }
+        }
+        let alone = self.read_alone(block, damaged).await?;
+        found.extend(alone.iter().map(|(reference, stored)| (*reference, stored.as_bytes())));
+        found.retain(|(old, value)| self.is_worth_moving(old, value.expires_at_ms));
+        let (old, values): (Vec<Reference>, Vec<ValueBytes<'_>>) = found.into_iter().unzip();
+        let (mut old, mut unknown) = (old.into_iter(), Vec::new());
+        let moved = self
+            .values
+            .relocate(&values, born, |part, places| {
+                let moved = part.iter().zip(old.by_ref()).zip(places).map(|((value, old), new)| {
+                    Moved { key: Bytes::copy_from_slice(value.key), old, new: *new }
+                });
+                unknown.extend(self.apply_known(moved));
+            })
+            .await;
+        for (moved, unapplied) in unknown {
+            self.apply_unknown(moved, unapplied).await?;
+        }
+        moved
+    }
+
+    async fn read(&self, block: u64, extent: &Extent) -> Option<IoBuf> {
+        let pages = extent.pages(self.blocks.page_bytes());
+        let (first, count) = (pages.start as u32, pages.len() as u32);
+        self.blocks.read(BlockId(block), first, count, Hint::COMPACTION).await.ok()
+    }
+
+    /// Reads single values, from another copy where the first one is damaged. A value that cannot
+    /// be read is reported, and its block is kept.
+    async fn read_alone(
         &self,
         block: u64,
-        group: &Extent,
+        places: Vec<(u32, u32)>,
     ) -> Result<Vec<(Reference, StoredValue)>> {
-        let (id, page) = (BlockId(block), self.blocks.page_bytes());
-        let identity = self.blocks.identity(id);
-        let (first, end) = (group.start / page, group.end.div_ceil(page));
-        let pages = (end - first) as u32;
-        let read = self.blocks.read(id, first as u32, pages, Hint::COMPACTION).await;
-        let all = read.map(|pages| Bytes::copy_from_slice(&pages)).unwrap_or_default();
-        let mut found = Vec::with_capacity(group.values.len());
-        for place in group.values.iter().copied() {
-            let (offset, len) = extent(place);
-            let start = offset - first * page;
-            let bytes = all.get(start..start + len).map(|_| all.slice(start..start + len));
-            let stored = match StoredValue::decode(&bytes.unwrap_or_default(), identity, place.0) {
-                Ok(stored) => Ok(stored),
-                Err(_) => {
-                    // Alone, and from another copy where the first one is damaged.
-                    let place = Reference::new(block, place.0, place.1, 0);
-                    read_unnamed(self.blocks, &place, Hint::COMPACTION).await
-                }
-            };
-            match stored {
-                Ok(stored) => {
-                    let reference = Reference::new(block, place.0, place.1, stored.checksum);
-                    found.push((reference, stored));
-                }
+        let mut found = Vec::with_capacity(places.len());
+        for place in places {
+            let unnamed = reference(block, place, 0);
+            match read_unnamed(self.blocks, &unnamed, Hint::COMPACTION).await {
+                Ok(stored) => found.push((reference(block, place, stored.checksum), stored)),
                 Err(error) if is_data_loss(&error) => {
                     tracing::error!(shard = self.id.0, %error, "a value is lost; its block is kept");
                     self.counters.count_data_loss();
@@ -192,62 +231,93 @@ impl Mover<'_> {
         Ok(found)
     }
 
-    /// Moves a value to the block of its stream, if it is the value of its key.
-    async fn move_value(&self, old: Reference, stored: StoredValue, born: u64) -> Result<()> {
-        if !self.values.ledger().borrow().is_live(&old) {
-            return Ok(());
+    /// Whether a value is live. One that has expired is dead from now on.
+    fn is_worth_moving(&self, old: &Reference, expires_at_ms: u64) -> bool {
+        let mut ledger = self.values.ledger().borrow_mut();
+        let has_expired = expires_at_ms != 0 && expires_at_ms <= self.clock.now_ms();
+        if ledger.is_live(old) && has_expired {
+            ledger.remove_expired(old, expires_at_ms);
         }
-        let StoredValue { key, expires_at_ms, value, .. } = stored.clone();
-        if expires_at_ms != 0 && expires_at_ms <= self.clock.now_ms() {
-            self.values.ledger().borrow_mut().remove_expired(&old, expires_at_ms);
-            return Ok(());
+        ledger.is_live(old)
+    }
+
+    /// Gives the keys of moved values their new versions, in one event of the log, as far as memory
+    /// tells that the moved values are theirs. Returns the others.
+    fn apply_known(&self, moved: impl Iterator<Item = Moved>) -> Vec<(Moved, Unapplied<'_>)> {
+        let (mut changes, mut unknown) = (Vec::new(), Vec::new());
+        for moved in moved {
+            match self.known_references(&moved.key) {
+                Known::Yes(current) => match self.change(moved, current) {
+                    // Other fragments of the value may have been moved in the same write.
+                    Some(change) if change.references.len() > 1 => self.apply(vec![change]),
+                    change => changes.extend(change),
+                },
+                Known::No => {
+                    // Live until it is known, so that the collector does not take its block.
+                    self.values.ledger().borrow_mut().insert(&moved.new, 0);
+                    let unapplied = Unapplied { values: self.values, copy: Some(moved.new) };
+                    unknown.push((moved, unapplied));
+                }
+            }
         }
-        let entry = Entry { value: Value::from(value), expires_at_ms };
-        let moved = Rc::new(Separated::waiting(&key, entry));
-        let mut unapplied = Unapplied { values: self.values, moved: Some(Rc::clone(&moved)) };
-        self.values.move_value(&stored, &moved, born);
-        let new = loop {
-            if let Some(new) = moved.references() {
-                break new;
-            }
-            if moved.is_given_up.get() {
-                return Err(StoreError::OutOfSpace);
-            }
-            self.values.check()?;
-            self.values.progress().notified().await;
-        };
-        let Some(new) = new.first().copied() else { return Ok(()) };
+        self.apply(changes);
+        unknown
+    }
+
+    /// As [`apply_known`](Self::apply_known), for a value whose key has to be looked up on flash.
+    async fn apply_unknown(&self, moved: Moved, mut unapplied: Unapplied<'_>) -> Result<()> {
         loop {
-            let at_seq = self.history.seq();
+            let (key, at_seq) = (moved.key.clone(), self.history.seq());
             let current = self.current_references(&key).await?;
-            let mark = ReadMark { key: key.clone(), shard: self.id, at_seq };
+            let mark = ReadMark { key, shard: self.id, at_seq };
             if mark.is_outdated(self.history, self.slices) {
                 continue;
             }
-            let place = current.as_ref().and_then(|(references, _)| {
-                references.iter().position(|reference| *reference == old)
-            });
-            let (Some(place), Some((mut references, expires_at_ms))) = (place, current) else {
-                if planted::bug(Bug::MovedOverWrite) {
-                    unapplied.moved = None;
-                    self.apply_move(key, old, [new].into_iter().collect(), expires_at_ms);
-                    return Ok(());
-                }
-                // A client has written the key, or the ledger did not know that it had.
-                self.values.ledger().borrow_mut().remove(&old);
-                return Ok(());
-            };
-            if let Some(reference) = references.get_mut(place) {
-                *reference = new;
+            if let Some(change) = self.change(moved, current) {
+                unapplied.copy = None;
+                self.apply(vec![change]);
             }
-            unapplied.moved = None;
-            self.apply_move(key, old, references, expires_at_ms);
             return Ok(());
         }
     }
 
-    /// The references of the newest version of a key, and its expiry.
-    async fn current_references(&self, key: &Bytes) -> Result<Option<(References, u64)>> {
+    /// The new version of the key of a moved value, whose newest version has the `current`
+    /// references and expiry. `None` where the value is not part of it.
+    fn change(&self, moved: Moved, current: Current) -> Option<Change> {
+        let place = current.as_ref().and_then(|(references, _)| {
+            references.iter().position(|reference| *reference == moved.old)
+        });
+        let (Some(place), Some((mut references, expires_at_ms))) = (place, current.clone()) else {
+            if planted::bug(Bug::MovedOverWrite) {
+                let expires_at_ms = current.map_or(0, |(_, expires_at_ms)| expires_at_ms);
+                let references = [moved.new].into_iter().collect();
+                return Some(Change { moved, references, expires_at_ms });
+            }
+            // A client has written the key, or the ledger did not know that it had.
+            self.values.ledger().borrow_mut().remove(&moved.old);
+            return None;
+        };
+        if let Some(reference) = references.get_mut(place) {
+            *reference = moved.new;
+        }
+        Some(Change { moved, references, expires_at_ms })
+    }
+
+    /// The references of the newest version of a key, and its expiry, as far as memory knows.
+    fn known_references(&self, key: &Bytes) -> Known {
+        let Ok(slice) = self.slices.of_key(key) else { return Known::No };
+        if let Some(content) = slice.in_memory(key, |version| version.content().clone()) {
+            return Known::Yes(references_of(Some(content)));
+        }
+        match self.reader.find_listed(slice, key) {
+            Listed::Found(newest) => Known::Yes(references_of(Some(newest.content))),
+            Listed::Absent => Known::Yes(None),
+            Listed::Unknown => Known::No,
+        }
+    }
+
+    /// As [`known_references`](Self::known_references), with a read of the flash if need be.
+    async fn current_references(&self, key: &Bytes) -> Result<Current> {
         let slice = self.slices.of_key(key)?;
         let newest = match slice.in_memory(key, |version| version.content().clone()) {
             Some(content) => Some(content),
@@ -255,55 +325,55 @@ impl Mover<'_> {
                 self.reader.find_on_flash(slice, key).await?.map(|Newest { content, .. }| content)
             }
         };
-        let Some(Content::Separated(separated)) = newest else { return Ok(None) };
-        Ok(separated.references().map(|references| (references, separated.expires_at_ms)))
+        Ok(references_of(newest))
     }
 
-    /// Gives a key the version with the moved value.
-    fn apply_move(&self, key: Bytes, old: Reference, references: References, expires_at_ms: u64) {
-        let Ok(slice) = self.slices.of_key(&key) else { return };
+    /// Gives keys the versions with the moved values.
+    fn apply(&self, changes: Vec<Change>) {
+        if changes.is_empty() {
+            return;
+        }
         let seq = self.history.next_seq();
-        let separated = Separated::placed(references, expires_at_ms);
-        let version = Version::separated(seq, Rc::new(separated));
-        let change = [(key, version)];
-        let event = Event::Batch { seq, clear: false, entries: &change };
+        let mut entries: Vec<KeyChange> = Vec::with_capacity(changes.len());
+        let mut ledger = self.values.ledger().borrow_mut();
+        for Change { moved, references, expires_at_ms } in changes {
+            ledger.insert(&moved.new, expires_at_ms);
+            ledger.remove(&moved.old);
+            let separated = Separated::placed(references, expires_at_ms);
+            entries.push((moved.key, Version::separated(seq, Rc::new(separated))));
+        }
+        drop(ledger);
+        let event = Event::Batch { seq, clear: false, entries: &entries };
         let segment = self.log.append(&event, seq);
-        self.values.ledger().borrow_mut().remove(&old);
         let snapshot = self.history.snapshots().newest();
-        for (key, version) in change {
-            slice.insert(&key, version, segment, snapshot);
+        for (key, version) in entries {
+            if let Ok(slice) = self.slices.of_key(&key) {
+                slice.insert(&key, version, segment, snapshot);
+            }
         }
         self.room.start_due_flushes();
     }
 }
 
-/// Groups values, in order of their offsets, for reads of at most [`READ_BYTES`].
-fn extents(live: &[(u32, u32)]) -> Vec<Extent> {
-    let mut extents: Vec<Extent> = Vec::new();
-    for place in live.iter().copied() {
-        let (start, len) = extent(place);
-        let end = start + len;
-        match extents.last_mut() {
-            Some(last) if start - last.end <= READ_GAP && end - last.start <= READ_BYTES => {
-                last.end = end;
-                last.values.push(place);
-            }
-            _ => extents.push(Extent { start, end, values: vec![place] }),
-        }
-    }
-    extents
+fn reference(block: u64, (offset, len): (u32, u32), checksum: u64) -> Reference {
+    Reference::new(block, offset, len, checksum)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn references_of(content: Option<Content>) -> Current {
+    let Some(Content::Separated(separated)) = content else { return None };
+    separated.references().map(|references| (references, separated.expires_at_ms))
+}
 
-    #[test]
-    fn neighbouring_values_are_read_together_up_to_a_mebibyte() {
-        let (kib, mib) = (1 << 10, 1 << 20);
-        let live = [(0, 100), (100, 100), (40 * kib, 100), (2 * mib, mib), (3 * mib, 10)];
-        let found: Vec<_> = extents(&live).iter().map(|e| (e.start, e.values.len())).collect();
-        let expected = [(0, 2), (40 << 10, 1), (2 << 20, 1), (3 << 20, 1)];
-        assert_eq!(found, expected);
-    }
+/// The value at a place of a block, in the pages that were read from its byte `start` on; `None`
+/// where it is damaged or was not read.
+fn decoded(
+    read: Option<&IoBuf>,
+    place: (u32, u32),
+    start: usize,
+    identity: u64,
+) -> Option<ValueBytes<'_>> {
+    let (offset, len) = extent(place);
+    let at = offset.checked_sub(start)?;
+    let bytes = read?.get(at..at + len)?;
+    ValueBytes::decode(bytes, identity, place.0).ok()
 }

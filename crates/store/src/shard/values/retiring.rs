@@ -1,22 +1,65 @@
-//! The state of the collector: empty blocks on their way to deletion.
+//! The state of the collector: blocks that it empties, and empty blocks on their way to deletion.
 
 use super::ledger::{Empty, Ledger};
+use softflash_base::cast::wide;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// The collector's state.
 #[derive(Default)]
 pub struct Collector {
     /// Blocks to delete, each with the last sequence number before it was empty.
     retiring: RefCell<VecDeque<(u64, Empty)>>,
+    /// Blocks whose values are being moved.
+    victims: RefCell<BTreeSet<u64>>,
+    /// Bytes of the largest value that a writer waits with.
+    wanted: Cell<u64>,
     /// It has no work.
     is_idle: Cell<bool>,
+}
+
+/// A block whose values are being moved, until this is dropped.
+pub(super) struct Victim<'a> {
+    collector: &'a Collector,
+    pub(super) block: u64,
+}
+
+impl Drop for Victim<'_> {
+    fn drop(&mut self) {
+        self.collector.victims.borrow_mut().remove(&self.block);
+    }
 }
 
 impl Collector {
     /// The collector has no work, or may have some.
     pub(in crate::shard) fn set_idle(&self, is_idle: bool) {
         self.is_idle.set(is_idle);
+    }
+
+    /// A writer waits for space for a value of so many bytes.
+    pub(in crate::shard) fn note_wanted(&self, bytes: usize) {
+        self.wanted.set(self.wanted.get().max(wide(bytes)));
+    }
+
+    /// Bytes of the largest value that a writer waits with.
+    pub(in crate::shard) fn wanted(&self) -> u64 {
+        self.wanted.get()
+    }
+
+    /// The space suffices. Writers that wait nevertheless note so again.
+    pub(super) fn forget_wanted(&self) {
+        self.wanted.set(0);
+    }
+
+    /// The values of a block are going to be moved.
+    pub(super) fn begin(&self, block: u64) -> Victim<'_> {
+        self.victims.borrow_mut().insert(block);
+        Victim { collector: self, block }
+    }
+
+    /// Whether the values of a block are being moved.
+    pub(super) fn is_victim(&self, block: u64) -> bool {
+        self.victims.borrow().contains(&block)
     }
 
     /// A block is empty after the write with this sequence number.
@@ -31,9 +74,19 @@ impl Collector {
         retiring.front().map(|(seq, empty)| (*seq, empty.expired_ms))
     }
 
+    /// The number of blocks to delete.
+    pub(in crate::shard) fn retiring(&self) -> usize {
+        self.retiring.borrow().len()
+    }
+
     /// Takes the next block to delete.
     pub(super) fn take_next(&self) -> Option<Empty> {
         self.retiring.borrow_mut().pop_front().map(|(_, empty)| empty)
+    }
+
+    /// Whether it has no work.
+    pub(in crate::shard) fn is_idle(&self) -> bool {
+        self.is_idle.get()
     }
 
     /// Whether something can be taken back: blocks wait for their deletion, are worth collecting,

