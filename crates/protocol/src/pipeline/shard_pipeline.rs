@@ -176,7 +176,7 @@ where
                 Poll::Ready(reply) => reply,
                 Poll::Pending => {
                     // Poll the earlier reads first: they may wait at the same gate.
-                    let reply = poll_fn(|context| {
+                    poll_fn(|context| {
                         if planted::bug(Bug::ChangeOvertakesReads)
                             && let Poll::Ready(reply) = work.as_mut().poll(context)
                         {

@@ -8,7 +8,7 @@ use crate::error::{Result, StoreError};
 use crate::kv::compaction::leveled::GATHERED_RUNS;
 use futures_util::future::select;
 use softflash_base::planted::{self, Bug};
-use softflash_base::{Time, cast};
+use softflash_base::Time;
 use softflash_blocks::space::BLOCKS_OF_LOG;
 use softflash_runtime::yield_now;
 use std::cell::Cell;
