@@ -96,8 +96,11 @@ async fn read_all(domain: &Domain, contents: &Contents, place: &str) -> Vec<(Str
                     let expected = current.get(&lba).copied().unwrap_or(0);
                     assert_eq!(content(&read), expected, "{place}: unit {lba} of {name}");
                 }
-                Err(VolumeError::DataLoss { .. }) => lost.push(((*name).to_owned(), lba)),
-                Err(error) => panic!("{place}: unit {lba} of {name}: {error}"),
+                Err(error) => {
+                    let is_loss = matches!(error, VolumeError::DataLoss { .. });
+                    assert!(is_loss, "{place}: unit {lba} of {name}: {error}");
+                    lost.push(((*name).to_owned(), lba));
+                }
             }
         }
     }
