@@ -9,9 +9,17 @@
 import pathlib
 import sys
 
-import redis
+# The number of words of each command, itself and the port included.
+WORDS = {"put": 3, "compare": 3, "get": 4}
 
-port, command, tree, *rest = sys.argv[1:]
+words = sys.argv[1:]
+if len(words) < 2 or len(words) != WORDS.get(words[1]) or not words[0].isdecimal():
+    print(__doc__, file=sys.stderr)
+    sys.exit(2)
+
+import redis  # noqa: E402, after the usage, which needs no client
+
+port, command, tree, *rest = words
 store = redis.Redis(port=int(port))
 root = pathlib.Path(tree)
 
@@ -30,10 +38,8 @@ if command == "put":
 elif command == "compare":
     different = [str(path) for path in files() if store.get(str(path)) != path.read_bytes()]
     sys.exit(f"different: {', '.join(different)}" if different else 0)
-elif command == "get":
+else:
     for key in store.scan_iter(f"{root}/*", count=1000):
         path = pathlib.Path(rest[0]) / key.decode()
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(store.get(key))
-else:
-    sys.exit(__doc__)

@@ -16,7 +16,7 @@ pub const PYTHON: &str = "SOFTFLASH_PYTHON";
 const REDIS_PY: [&str; 2] = ["4.3.4", "8.1.0"];
 
 /// Programs that tests need, and the Debian packages that contain them.
-const PROGRAMS: [(&str, &str); 9] = [
+const PROGRAMS: [(&str, &str); 10] = [
     ("redis-server", "redis-server"),
     ("redis-cli", "redis-tools"),
     ("redis-benchmark", "redis-tools"),
@@ -26,6 +26,7 @@ const PROGRAMS: [(&str, &str); 9] = [
     ("qemu-img", "qemu-utils"),
     ("qemu-io", "qemu-utils"),
     ("fio", "fio"),
+    ("faketime", "faketime"),
 ];
 
 /// Python with support for environments, and its own redis module for machines without access to a

@@ -14,6 +14,7 @@ use rustix::mm::{
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_long;
 use std::ptr::null_mut;
+use std::time::Duration;
 
 /// Allocations of at least this size are mapped individually.
 const LARGE_BYTES: usize = 4 << 20;
@@ -26,6 +27,9 @@ const MAP_ALIGNMENT: usize = 4096;
 /// cost.
 const PURGE_DELAY_MS: c_long = 100;
 
+/// Time between two looks for free memory of an idle process.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// `mi_option_purge_delay`, which the bindings do not export; the number is that of mimalloc 3.
 const PURGE_DELAY: mi_option_t = 15;
 const _: () = assert!(_mi_option_last == 47, "check the number of mi_option_purge_delay");
@@ -37,6 +41,21 @@ pub struct Allocator;
 pub fn set_up() {
     // SAFETY: called before there are other threads, with a valid option.
     unsafe { mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MS) };
+}
+
+/// Has free memory returned to the system although nobody allocates: mimalloc looks for it only when
+/// it is called, so that an idle server would keep what its last clients have left.
+///
+/// # Errors
+/// The thread cannot be started.
+#[expect(clippy::disallowed_methods, reason = "the allocator has no runtime to sleep on")]
+pub fn return_free_memory() -> std::io::Result<()> {
+    let look = || loop {
+        std::thread::sleep(LOOK_AGAIN);
+        // SAFETY: affects free memory only.
+        unsafe { mi_collect(false) };
+    };
+    std::thread::Builder::new().name("free-memory".to_owned()).spawn(look).map(drop)
 }
 
 /// Returns this thread's free memory, so that this does not happen during a measurement.

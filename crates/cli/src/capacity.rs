@@ -3,11 +3,13 @@
 use crate::counted::counted;
 use crate::formatting::human_bytes;
 use serde_json::{Value, json};
+use softflash_base::cast;
 use softflash_device::DeviceInfo;
 use softflash_device::geometry::UnitGeometry;
 use softflash_server::data_dir::Manifest;
 use softflash_store::StoreOptions;
 use softflash_store::capacity::{Capacity, FlashSize};
+use softflash_volume::room_bytes;
 
 /// Of the store of a data directory.
 pub fn of(manifest: &Manifest, device: &DeviceInfo) -> Capacity {
@@ -21,6 +23,25 @@ pub fn of_units(manifest: &Manifest, units: u16, geometry: &UnitGeometry) -> Cap
         payload_bytes: softflash_ftl::payload_bytes(geometry),
     };
     Capacity::of(&manifest.layout(units), &StoreOptions::default(), flash)
+}
+
+/// The room for volumes in each domain; empty without volume units.
+pub fn volume_rooms(manifest: &Manifest, units: u16, geometry: &UnitGeometry) -> Vec<u64> {
+    let domains = manifest.domains(units).into_iter();
+    domains
+        .map(|it| room_bytes(cast::saturating_u16(it.units.len()), geometry, &it.config))
+        .collect()
+}
+
+/// The room for volumes, for people; none without volume units.
+pub fn volume_sentence(rooms: &[u64]) -> Option<String> {
+    let each = human_bytes(*rooms.iter().min()?);
+    Some(match rooms.len() {
+        1 => format!("about {each}"),
+        shards => {
+            format!("{shards} x about {each}, one for each shard; a volume is in one of them")
+        }
+    })
 }
 
 /// The size of a device in bytes.
@@ -76,7 +97,7 @@ pub fn fields(capacity: &Capacity, device: &DeviceInfo) -> Value {
 
 /// The reason why a device that no data fit is refused, with the size of the smallest one like it
 /// that holds some, if that is known.
-pub fn too_small(manifest: &Manifest, device: &DeviceInfo, least_bytes: Option<u64>) -> String {
+pub fn too_small(manifest: &Manifest, device_bytes: u64, least_bytes: Option<u64>) -> String {
     let remedy = match least_bytes {
         Some(bytes) => format!("use a size of at least {bytes} bytes, or fewer shards or slices"),
         None => "use a larger device, or fewer shards or slices".to_owned(),
@@ -85,7 +106,7 @@ pub fn too_small(manifest: &Manifest, device: &DeviceInfo, least_bytes: Option<u
     format!(
         "a device of {} holds no data with {} and {}: all superblocks are kept free for flushes, the log and merges; \
          {remedy}",
-        human_bytes(device_bytes(device)),
+        human_bytes(device_bytes),
         counted(store.shards.into(), "shard"),
         counted(store.slices.into(), "slice"),
     )

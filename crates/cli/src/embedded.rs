@@ -1,10 +1,10 @@
 //! A store inside this process, for commands that use a data directory without a server.
 
 use crate::error::CliError;
-use softflash_device::{Device, OpenOptions};
+use softflash_device::{Access, Device, OpenOptions};
 use softflash_runtime::{RealExecutor, RuntimeHandle};
 use softflash_server::{DataDir, DataDirError, ShardDomain};
-use softflash_store::{Store, StoreError, StoreLayout, StoreOptions, open_all};
+use softflash_store::{ClockSource, Store, StoreError, StoreLayout, StoreOptions, open_all};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,17 +26,28 @@ pub struct OpenDir {
 impl OpenDir {
     /// Opens the directory at `path`. If a server uses it, the error suggests `instead`.
     pub fn open(path: &Path, instead: &str) -> Result<OpenDir, CliError> {
-        OpenDir::open_with(path, instead, OpenOptions::default())
+        OpenDir::open_with(path, instead, Access::Write)
     }
 
-    /// As [`open`](OpenDir::open), but changes nothing.
+    /// As [`open`](OpenDir::open), but changes nothing: also on a file system that cannot be
+    /// written, and on a device that is cut short.
     pub fn open_to_look(path: &Path, instead: &str) -> Result<OpenDir, CliError> {
-        let options = OpenOptions { repair_label: false, ..OpenOptions::default() };
-        OpenDir::open_with(path, instead, options)
+        OpenDir::open_with(path, instead, Access::Look)
     }
 
-    fn open_with(path: &Path, instead: &str, options: OpenOptions) -> Result<OpenDir, CliError> {
-        let data = match DataDir::open(path) {
+    /// As [`open_to_look`](OpenDir::open_to_look); changes are kept in memory until the end of the
+    /// command.
+    pub fn open_to_try(path: &Path, instead: &str) -> Result<OpenDir, CliError> {
+        OpenDir::open_with(path, instead, Access::Scratch)
+    }
+
+    fn open_with(path: &Path, instead: &str, access: Access) -> Result<OpenDir, CliError> {
+        let opened = match access {
+            Access::Write => DataDir::open(path),
+            Access::Look | Access::Scratch => DataDir::open_to_look(path),
+        };
+        let options = OpenOptions { access, ..OpenOptions::default() };
+        let data = match opened {
             Err(busy @ DataDirError::Busy { .. }) => {
                 return Err(CliError::Failed(format!("{busy}, or {instead}")));
             }
@@ -48,12 +59,13 @@ impl OpenDir {
     }
 
     /// Opens the store, calls `work` with the handle of its first shard, and closes the store
-    /// whether or not `work` succeeded.
+    /// whether or not `work` succeeded. The store's clock stands still: only a server moves it.
     pub fn with_store<T, F: Future<Output = Result<T, CliError>>>(
         &self,
         options: &StoreOptions,
         work: impl FnOnce(Store) -> F,
     ) -> Result<T, CliError> {
+        let options = &StoreOptions { clock: ClockSource::Recorded, ..options.clone() };
         block_on(|runtime| async move {
             let failed = |error: StoreError| CliError::store(&self.path)(error);
             let stores = open_all(Arc::clone(&self.device), &self.layout, options, &runtime)

@@ -150,6 +150,7 @@ fn remedy(directory: &Path, error: &VolumeError) -> String {
             let directory = shell_word(&directory.to_string_lossy());
             format!("; `softflash volume list {directory}` lists them")
         }
+        VolumeError::WouldLose { .. } => "; add --shrink to lose them".to_owned(),
         _ => String::new(),
     }
 }

@@ -12,10 +12,12 @@ use bytesize::ByteSize;
 use softflash_device::file::Discard;
 use softflash_device::model::UnitKind;
 use softflash_device::{
-    FileFormat, FormatError, ModelConfig, ModelFormat, OpenOptions, format_file, format_model,
-    open_with,
+    FileFormat, FormatError, ModelConfig, ModelFormat, OpenOptions, UnitGeometry, format_file,
+    format_model, open_with,
 };
-use softflash_server::data_dir::{Manifest, NewDataDir, StoreSection, VolumeSection, leftovers};
+use softflash_server::data_dir::{
+    DEVICE_NAME, Manifest, NewDataDir, StoreSection, VolumeSection, leftovers,
+};
 use softflash_server::{DataDir, DataDirError};
 use softflash_store::layout::{Compression, LEAST_UNITS_OF_PARITY};
 use softflash_volume::VolumeError;
@@ -94,6 +96,28 @@ fn superblock_bytes_of(file_bytes: u64) -> u64 {
     let wanted = file_bytes / FEWEST_SUPERBLOCKS;
     let power = 1 << wanted.max(1).ilog2();
     u64::clamp(power, LEAST_SUPERBLOCK_BYTES, SUPERBLOCK_BYTES)
+}
+
+/// How the device is formatted.
+enum DeviceFormat {
+    File(FileFormat),
+    Model(Box<ModelFormat>),
+}
+
+impl DeviceFormat {
+    fn check_place(&self, place: &Path) -> Result<(), FormatError> {
+        match self {
+            DeviceFormat::File(format) => format.check_place(place),
+            DeviceFormat::Model(format) => format.check_place(place),
+        }
+    }
+
+    fn carry_out(&self, place: &Path) -> Result<(), FormatError> {
+        match self {
+            DeviceFormat::File(format) => format_file(place, format),
+            DeviceFormat::Model(format) => format_model(place, format),
+        }
+    }
 }
 
 /// Parameters of the data directory.
@@ -218,37 +242,68 @@ impl Plan {
         (superblocks / SUPERBLOCKS_PER_SLICE).clamp(FEWEST_SLICES, MOST_SLICES) as u16
     }
 
-    /// Creates the directory; a failure leaves nothing behind.
+    /// Creates the directory; a failure leaves nothing behind. Everything is checked before an older
+    /// directory is deleted.
     pub fn carry_out(self) -> Result<DataDir, CliError> {
         let store = self.store()?;
-        let uuid = host::random_identity()?;
+        let format = self.device_format(host::random_identity()?);
+        let place = self.block_device().unwrap_or_else(|| self.path.join(DEVICE_NAME));
+        let manifest = Manifest::new(self.name_in_manifest(&place)?, store, self.volumes);
+        let geometry = self.geometry(&format, &place, &manifest)?;
+        self.check_capacity(&geometry, &manifest)?;
+        self.check_rooms(&geometry, &manifest)?;
         let cleanup = Cleanup::on_signal(self.leftovers())?;
-        let new = NewDataDir::begin(&self.path, self.force)?;
-        let device = match &self.device {
-            NewDevice::File { size_bytes, discard, block_device } => {
-                let path = block_device.clone().unwrap_or_else(|| new.device_path());
-                let format = FileFormat {
-                    size_bytes: *size_bytes,
-                    discard: *discard,
-                    force: self.force,
-                    ..self.file_format(self.device.superblock_bytes(), uuid)
-                };
-                let formatted = format_file(&path, &format);
-                formatted.map_err(|error| self.with_least_size(error, &store))?;
-                path
+        let mut new = NewDataDir::begin(&self.path, self.force)?;
+        format.check_place(&place).map_err(DataDirError::from)?;
+        new.clear(manifest.clone())?;
+        format.carry_out(&place).map_err(DataDirError::from)?;
+        self.check_domains(&place, &manifest)?;
+        Ok(cleanup.finish(|| new.finish())?)
+    }
+
+    fn block_device(&self) -> Option<PathBuf> {
+        match &self.device {
+            NewDevice::File { block_device, .. } => block_device.clone(),
+            NewDevice::Model(_) => None,
+        }
+    }
+
+    fn device_format(&self, uuid: u128) -> DeviceFormat {
+        // A device in the directory is replaced where the directory may be taken.
+        let force = self.force || self.block_device().is_none();
+        match &self.device {
+            NewDevice::File { size_bytes, discard, .. } => {
+                let (size_bytes, discard) = (*size_bytes, *discard);
+                let plain = self.file_format(self.device.superblock_bytes(), uuid);
+                DeviceFormat::File(FileFormat { size_bytes, discard, force, ..plain })
             }
             NewDevice::Model(config) => {
-                let path = new.device_path();
-                let format = ModelFormat { config: (**config).clone(), force: self.force, uuid };
-                format_model(&path, &format).map_err(DataDirError::from)?;
-                path
+                let config = (**config).clone();
+                DeviceFormat::Model(Box::new(ModelFormat { config, force, uuid }))
             }
+        }
+    }
+
+    /// The geometry of each unit, or the size of the smallest device that holds data.
+    fn geometry(
+        &self,
+        format: &DeviceFormat,
+        place: &Path,
+        manifest: &Manifest,
+    ) -> Result<UnitGeometry, CliError> {
+        let geometry = match format {
+            DeviceFormat::File(format) => {
+                format.available_at(place).and_then(|available| format.geometry_in(available))
+            }
+            DeviceFormat::Model(format) => return Ok(format.config.unit_geometry()?),
         };
-        let name = self.name_in_manifest(&device)?;
-        let manifest = Manifest::new(name, store, self.volumes);
-        self.check_capacity(&device, &manifest)?;
-        self.check_domains(&device, &manifest)?;
-        Ok(cleanup.finish(|| new.finish(manifest))?)
+        let geometry = geometry.map_err(|error| match (error, self.least_size(manifest)) {
+            (FormatError::TooSmall { bytes, minimum }, Some(least)) => {
+                FormatError::TooSmall { bytes, minimum: minimum.max(least) }
+            }
+            (error, _) => error,
+        });
+        Ok(geometry.map_err(DataDirError::from)?)
     }
 
     /// A file device of this plan, without its size.
@@ -257,23 +312,26 @@ impl Plan {
     }
 
     /// Refuses a device that no data fit, with the size of the smallest that holds some.
-    fn check_capacity(&self, device: &Path, manifest: &Manifest) -> Result<(), CliError> {
-        let info = softflash_device::inspect(device)?;
-        if capacity::of(manifest, &info).usable_bytes > 0 {
+    fn check_capacity(&self, geometry: &UnitGeometry, manifest: &Manifest) -> Result<(), CliError> {
+        if capacity::of_units(manifest, self.units, geometry).usable_bytes > 0 {
             return Ok(());
         }
-        Err(CliError::Usage(capacity::too_small(manifest, &info, self.least_size(manifest))))
+        let bytes = geometry.unit_bytes() * u64::from(self.units);
+        Err(CliError::Usage(capacity::too_small(manifest, bytes, self.least_size(manifest))))
     }
 
-    /// The error, with the size of the smallest device that holds data.
-    fn with_least_size(&self, error: FormatError, store: &StoreSection) -> DataDirError {
-        let manifest = Manifest::new("", store.clone(), self.volumes);
-        DataDirError::from(match (error, self.least_size(&manifest)) {
-            (FormatError::TooSmall { bytes, minimum }, Some(least)) => {
-                FormatError::TooSmall { bytes, minimum: minimum.max(least) }
-            }
-            (error, _) => error,
-        })
+    /// Refuses units for volumes that leave no room for their data.
+    fn check_rooms(&self, geometry: &UnitGeometry, manifest: &Manifest) -> Result<(), CliError> {
+        let rooms = capacity::volume_rooms(manifest, self.units, geometry);
+        if rooms.iter().all(|room| *room > 0) {
+            return Ok(());
+        }
+        Err(CliError::Usage(format!(
+            "--volume-units {}: they cannot hold volumes: {} superblocks of each unit leave no \
+             space for data; use more or larger units",
+            self.volume_units(),
+            geometry.blocks_per_plane
+        )))
     }
 
     /// Mounts the domains of the new device, so that one that is too small is refused now.

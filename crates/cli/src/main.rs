@@ -74,6 +74,8 @@ enum Command {
     Units(cmd::units::Units),
     /// Verify all data of a data directory
     Check(cmd::check::Check),
+    /// Compare the clock of a store with this machine's, and set it back
+    Clock(cmd::clock::Clock),
     /// Measure the store, the device or the flash model
     Bench(cmd::bench::Bench),
     /// Write all keys to a file
@@ -120,10 +122,11 @@ fn run(arguments: Arguments, matches: &ArgMatches) -> Result<ExitCode, CliError>
         }
         Command::Serve(serve) => serve.run(),
         Command::Format(format) => format.run(),
-        Command::Info(info) => info.run(),
         Command::Volume(volume) => volume.run(),
         Command::Units(units) => units.run(),
+        Command::Info(info) => return info.run(),
         Command::Check(check) => return check.run(),
+        Command::Clock(clock) => clock.run(),
         Command::Bench(bench) => bench.run(),
         Command::Dump(dump) => dump.run(),
         Command::Load(load) => load.run(),

@@ -34,10 +34,10 @@ pub mod queue_pair;
 mod validate;
 
 pub use command::{Command, Completion, DeviceError, Operation, Tag, Target};
-pub use file::{FileCalls, FileDevice, FileFormat, FormatError, OpenOptions, format_file};
+pub use file::{Access, FileCalls, FileDevice, FileFormat, FormatError, OpenOptions, format_file};
 pub use geometry::{DeviceInfo, UnitGeometry};
 pub use model::{
     BusyTimes, Contents, ModelConfig, ModelDevice, ModelFormat, UnitsImage, format_model,
 };
-pub use opening::{inspect, open, open_with};
+pub use opening::{CUT_SHORT, extend, inspect, open, open_with};
 pub use queue_pair::{Device, OpenError, QueuePair, Submit, Wake};

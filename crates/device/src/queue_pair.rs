@@ -126,7 +126,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The file exists and is not a device.
-    #[error("{}: not a SoftFlash device ({reason}); if its contents may be lost, run `softflash format --force`", path.display())]
+    #[error("{}: not a SoftFlash device ({reason}); name the right file, or restore its first MiB from a backup", path.display())]
     NotADevice {
         /// The path tried.
         path: PathBuf,
@@ -134,12 +134,22 @@ pub enum OpenError {
         reason: String,
     },
     /// The file is a device, and its label fails its checks.
-    #[error("{}: the device label is damaged ({reason}); `softflash check` says what can be read", path.display())]
+    #[error("{}: the device label is damaged ({reason}); restore the first MiB of the device from a backup", path.display())]
     DamagedLabel {
         /// The path tried.
         path: PathBuf,
         /// The reason.
         reason: String,
+    },
+    /// The file ends before the device does.
+    #[error("{}: cut short: its label says {expected} bytes, and it has {found}; `softflash dump` reads what is left, and `softflash check --repair` extends it and names what is lost", path.display())]
+    CutShort {
+        /// The path tried.
+        path: PathBuf,
+        /// Its size in bytes.
+        found: u64,
+        /// Its size according to the label.
+        expected: u64,
     },
     /// Written by a later version.
     #[error("{}: format version {found} is newer than {supported}, the newest this program reads; use a newer softflash", path.display())]

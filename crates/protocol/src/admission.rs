@@ -9,7 +9,7 @@ use std::future::Future;
 pub trait Admission {
     /// Memory for the replies of one batch.
     type Permit: ReplyPermit;
-    /// Why a request can never get its memory; sent to the client.
+    /// Why a request can never get its memory; sent to the client as an error.
     type Refusal: Display;
 
     /// Bytes of each request that need no reservation.
@@ -20,17 +20,22 @@ pub trait Admission {
     /// Waits until `bytes` more of the request may be received.
     ///
     /// # Errors
-    /// The request can never get this memory; the connection is closed.
+    /// The request can never get this memory; the rest of it is discarded.
     fn reserve(&mut self, bytes: u64) -> impl Future<Output = Result<(), Self::Refusal>>;
 
     /// Releases all reserved bytes except `bytes`.
     fn keep(&mut self, bytes: u64);
 
+    /// A permit for the first reply of a batch, if there is memory for it now.
+    fn try_begin(&mut self) -> impl Future<Output = Option<Self::Permit>> {
+        async { Some(self.begin().await) }
+    }
+
     /// Waits for a permit for the first reply of a batch.
     fn begin(&mut self) -> impl Future<Output = Self::Permit>;
 
-    /// Returns a permit immediately: for the few short replies to a client that has not
-    /// authenticated.
+    /// Returns a permit immediately: for a few short replies, of a client that has not
+    /// authenticated or of commands that are known to be small.
     fn begin_little(&mut self) -> Self::Permit;
 }
 

@@ -7,9 +7,9 @@
 
 use crate::admission::{Admission, ReplyPermit};
 use crate::context::Context;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{LITTLE_BYTES, Pipeline, is_little, little_bytes};
 use crate::resp::output::Output;
-use crate::resp::request::{Parsed, RequestParser};
+use crate::resp::request::{Parsed, ProtocolError, RequestParser};
 use crate::session::Session;
 use bytes::BytesMut;
 use bytes::buf::Limit;
@@ -45,11 +45,23 @@ pub struct Connection<A: Admission> {
     permit: Option<A::Permit>,
     /// Memory that the current request needs before more of it is received.
     wanted_bytes: u64,
-    /// Reserved bytes of the commands that a transaction has queued.
-    queued_bytes: u64,
+    /// The next result of the parser, which had to be seen before a permit was requested.
+    ahead: Option<Result<Parsed, ProtocolError>>,
     /// Maximum number of commands in the next batch: it shrinks when replies become large.
     window: u64,
     is_between_requests: bool,
+    refusal: String,
+}
+
+/// What the permit of a batch is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Any requests.
+    Any,
+    /// Small requests.
+    Little,
+    /// A few requests of a client that has not authenticated.
+    Unauthenticated,
 }
 
 /// Why a batch ended.
@@ -74,15 +86,18 @@ impl<A: Admission> Connection<A> {
         now_ms: u64,
         admission: A,
     ) -> Connection<A> {
+        let parser = RequestParser::with_free_bytes(admission.free_request_bytes())
+            .with_max_argument_bytes(context.max_argument_bytes);
         Connection {
             pipeline: Pipeline::new(Session::new(context, address, local_address, now_ms)),
-            parser: RequestParser::with_free_bytes(admission.free_request_bytes()),
+            parser,
             admission,
             permit: None,
             wanted_bytes: 0,
-            queued_bytes: 0,
+            ahead: None,
             window: FIRST_WINDOW,
             is_between_requests: true,
+            refusal: String::new(),
         }
     }
 
@@ -139,56 +154,88 @@ impl<A: Admission> Connection<A> {
     /// If this future is dropped before it completes, the connection must be closed, because
     /// replies may be lost.
     pub async fn advance(&mut self, store: &Store) -> Step {
-        if let Err(refusal) = self.reserve().await {
-            return self.refuse(refusal.to_string().as_bytes());
-        }
+        self.reserve().await;
         // Before a permit is acquired, because a password check may wait for a long time.
         self.pipeline.attend(store).await;
-        let mut permit = match self.session().is_authenticated() {
-            true => self.admission.begin().await,
-            false => self.admission.begin_little(),
-        };
-        let step = self.run_batch(store, &mut permit).await;
-        self.admission.keep(self.queued_bytes + self.parser.admitted_bytes());
+        let (mut permit, kind) = self.permit(store).await;
+        let step = self.run_batch(store, &mut permit, kind).await;
+        self.admission.keep(self.ahead_bytes() + self.parser.admitted_bytes());
         self.permit = (!self.pipeline.output().is_empty()).then_some(permit);
         step
     }
 
-    async fn reserve(&mut self) -> Result<(), A::Refusal> {
-        if self.wanted_bytes > 0 {
-            self.admission.reserve(self.wanted_bytes).await?;
-            self.wanted_bytes = 0;
-            self.parser.admit();
+    /// Reserved bytes of a request that is complete and has not run.
+    fn ahead_bytes(&self) -> u64 {
+        match &self.ahead {
+            Some(Ok(Parsed::Request(request))) => request.admitted_bytes,
+            _ => 0,
         }
-        Ok(())
     }
 
-    async fn run_batch(&mut self, store: &Store, permit: &mut A::Permit) -> Step {
-        let Connection { pipeline, parser, queued_bytes, window, .. } = self;
-        let is_authenticated = pipeline.session().is_authenticated();
+    async fn reserve(&mut self) {
+        if self.wanted_bytes == 0 {
+            return;
+        }
+        match self.admission.reserve(self.wanted_bytes).await {
+            Ok(()) => self.parser.admit(),
+            Err(refusal) => self.parser.refuse(format!("ERR {refusal}")),
+        }
+        self.wanted_bytes = 0;
+    }
+
+    /// A permit for the next batch. Only a request that may need much memory waits for one.
+    async fn permit(&mut self, store: &Store) -> (A::Permit, Kind) {
+        if !self.session().is_authenticated() {
+            return (self.admission.begin_little(), Kind::Unauthenticated);
+        }
+        if let Some(permit) = self.admission.try_begin().await {
+            return (permit, Kind::Any);
+        }
+        let ahead = self.ahead.get_or_insert_with(|| self.parser.next(true));
+        if let Ok(Parsed::Request(request)) = ahead
+            && !is_little(self.pipeline.session(), store, request).await
+        {
+            return (self.admission.begin().await, Kind::Any);
+        }
+        (self.admission.begin_little(), Kind::Little)
+    }
+
+    async fn run_batch(&mut self, store: &Store, permit: &mut A::Permit, kind: Kind) -> Step {
+        let Connection { pipeline, parser, ahead, window, .. } = self;
+        let mut little_left = LITTLE_BYTES;
         let mut is_between = self.is_between_requests && parser.buffered_bytes() == 0;
         let mut ended = Ended::Incomplete;
         let mut commands = 0;
         let more = pipeline
-            .run(store, |authenticated| {
+            .run(store, |session| {
                 // The permit covers the first request.
                 let is_covered = commands == 0 || parser.buffered_bytes() == 0;
-                let is_full = match is_authenticated {
-                    true => !is_covered && (commands >= *window || !permit.try_extend()),
-                    false => commands >= FIRST_WINDOW,
+                let is_full = match kind {
+                    Kind::Any => !is_covered && (commands >= *window || !permit.try_extend()),
+                    Kind::Little => commands >= *window,
+                    Kind::Unauthenticated => commands >= FIRST_WINDOW,
                 };
                 if is_full {
                     ended = Ended::Full;
                     return None;
                 }
-                match parser.next(authenticated) {
+                let next = ahead.take().unwrap_or_else(|| parser.next(session.is_authenticated()));
+                match next {
                     Ok(Parsed::Request(request)) => {
+                        if kind == Kind::Little {
+                            let bytes = little_bytes(session, &request).unwrap_or(u64::MAX);
+                            if commands > 0 && bytes > little_left {
+                                *ahead = Some(Ok(Parsed::Request(request)));
+                                ended = Ended::Full;
+                                return None;
+                            }
+                            little_left = little_left.saturating_sub(bytes);
+                        }
                         commands += 1;
                         is_between = parser.buffered_bytes() == 0;
                         if request.admitted_bytes > 0 {
                             permit.expect(request.admitted_bytes);
                         }
-                        *queued_bytes += request.admitted_bytes;
                         return Some(request);
                     }
                     Ok(Parsed::Incomplete) => {}
@@ -198,17 +245,14 @@ impl<A: Admission> Connection<A> {
                 None
             })
             .await;
-        if pipeline.session().queued_bytes() == 0 {
-            *queued_bytes = 0;
-        }
         let reply_bytes = pipeline.output().len();
         *window = match reply_bytes <= LITTLE_REPLY_BYTES {
             true => (*window * 2).min(MAX_WINDOW),
             false => FIRST_WINDOW,
         };
-        match is_authenticated {
-            true => permit.settle(reply_bytes as u64, commands),
-            false => permit.recharge(reply_bytes as u64),
+        match kind {
+            Kind::Any => permit.settle(reply_bytes as u64, commands),
+            Kind::Little | Kind::Unauthenticated => permit.recharge(reply_bytes as u64),
         }
         self.is_between_requests = is_between;
         match ended {
@@ -224,8 +268,14 @@ impl<A: Admission> Connection<A> {
         }
     }
 
+    /// Why the connection is closed, after [`Step::Refuse`].
+    pub fn refusal(&self) -> &str {
+        &self.refusal
+    }
+
     /// Makes the reason the last reply.
     fn refuse(&mut self, reason: &[u8]) -> Step {
+        self.refusal = String::from_utf8_lossy(reason).into_owned();
         self.pipeline.fail(reason);
         Step::Refuse
     }

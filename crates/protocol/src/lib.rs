@@ -38,4 +38,4 @@ pub use resp::request::{Args, Parsed, ProtocolError, Request, RequestParser};
 pub use session::Session;
 pub use shared::clients::{Client, Clients};
 pub use shared::command_stats::CommandStat;
-pub use shared::latency_buckets::EDGES_US;
+pub use shared::kept::KeptMemory;

@@ -27,6 +27,19 @@ pub struct VolumeEntry {
     pub snapshots: Vec<String>,
 }
 
+/// All volumes together, as FLASH.STATS shows them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VolumeTotals {
+    /// Bytes that volumes and snapshots hold.
+    pub used_bytes: u64,
+    /// Bytes that they may hold.
+    pub usable_bytes: u64,
+    /// Shards whose volumes refuse writes that take more space.
+    pub full_shards: u64,
+    /// Writes refused because there was no space, since the start.
+    pub refused_writes: u64,
+}
+
 /// A setting of a volume: its name and its value, which the volumes check.
 pub type SettingText = (String, String);
 
@@ -55,6 +68,8 @@ pub enum VolumeChange {
         name: String,
         /// Its size from now on.
         size_bytes: u64,
+        /// Whether data beyond it may be lost.
+        shrink: bool,
     },
     /// The end of a volume.
     Delete {
@@ -113,6 +128,9 @@ impl VolumeChange {
 pub trait VolumeAdmin: Send + Sync {
     /// All volumes by name.
     fn list(&self) -> BoxFuture<'static, Result<Vec<VolumeEntry>, String>>;
+
+    /// The figures of all volumes together.
+    fn totals(&self) -> BoxFuture<'static, VolumeTotals>;
 
     /// Carries out a change, which is durable when the future is ready.
     fn change(&self, change: VolumeChange) -> BoxFuture<'static, Result<(), String>>;

@@ -46,7 +46,7 @@ impl ServerAdmission {
         }
     }
 
-    /// Whether the connection's requests hold memory of the shared budget.
+    /// Whether the request that is being received holds memory of the shared budget.
     pub fn holds_memory(&self) -> bool {
         self.reservation.held_bytes() > 0
     }
@@ -88,6 +88,12 @@ impl Admission for ServerAdmission {
     fn keep(&mut self, bytes: u64) {
         let held = self.reservation.held_bytes();
         self.reservation.shrink(held.saturating_sub(bytes));
+    }
+
+    async fn try_begin(&mut self) -> Option<Permit> {
+        let permit = self.replies.try_begin()?;
+        self.make_room().await;
+        Some(permit)
     }
 
     async fn begin(&mut self) -> Permit {

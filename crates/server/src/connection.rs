@@ -5,6 +5,7 @@
 use crate::admission::{Budgets, ServerAdmission};
 use crate::network::UnauthenticatedSlot;
 use crate::registry::{Phase, Registered};
+use crate::seldom::Seldom;
 use softflash_protocol::{Connection, Context, Step};
 use softflash_store::Store;
 use std::future::Future;
@@ -12,7 +13,6 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -78,6 +78,7 @@ impl Served {
                 Step::Read | Step::Again => {}
                 Step::Close => return self.shut_down().await,
                 Step::Refuse => {
+                    self.log_refusal();
                     self.shut_down().await?;
                     return self.linger().await;
                 }
@@ -116,8 +117,8 @@ impl Served {
         .await?;
         self.last_read_bytes = count;
         peer.step(Phase::Working);
-        let counters = &self.services.context.counters;
-        counters.input_bytes.fetch_add(count as u64, Ordering::Relaxed);
+        let Services { store, context, .. } = &self.services;
+        context.counters.count_input(count as u64, store.runtime().now());
         Ok(count > 0)
     }
 
@@ -127,6 +128,7 @@ impl Served {
         let is_authenticated = self.connection.session().is_authenticated();
         peer.set_authenticated(is_authenticated);
         peer.set_holds_memory(self.connection.admission().holds_memory());
+        peer.set_keeps_memory(self.connection.session().kept_bytes() > 0);
         if is_authenticated {
             self.slot = None;
         }
@@ -138,21 +140,46 @@ impl Served {
         let bytes = self.connection.output().len();
         if bytes > self.services.max_output_bytes {
             let limit = self.services.max_output_bytes;
-            tracing::warn!(bytes, limit, "replies too large, connection closed");
+            static LINE: Seldom = Seldom::new();
+            if let Some(more_before) = LINE.line() {
+                let client = self.connection.session().client().address.as_str();
+                tracing::warn!(
+                    client,
+                    bytes,
+                    limit,
+                    more_before,
+                    "replies too large, connection closed"
+                );
+            }
             return Err(io::Error::other("replies exceed the limit of the output buffer"));
         }
-        while !self.connection.output().is_empty() {
+        if !self.connection.output().is_empty() {
             peer.step(Phase::Writing);
-            if socket.write_buf(self.connection.output()).await? == 0 {
+        }
+        while !self.connection.output().is_empty() {
+            let sent = socket.write_buf(self.connection.output()).await?;
+            if sent == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
+            peer.sent(sent);
             self.connection.has_sent();
         }
         // TLS may have buffered the last part.
         socket.flush().await?;
         peer.step(Phase::Working);
-        self.services.context.counters.output_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        let Services { store, context, .. } = &self.services;
+        context.counters.count_output(bytes as u64, store.runtime().now());
         Ok(())
+    }
+
+    /// Logs why the connection is closed.
+    fn log_refusal(&self) {
+        static LINE: Seldom = Seldom::new();
+        if let Some(more_before) = LINE.line() {
+            let client = self.connection.session().client().address.as_str();
+            let reason = self.connection.refusal();
+            tracing::warn!(client, reason, more_before, "connection closed");
+        }
     }
 
     async fn shut_down(&mut self) -> io::Result<()> {

@@ -16,10 +16,12 @@
 //! - `tls`, [`pem_files`], `stream`: certificates, their files, and a connection's bytes with or
 //!   without TLS;
 //! - `volumes`: the volumes of all shards; `nbd`: their clients;
-//! - `http`, `telemetry`, `info`: metrics and state.
+//! - `http`, `telemetry`, `info`, `process`: metrics and state; `clock_watch`: a store's clock that
+//!   is ahead.
 
 mod admission;
 mod budget;
+mod clock_watch;
 mod config;
 mod connection;
 pub mod data_dir;
@@ -32,8 +34,10 @@ mod login;
 mod nbd;
 mod network;
 pub mod pem_files;
+mod process;
 mod registry;
 pub mod runtime;
+mod seldom;
 mod server;
 mod signals;
 mod stream;

@@ -5,6 +5,7 @@
 
 use crate::error::ServerError;
 use crate::network::{UnauthenticatedLimit, UnauthenticatedSlot};
+use crate::seldom::Seldom;
 use crate::telemetry::ThreadCounters;
 use crate::tls::Tls;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -180,7 +181,10 @@ impl Worker {
 pub(crate) async fn pause_after(error: io::Error) {
     // The client has closed this connection; later ones may succeed.
     if error.kind() != io::ErrorKind::ConnectionAborted {
-        tracing::warn!(%error, "cannot accept a connection");
+        static LINE: Seldom = Seldom::new();
+        if let Some(more_before) = LINE.line() {
+            tracing::warn!(%error, more_before, "cannot accept a connection");
+        }
         tokio::time::sleep(PAUSE_AFTER_ERROR).await;
     }
 }

@@ -24,11 +24,13 @@ pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Time limit for authentication.
 pub(crate) const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time limit without progress for a client that has begun a large request, or has a transaction
-/// that holds memory.
+/// Time limit without progress for a client that has begun a large request, and for one that keeps
+/// memory in a transaction or for watched keys while others wait for it.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// A client that takes its replies makes progress with each so many bytes of them, and at their end.
+pub(crate) const PROGRESS_BYTES: usize = 64 << 10;
 /// Time limit for a client that does not receive its replies ...
-const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 /// ... and the limit while one other connection waits for this memory. Each of those that wait may
 /// be such a client too, and the last waits for all of them: the more wait, the shorter the limit.
 const SHORT_REPLY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,11 +38,20 @@ const SHORT_REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 const SHORTEST_REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Time limit for a client that does not receive its replies, while this many connections wait.
-fn reply_timeout(waiting: usize) -> Duration {
+pub(crate) fn reply_timeout(waiting: usize) -> Duration {
     match u32::try_from(waiting).unwrap_or(u32::MAX) {
         0 => REPLY_TIMEOUT,
         waiting => (SHORT_REPLY_TIMEOUT / waiting).max(SHORTEST_REPLY_TIMEOUT),
     }
+}
+
+/// The numbers of connections that wait for memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Waiting {
+    /// For that of replies.
+    pub for_replies: usize,
+    /// For that of requests.
+    pub for_requests: usize,
 }
 
 /// What a connection is doing.
@@ -63,8 +74,14 @@ pub(crate) struct Peer {
     phase: Cell<Phase>,
     /// Incremented by any progress.
     steps: Cell<u32>,
+    /// Bytes sent since the last progress.
+    sent_bytes: Cell<usize>,
     /// Whether it holds memory of the budget of request bodies.
     holds_memory: Cell<bool>,
+    /// Whether it keeps memory of that budget between its requests ...
+    keeps_memory: Cell<bool>,
+    /// ... and when the sweep first saw that.
+    keeps_since: Cell<Option<Time>>,
     /// The progress counter at the last sweep that saw it change, and the time of that sweep.
     seen: Cell<(u32, Time)>,
 }
@@ -76,6 +93,15 @@ impl Peer {
         self.steps.set(self.steps.get().wrapping_add(1));
     }
 
+    /// Records that the client has received some of its replies.
+    pub fn sent(&self, bytes: usize) {
+        let sent = self.sent_bytes.get() + bytes;
+        self.sent_bytes.set(sent % PROGRESS_BYTES);
+        if sent >= PROGRESS_BYTES {
+            self.step(Phase::Writing);
+        }
+    }
+
     /// Records whether the client has authenticated, or need not.
     pub fn set_authenticated(&self, authenticated: bool) {
         self.authenticated.set(authenticated);
@@ -84,6 +110,18 @@ impl Peer {
     /// Records whether the connection's request bodies hold shared memory.
     pub fn set_holds_memory(&self, holds: bool) {
         self.holds_memory.set(holds);
+    }
+
+    /// Records whether the connection keeps shared memory between its requests.
+    pub fn set_keeps_memory(&self, keeps: bool) {
+        self.keeps_memory.set(keeps);
+    }
+
+    /// How long the client has kept memory.
+    fn keeps_for(&self, now: Time) -> Duration {
+        let since = self.keeps_since.get().unwrap_or(now);
+        self.keeps_since.set(self.keeps_memory.get().then_some(since));
+        if self.keeps_memory.get() { now - since } else { Duration::ZERO }
     }
 
     /// How long the client has been unauthenticated.
@@ -112,14 +150,16 @@ impl Peer {
     }
 
     /// Whether a time limit has expired.
-    fn is_overdue(&self, now: Time, idle: Option<Duration>, waiting: usize) -> bool {
+    fn is_overdue(&self, now: Time, idle: Option<Duration>, waiting: Waiting) -> bool {
         let pause = self.pause(now);
+        let keeps_too_long = self.keeps_for(now) >= BODY_TIMEOUT && waiting.for_requests > 0;
         let unauthenticated_for = self.unauthenticated_for(now);
         match self.phase.get() {
             // Its password is being checked.
             Phase::Working => false,
             _ if unauthenticated_for >= AUTHENTICATION_TIMEOUT => true,
-            Phase::Writing => pause >= reply_timeout(waiting),
+            Phase::Writing => pause >= reply_timeout(waiting.for_replies),
+            Phase::Reading if keeps_too_long => true,
             Phase::Reading if self.holds_memory.get() => pause >= BODY_TIMEOUT,
             Phase::Reading => idle.is_some_and(|idle| pause >= idle),
         }
@@ -157,7 +197,10 @@ impl Registry {
             unauthenticated_since: Cell::new((!authenticated).then_some(now)),
             phase: Cell::new(Phase::Reading),
             steps: Cell::new(0),
+            sent_bytes: Cell::new(0),
             holds_memory: Cell::new(false),
+            keeps_memory: Cell::new(false),
+            keeps_since: Cell::new(None),
             seen: Cell::new((0, now)),
         });
         let key = self.state.next.get();
@@ -197,9 +240,8 @@ impl Registry {
         }
     }
 
-    /// Disconnects clients whose time limit has expired; `waiting` connections wait for the memory
-    /// of replies.
-    pub fn sweep(&self, now: Time, idle: Option<Duration>, waiting: usize) {
+    /// Disconnects clients whose time limit has expired, while others wait for memory.
+    pub fn sweep(&self, now: Time, idle: Option<Duration>, waiting: Waiting) {
         for peer in self.state.peers.borrow().values() {
             if peer.is_overdue(now, idle, waiting) {
                 tracing::debug!(phase = ?peer.phase.get(), "connection timed out");

@@ -22,6 +22,7 @@ use softflash_protocol::acl::Acl;
 use softflash_protocol::volumes::VolumeAdmin;
 use softflash_protocol::{Context, ContextOptions};
 use softflash_store::StoreOptions;
+use softflash_store::memory::SpareMemory;
 use softflash_store::opening::Mesh;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,14 +76,16 @@ async fn run(
         }
         None => (None, Vec::new()),
     };
-    let context = context(&data, config, addresses, Arc::clone(&shutdown), volumes.clone())?;
+    let memory = Memory::new(&config.options);
+    let with = (volumes.clone(), &memory);
+    let context = context(&data, config, addresses, Arc::clone(&shutdown), with)?;
     let needs_password = context.needs_password();
     config.check_protection(!needs_password)?;
     if let Some(nbd) = config.nbd {
         Door::check(config, nbd, needs_password)?;
     }
     let unauthenticated = UnauthenticatedLimit::new(config.max_unauthenticated);
-    let mut fleet = Fleet::start(&data, config, context, (volumes.clone(), requests))?;
+    let mut fleet = Fleet::start(&data, config, context, memory, (volumes.clone(), requests))?;
     tokio::pin!(signal);
     let opened = tokio::select! {
         opened = fleet.opened() => opened.map(|()| true),
@@ -147,6 +150,22 @@ fn serve_http(
     })
 }
 
+/// The memory that all threads share.
+struct Memory {
+    plan: MemoryPlan,
+    spare: SpareMemory,
+    requests: RequestBudget,
+}
+
+impl Memory {
+    fn new(options: &StoreOptions) -> Memory {
+        let plan = MemoryPlan::new(options.memory_bytes, options.max_value_bytes);
+        let spare = plan.spare();
+        let requests = RequestBudget::new(plan.request_bytes, spare.clone());
+        Memory { plan, spare, requests }
+    }
+}
+
 /// All shards' threads.
 struct Fleet {
     threads: Vec<ShardThread>,
@@ -164,10 +183,11 @@ impl Fleet {
         data: &DataDir,
         config: &ServerConfig,
         context: Arc<Context>,
+        memory: Memory,
         (volumes, volume_requests): (Option<Volumes>, Vec<UnboundedReceiver<Request>>),
     ) -> Result<Fleet, ServerError> {
         let shards = data.manifest().store.shards;
-        let plan = MemoryPlan::new(config.options.memory_bytes);
+        let Memory { plan, spare, requests } = memory;
         let per_shard = |bytes: u64| bytes / u64::from(shards);
         let device_options = OpenOptions {
             retained_bytes: usize::try_from(per_shard(plan.device_bytes)).unwrap_or(usize::MAX),
@@ -182,8 +202,6 @@ impl Fleet {
             recordings: Arc::clone(&context.volume_recordings),
         });
         let started = now();
-        let spare = plan.spare();
-        let requests = RequestBudget::new(plan.request_bytes, spare.clone());
         let (mesh, inboxes) = Mesh::new(shards);
         let (open_sender, opened) = async_channel::unbounded();
         let (end_sender, ended) = async_channel::unbounded();
@@ -203,7 +221,7 @@ impl Fleet {
                 context: Arc::clone(&context),
                 requests: requests.clone(),
                 reply_bytes: per_shard(plan.reply_bytes),
-                max_output_bytes: plan.max_output_bytes(),
+                max_output_bytes: plan.max_output_bytes(config.options.max_value_bytes),
                 calm_store_bytes: plan.calm_store_bytes(),
                 idle_timeout: config.idle_timeout,
                 core: config.pin_threads.then_some(usize::from(id)),
@@ -344,7 +362,7 @@ fn context(
     config: &ServerConfig,
     addresses: Addresses,
     shutdown: Arc<Notify>,
-    volumes: Option<Volumes>,
+    (volumes, memory): (Option<Volumes>, &Memory),
 ) -> Result<Arc<Context>, ServerError> {
     let path = config.acl_file.clone().unwrap_or_else(|| data.path().join(USERS_NAME));
     let file = AclFile::new(path.clone());
@@ -360,6 +378,9 @@ fn context(
     options.settings = crate::info::settings(config, addresses, &path);
     options.volumes = volumes.map(|volumes| Box::new(volumes) as Box<dyn VolumeAdmin>);
     options.info = crate::info::fields(config, addresses);
+    options.kept_memory = Arc::new(memory.requests.clone());
+    options.max_argument_bytes = config.options.max_value_bytes;
+    options.max_reply_bytes = memory.plan.max_output_bytes(config.options.max_value_bytes) as u64;
     options.shutdown = Box::new(move |_| shutdown.notify_one());
     Ok(Arc::new(Context::new(options)))
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use softflash_ftl::UnitTelemetry;
 use softflash_protocol::CommandStat;
 use softflash_store::stats::StoreStats;
+use softflash_volume::VolumeLatencies;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters of one shard's thread, which is their only writer.
@@ -67,6 +68,10 @@ pub struct DomainStats {
     pub volume_used_bytes: u64,
     /// Bytes that they may hold.
     pub volume_usable_bytes: u64,
+    /// 1 while writes that take more space are refused.
+    pub volume_full: u64,
+    /// Writes refused because there was no space, since the start.
+    pub volume_refused_writes: u64,
     /// Each of its volumes.
     pub by_volume: Vec<VolumeStats>,
 }
@@ -76,6 +81,12 @@ pub struct DomainStats {
 pub struct VolumeStats {
     /// Its name.
     pub volume: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Bytes that it and its snapshots hold.
+    pub used_bytes: u64,
+    /// The most that they may hold.
+    pub quota_bytes: Option<u64>,
     /// Reads.
     pub reads: u64,
     /// Writes.
@@ -94,6 +105,29 @@ pub struct VolumeStats {
     pub weight_waits: u64,
     /// Writes that the quota refused.
     pub quota_refusals: u64,
+    /// Writes refused because the volumes' space was full.
+    pub full_refusals: u64,
+    /// Latencies of its requests.
+    #[serde(skip)]
+    pub latencies: VolumeLatencies,
+}
+
+impl Snapshot {
+    /// Why writes are refused, if some are.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        let mut reasons = Vec::new();
+        if self.store.full > 0 {
+            reasons.push("the flash of the store is full; delete keys".to_owned());
+        }
+        for domain in self.volumes.iter().filter(|domain| domain.volume_full > 0) {
+            reasons.push(format!(
+                "the volumes of shard {} are full ({} of {} bytes); discard data, or delete \
+                 volumes or snapshots",
+                domain.shard, domain.volume_used_bytes, domain.volume_usable_bytes
+            ));
+        }
+        (!reasons.is_empty()).then(|| reasons.join("; "))
+    }
 }
 
 /// All counters at one moment.

@@ -2,10 +2,11 @@
 
 use crate::admission::Budgets;
 use crate::budget::{ReplyBudget, RequestBudget};
+use crate::clock_watch;
 use crate::connection::{self, Services};
 use crate::error::ServerError;
 use crate::listener::Arrival;
-use crate::registry::{Registry, SWEEP_INTERVAL};
+use crate::registry::{Registry, SWEEP_INTERVAL, Waiting};
 use crate::runtime::TokioRuntime;
 use crate::stream::Stream;
 use crate::telemetry::ThreadCounters;
@@ -170,16 +171,20 @@ async fn run(
     };
     let replies = ReplyBudget::new(spec.reply_bytes, spare.clone());
     let registry = Registry::new(Arc::clone(&spec.counters));
-    sweep_for_ever(&runtime, registry.clone(), replies.clone(), spec.idle_timeout);
+    let budgets = Budgets {
+        requests: spec.requests,
+        replies,
+        spare,
+        calm_store_bytes: spec.calm_store_bytes,
+    };
+    sweep_for_ever(&runtime, registry.clone(), budgets.clone(), spec.idle_timeout);
+    if spec.id == ShardId(0) {
+        runtime.spawn(Box::pin(clock_watch::watch(store.clone())));
+    }
     let services = Services {
         store: store.clone(),
         context: spec.context,
-        budgets: Budgets {
-            requests: spec.requests,
-            replies,
-            spare,
-            calm_store_bytes: spec.calm_store_bytes,
-        },
+        budgets,
         max_output_bytes: spec.max_output_bytes,
     };
     while let Ok(message) = messages.recv().await {
@@ -242,14 +247,18 @@ async fn report(store: &Store) -> Option<Report> {
 fn sweep_for_ever(
     runtime: &RuntimeHandle,
     registry: Registry,
-    replies: ReplyBudget,
+    budgets: Budgets,
     idle: Option<Duration>,
 ) {
     let clock = runtime.clone();
     runtime.spawn(Box::pin(async move {
         loop {
             clock.sleep_until(clock.now() + SWEEP_INTERVAL).await;
-            registry.sweep(clock.now(), idle, replies.waiting());
+            let waiting = Waiting {
+                for_replies: budgets.replies.waiting(),
+                for_requests: budgets.requests.waiting(),
+            };
+            registry.sweep(clock.now(), idle, waiting);
         }
     }));
 }

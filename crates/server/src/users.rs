@@ -46,16 +46,18 @@ impl AclFile {
 
     fn replace(&self, text: &str) -> io::Result<()> {
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        // Of a symbolic link, the file that it leads to is replaced, and not the link.
+        let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".tmp");
-        let temporary = self.path.with_file_name(name);
+        let temporary = path.with_file_name(name);
         let mut options = OpenOptions::new();
         let mut file =
             options.write(true).create(true).truncate(true).mode(MODE).open(&temporary)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&temporary, &self.path)?;
-        let directory = match self.path.parent() {
+        fs::rename(&temporary, &path)?;
+        let directory = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
@@ -119,6 +121,18 @@ mod tests {
         assert!(error.contains("users.acl: line 1: ") && !error.contains("marker"), "{error}");
         let nowhere = AclFile::new(temp.path().join("missing/users.acl"));
         assert!(nowhere.write("").unwrap_err().contains("missing/users.acl"));
+    }
+
+    #[test]
+    fn a_link_stays_and_the_file_that_it_leads_to_is_replaced() {
+        let temp = tempfile::tempdir().unwrap();
+        let (link, real) = (temp.path().join("link"), temp.path().join("real"));
+        fs::write(&real, "user ann off\n").unwrap();
+        std::os::unix::fs::symlink("real", &link).unwrap();
+        AclFile::new(link.clone()).write("user bob off\n").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&real).unwrap(), "user bob off\n");
+        assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 2);
     }
 
     #[test]

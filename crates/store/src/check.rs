@@ -1,5 +1,6 @@
 //! Offline check of all data of a store on its device. It only reads.
 
+use crate::clock::{NOTABLE_LEAD_MS, span};
 use crate::error::{Result, is_data_loss};
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
@@ -54,6 +55,9 @@ pub struct CheckReport {
     pub log_keys: u64,
     /// Blocks that neither a tree nor the log refers to; the next start releases them.
     pub orphans: u64,
+    /// The time that the logs record, the latest of all shards, in milliseconds since the Unix
+    /// epoch.
+    pub clock_ms: u64,
     /// The problem.
     pub findings: Vec<Finding>,
 }
@@ -104,7 +108,19 @@ pub async fn check(
         report.values += part.values;
         report.log_keys += part.log_keys;
         report.orphans += part.orphans;
+        report.clock_ms = report.clock_ms.max(part.clock_ms);
         report.findings.extend(part.findings);
+    }
+    let lead_ms = report.clock_ms.saturating_sub(runtime.wall_ms());
+    if lead_ms >= NOTABLE_LEAD_MS {
+        report.remark(
+            "the clock",
+            format!(
+                "the store's clock is {} ahead of this machine's, and keys expire by it; \
+                 `softflash clock` shows both and can set it back",
+                span(lead_ms)
+            ),
+        );
     }
     report.ok = !report.findings.iter().any(|finding| finding.is_error);
     report
@@ -139,7 +155,9 @@ async fn check_shard(
     let on_log_loss = OnLogLoss::Refuse;
     let examination =
         Examination { shard, device: &device, layout, decisions, runtime: &runtime, on_log_loss };
-    let Examined { flash, inventory, blocks, found, recovered, now_ms } = examination.run().await?;
+    let Examined { flash, inventory, blocks, found, recovered, now_ms, recorded_ms } =
+        examination.run().await?;
+    report.clock_ms = recorded_ms;
     for kept in &inventory.of_others {
         let owner = match kept.owner {
             Some(Owner { layer, domain }) => format!("layer {layer}, domain {domain}"),

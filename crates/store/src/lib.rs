@@ -6,7 +6,9 @@
 
 pub mod capacity;
 pub mod check;
+pub mod clock;
 mod error;
+mod export;
 mod format;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
@@ -21,8 +23,9 @@ mod store;
 pub mod value;
 
 pub use error::StoreError;
+pub use export::Export;
 pub use layout::StoreLayout;
-pub use options::{Durability, StoreOptions};
+pub use options::{ClockSource, Durability, StoreOptions};
 pub use shard::{ScanPage, WatchToken};
 pub use store::{CommitToken, Exclusive, Store, Transaction, open_all};
 pub use value::Entry;

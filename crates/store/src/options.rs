@@ -2,6 +2,7 @@
 
 use crate::format::record::MAX_FRAGMENT_BYTES;
 use crate::spare::SpareMemory;
+use crate::value::DEFAULT_VALUE_BYTES;
 pub use softflash_blocks::PlacementKind;
 use softflash_ftl::FtlConfig;
 use std::time::Duration;
@@ -23,6 +24,20 @@ pub enum Durability {
     Flash,
     /// Immediately; the write is on flash within the interval.
     Interval(Duration),
+}
+
+/// Where the time for expiry comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClockSource {
+    /// The wall clock, forward only: for a store that serves clients.
+    #[default]
+    Wall,
+    /// The time that the log records, which stands still: for commands that only copy data, so
+    /// that a wrong wall clock of theirs does not move the store's.
+    Recorded,
+    /// This time, in milliseconds since the Unix epoch, whatever the log records: only for setting
+    /// the clock back ([`set_clock_back`](crate::clock::set_clock_back)).
+    Fixed(u64),
 }
 
 /// Settings of a running store, for all of its shards together.
@@ -48,8 +63,13 @@ pub struct StoreOptions {
     /// The most bytes of a frame of the log, header included; `None` for the format's limit. Logs
     /// with longer frames stay readable.
     pub frame_bytes: Option<usize>,
+    /// The most bytes of a new value, at most [`MAX_VALUE_BYTES`](crate::value::MAX_VALUE_BYTES). Longer ones that were written
+    /// under another setting stay readable.
+    pub max_value_bytes: usize,
     /// The number of watches after which the released ones are dropped.
     pub watch_sweep: usize,
+    /// The source of the time for expiry.
+    pub clock: ClockSource,
     /// Settings of the FTL.
     pub ftl: FtlConfig,
 }
@@ -65,7 +85,9 @@ impl Default for StoreOptions {
             fragment_bytes: MAX_FRAGMENT_BYTES,
             value_threshold: Some(VALUE_THRESHOLD),
             frame_bytes: None,
+            max_value_bytes: DEFAULT_VALUE_BYTES,
             watch_sweep: WATCH_SWEEP,
+            clock: ClockSource::default(),
             ftl: FtlConfig::default(),
         }
     }

@@ -117,17 +117,23 @@ pub struct StoreStats {
     pub old_units: u64,
     /// 1 while writes are refused for lack of space.
     pub full: u64,
+    /// Keys found expired, or removed because they had expired.
+    pub expired_keys: u64,
+    /// How far the clock for expiry is ahead of the wall clock, in milliseconds.
+    pub clock_lead_ms: u64,
 }
 
 impl StoreStats {
-    /// Adds another shard's counters. Of the longest waits the longer one remains.
+    /// Adds another shard's counters. Of the longest waits and of the leads the longer one remains.
     pub fn add(&mut self, other: &StoreStats) {
         let stall_longest_us = self.stall_longest_us.max(other.stall_longest_us);
+        let clock_lead_ms = self.clock_lead_ms.max(other.clock_lead_ms);
         for ((_, total), (_, part)) in self.fields_mut().into_iter().zip(other.clone().fields_mut())
         {
             *total += *part;
         }
         self.stall_longest_us = stall_longest_us;
+        self.clock_lead_ms = clock_lead_ms;
         self.full = self.full.min(1);
     }
 
@@ -183,6 +189,8 @@ impl StoreStats {
             lost_units,
             old_units,
             full,
+            expired_keys,
+            clock_lead_ms,
         ]
     }
 }
@@ -196,6 +204,7 @@ mod tests {
         let shard = |stall_us, stall_longest_us, full| StoreStats {
             stall_us,
             stall_longest_us,
+            clock_lead_ms: stall_longest_us,
             full,
             ..StoreStats::default()
         };

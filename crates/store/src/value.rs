@@ -5,8 +5,10 @@ use smallvec::SmallVec;
 
 /// The longest key in bytes.
 pub const MAX_KEY_BYTES: usize = 64 << 10;
-/// The longest value in bytes.
-pub const MAX_VALUE_BYTES: usize = 64 << 20;
+/// The longest value in bytes that a store may be told to take, as in Redis.
+pub const MAX_VALUE_BYTES: usize = 512 << 20;
+/// The longest value in bytes that a store takes if it is told nothing.
+pub const DEFAULT_VALUE_BYTES: usize = 64 << 20;
 
 /// The wanted part of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,8 +11,10 @@ use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::frame::Position;
 use crate::frames::{Completion, Frames};
 use crate::frontier::Frontiers;
+use crate::fullness::Fullness;
 use crate::geometry::Geometry;
 use crate::placement::by_hint::NO_HINT;
+use crate::room::usable_units;
 use crate::stream::Stream;
 use crate::superblocks::Superblocks;
 use crate::tenant::Tenants;
@@ -86,6 +88,7 @@ pub(crate) struct Core {
     pub map_blocks: RefCell<Vec<u32>>,
     /// Places that data may take.
     pub usable: Cell<u32>,
+    pub fullness: Fullness,
     /// The unit whose turn it is among equally loaded ones.
     pub turn: Cell<u32>,
     pub stopped: Cell<bool>,
@@ -118,23 +121,14 @@ impl Core {
         }
     }
 
-    /// The places that data may take, so that collection has enough spare space: without frontiers,
-    /// the map, reserves, heads of frames, and the spare space of the configuration.
+    /// The places that data may take.
     pub fn compute_usable(&self) -> u32 {
-        let (units, block_units) = (self.geometry.units, self.geometry.data_units());
-        let reserved = RESERVED_OF_UNIT + OPEN_OF_CLASS * u32::from(self.classes.count() - 1);
-        let good: u32 = (0..u32::from(units))
-            .map(|unit| {
-                let space = self.flash.space(self.unit_id(unit));
-                (space.total() - space.bad).saturating_sub(reserved)
-            })
-            .sum();
-        let map = map_superblocks(good, block_units);
-        let units = u64::from(good.saturating_sub(map)) * u64::from(block_units);
-        let frame = u64::from(self.config.frame_units);
-        let data = units * frame / (frame + 1);
-        let usable = data as f64 / (1.0 + self.config.op_percent / 100.0);
-        u32::try_from(usable as u64).unwrap_or(u32::MAX)
+        let good = |unit| {
+            let space = self.flash.space(self.unit_id(unit));
+            space.total() - space.bad
+        };
+        let units = (0..u32::from(self.geometry.units)).map(good);
+        usable_units(units, self.geometry.data_units(), self.classes.count(), &self.config)
     }
 
     /// The settings of volumes may have changed.
@@ -210,19 +204,6 @@ impl Core {
     pub fn check_running(&self) -> Result<(), VolumeError> {
         if self.stopped.get() { Err(VolumeError::Stopped) } else { Ok(()) }
     }
-}
-
-/// Superblocks of a unit that are not counted as space for data: the open ones of clients and of
-/// collection, and the reserve of [`Stream::Host`].
-const RESERVED_OF_UNIT: u32 = 8;
-
-/// Open superblocks of each further class.
-const OPEN_OF_CLASS: u32 = 2;
-
-/// Superblocks for leaves and roots: twice the map, as old leaves lie between new ones.
-fn map_superblocks(superblocks: u32, block_units: u32) -> u32 {
-    // A leaf entry has 8 bytes for 4096 bytes of data.
-    superblocks.div_ceil(512) * 3 + 4.min(superblocks / 4) + u32::from(block_units < 64)
 }
 
 /// Tasks share the domain.

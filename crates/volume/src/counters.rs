@@ -29,6 +29,8 @@ pub struct DomainCounters {
     pub flushes: u64,
     /// Mapping units that collection could not read: their reads report a data loss.
     pub lost: u64,
+    /// Writes of clients that were refused because the domain was full.
+    pub refused: u64,
 }
 
 impl DomainCounters {

@@ -7,14 +7,17 @@ use crate::collector;
 use crate::config::DomainConfig;
 use crate::core::{Core, Shared};
 use crate::counters::{Counters, DomainCounters};
-use crate::domain_map::DomainMap;
+use crate::domain_map::{Beyond, DomainMap};
 use crate::error::VolumeError;
 use crate::flusher;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::operation::Operation;
 use crate::frames::Frames;
 use crate::frontier::Frontiers;
+use crate::fullness::{self, Fullness};
 use crate::geometry::Geometry;
+use crate::image::{Image, ImageId};
+use crate::latencies::VolumeLatencies;
 use crate::listing::{self, VolumeInfo};
 use crate::operations::{Change, change, check_name, check_size};
 use crate::placement::by_hint::most_classes;
@@ -52,6 +55,25 @@ pub struct DomainSpace {
     pub usable_bytes: u64,
     /// Bytes of the flash.
     pub flash_bytes: u64,
+    /// Whether writes that take more space are refused.
+    pub is_full: bool,
+}
+
+/// The figures of a volume for monitors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeFigures {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Bytes that the volume and its snapshots hold.
+    pub used_bytes: u64,
+    /// The most that they may hold.
+    pub quota_bytes: Option<u64>,
+    /// Counts of its requests.
+    pub counters: VolumeCounters,
+    /// Latencies of its requests.
+    pub latencies: VolumeLatencies,
 }
 
 /// The superblocks that collection may choose.
@@ -130,6 +152,7 @@ impl Domain {
             to_release: RefCell::default(),
             map_blocks: RefCell::default(),
             usable: Cell::new(0),
+            fullness: Fullness::default(),
             turn: Cell::new(0),
             stopped: Cell::new(false),
             flash,
@@ -234,11 +257,29 @@ impl Domain {
         self.flush().await
     }
 
-    /// Changes the size of a volume; data beyond a smaller size are discarded.
+    /// Changes the size of a volume that holds no data beyond it.
+    ///
+    /// # Errors
+    /// [`VolumeError::WouldLose`] where it does.
     pub async fn resize(&self, name: &str, size_bytes: u64) -> Result<(), VolumeError> {
-        let size = check_size(size_bytes)?;
+        self.resize_to(name, size_bytes, false).await
+    }
+
+    /// Changes the size of a volume; data beyond it are discarded.
+    pub async fn shrink(&self, name: &str, size_bytes: u64) -> Result<(), VolumeError> {
+        self.resize_to(name, size_bytes, true).await
+    }
+
+    async fn resize_to(&self, name: &str, bytes: u64, may_lose: bool) -> Result<(), VolumeError> {
+        let size = check_size(bytes)?;
         change(&self.core, |images| {
             let image = images.volume(name)?;
+            let beyond = self.core.map.borrow().data_beyond(image, size).filter(|_| !may_lose);
+            if let Some(Beyond { units, end }) = beyond {
+                let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
+                let (size, lost, end) = (bytes(size), bytes(units), bytes(end));
+                return Err(VolumeError::WouldLose { name: name.to_owned(), size, lost, end });
+            }
             Ok((Change::Operation(Operation::Resize { image, size }), ()))
         })
         .await?;
@@ -358,6 +399,7 @@ impl Domain {
             used_bytes: bytes(self.core.map.borrow().used()),
             usable_bytes: bytes(self.core.usable.get()),
             flash_bytes: bytes(self.core.geometry.places()),
+            is_full: fullness::is_full(&self.core),
         }
     }
 
@@ -392,12 +434,25 @@ impl Domain {
 
     /// The counters of each volume since the mount, by name.
     pub fn volume_counters(&self) -> Vec<(String, VolumeCounters)> {
+        let figures = self.figures().into_iter();
+        figures.map(|figures| (figures.name, figures.counters)).collect()
+    }
+
+    /// The figures of each volume for monitors, by name.
+    pub fn figures(&self) -> Vec<VolumeFigures> {
         let map = self.core.map.borrow();
+        let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
         let volumes = map.images.iter().filter(|(_, image)| image.is_volume());
-        let counters = |id| self.core.tenants.counters(id);
-        let mut all: Vec<_> =
-            volumes.map(|(id, image)| (image.name.clone(), counters(id))).collect();
-        all.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let figures = |(id, image): (ImageId, &Image)| VolumeFigures {
+            name: image.name.clone(),
+            size_bytes: bytes(image.size),
+            used_bytes: bytes(map.held(id)),
+            quota_bytes: image.settings.quota_bytes,
+            counters: self.core.tenants.counters(id),
+            latencies: self.core.tenants.latencies(id),
+        };
+        let mut all: Vec<_> = volumes.map(figures).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
         all
     }
 

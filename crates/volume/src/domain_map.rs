@@ -484,6 +484,8 @@ pub(crate) fn low(checksum: u64) -> u32 {
     softflash_base::cast::low_u32(checksum)
 }
 
+mod beyond;
+pub(crate) use beyond::Beyond;
 mod held;
 mod storing;
 #[cfg(test)]

@@ -84,6 +84,29 @@ pub enum VolumeError {
         /// The greatest number.
         most: u32,
     },
+    /// A smaller size would lose data.
+    #[error(
+        "volume `{name}` holds {lost} bytes beyond {size} bytes, up to byte {end}; a size of {size} \
+         bytes would lose them"
+    )]
+    WouldLose {
+        /// The volume.
+        name: String,
+        /// The size that was asked for.
+        size: u64,
+        /// Bytes of data beyond it.
+        lost: u64,
+        /// The end of the last of them.
+        end: u64,
+    },
+    /// Clients use the volume or the snapshot.
+    #[error("`{name}` is in use by {clients} NBD clients; disconnect them first")]
+    InUse {
+        /// The volume or the snapshot.
+        name: String,
+        /// How many they are.
+        clients: usize,
+    },
     /// A request beyond the end of a volume.
     #[error("bytes {offset}..{end} are beyond the end of the volume, which has {size} bytes")]
     BeyondEnd {

@@ -1,6 +1,7 @@
 //! Volumes as users of their domain: what their requests need of the settings, and their counters.
 
 use crate::image::{ImageId, Images};
+use crate::latencies::VolumeLatencies;
 use crate::settings::VolumeSettings;
 use crate::token_bucket::TokenBucket;
 use softflash_base::Time;
@@ -31,6 +32,8 @@ pub struct VolumeCounters {
     pub weight_waits: u64,
     /// Writes that the quota refused.
     pub quota_refusals: u64,
+    /// Writes that were refused because the domain was full.
+    pub full_refusals: u64,
 }
 
 /// A kind of request.
@@ -53,6 +56,7 @@ pub(crate) struct Tenant {
     pub volume: ImageId,
     settings: Cell<VolumeSettings>,
     counters: Cell<VolumeCounters>,
+    pub latencies: RefCell<VolumeLatencies>,
     iops: TokenBucket,
     bandwidth: TokenBucket,
     /// Held by the request that waits for a limit: the others wait behind it, in their order.
@@ -73,6 +77,7 @@ impl Tenant {
             volume,
             settings: Cell::default(),
             counters: Cell::default(),
+            latencies: RefCell::default(),
             iops: TokenBucket::default(),
             bandwidth: TokenBucket::default(),
             turn: ByteSemaphore::new(1),
@@ -159,6 +164,12 @@ impl Tenants {
     /// The counters of a volume.
     pub fn counters(&self, volume: ImageId) -> VolumeCounters {
         self.all.borrow().get(&volume).map(|tenant| tenant.counters()).unwrap_or_default()
+    }
+
+    /// The latencies of a volume.
+    pub fn latencies(&self, volume: ImageId) -> VolumeLatencies {
+        let all = self.all.borrow();
+        all.get(&volume).map(|tenant| tenant.latencies.borrow().clone()).unwrap_or_default()
     }
 
     /// An operation has changed the images: takes the new settings. Requests to a deleted volume

@@ -6,13 +6,15 @@ use crate::domain_map;
 use crate::error::VolumeError;
 use crate::flusher;
 use crate::format::MAPPING_UNIT_BYTES;
+use crate::fullness;
 use crate::image::{Image, ImageId};
+use crate::latencies::{Latencies, VolumeLatencies};
 use crate::limits;
 use crate::operations::{Change, change};
 use crate::reader;
 use crate::tenant::{Access, Tenant};
 use crate::writer;
-use softflash_base::cast;
+use softflash_base::{Time, cast};
 use softflash_ftl::Hint;
 use std::rc::Rc;
 
@@ -51,6 +53,7 @@ impl Volume {
     pub async fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), VolumeError> {
         let bytes = cast::wide(into.len());
         let lba = self.check(offset, bytes)?;
+        let _timed = self.time(|latencies| &mut latencies.read);
         let _permit = self.begin(Access::Read, bytes).await?;
         reader::read(&self.core, self.image, lba, into, Hint::FOREGROUND).await
     }
@@ -60,8 +63,11 @@ impl Volume {
     pub async fn write(&self, offset: u64, data: &[u8]) -> Result<(), VolumeError> {
         let bytes = cast::wide(data.len());
         let lba = self.check_write(offset, bytes)?;
+        let _timed = self.time(|latencies| &mut latencies.write);
         let _permit = self.begin(Access::Write, bytes).await?;
-        writer::write(&self.core, &self.tenant, lba, data).await
+        let written = writer::write(&self.core, &self.tenant, lba, data).await;
+        fullness::note(&self.core, &self.tenant, &written);
+        written
     }
 
     /// Lets a range of whole mapping units read as zeros, and frees its space.
@@ -71,6 +77,7 @@ impl Volume {
         if count == 0 {
             return Ok(());
         }
+        let _timed = self.time(|latencies| &mut latencies.discard);
         let _permit = self.begin(Access::Discard, 0).await?;
         let image = self.image;
         change(&self.core, |images| match images.get(image) {
@@ -82,6 +89,7 @@ impl Volume {
 
     /// Returns when all completed writes and discards are durable.
     pub async fn flush(&self) -> Result<(), VolumeError> {
+        let _timed = self.time(|latencies| &mut latencies.flush);
         flusher::flush(&self.core).await
     }
 
@@ -111,6 +119,11 @@ impl Volume {
         Ok(self.core.admission.enter(&self.tenant, bytes).await)
     }
 
+    /// Measures a request until the result is dropped.
+    fn time(&self, of: fn(&mut VolumeLatencies) -> &mut Latencies) -> Timed<'_> {
+        Timed { volume: self, of, began: self.core.runtime.now() }
+    }
+
     fn check_write(&self, offset: u64, bytes: u64) -> Result<u32, VolumeError> {
         self.core.check_running()?;
         let map = self.core.map.borrow();
@@ -127,6 +140,21 @@ impl Volume {
         let map = self.core.map.borrow();
         let image = map.images.get(self.image).ok_or(VolumeError::Deleted)?;
         first_unit(image, offset, bytes)
+    }
+}
+
+/// A request whose latency is measured.
+struct Timed<'a> {
+    volume: &'a Volume,
+    of: fn(&mut VolumeLatencies) -> &mut Latencies,
+    began: Time,
+}
+
+impl Drop for Timed<'_> {
+    fn drop(&mut self) {
+        let Volume { core, tenant, .. } = self.volume;
+        let ns = core.runtime.now().since_ns(self.began);
+        (self.of)(&mut tenant.latencies.borrow_mut()).add(ns);
     }
 }
 

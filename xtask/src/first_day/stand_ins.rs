@@ -5,7 +5,7 @@ const PROGRAMS: [&str; 7] =
     ["softflash", "redis-cli", "nbdinfo", "nbdcopy", "qemu-img", "openssl", "printf"];
 
 /// Words of pages, and what stands for them here.
-const STAND_INS: [(&str, &str); 14] = [
+const STAND_INS: [(&str, &str); 15] = [
     ("cargo run --release -- ", "softflash "),
     ("target/release/softflash ", "softflash "),
     // The device is preallocated.
@@ -13,6 +13,7 @@ const STAND_INS: [(&str, &str); 14] = [
     ("--size 100GiB", "--size 1GiB"),
     ("/srv/flash", "DIR"),
     ("/var/lib/softflash/data", "DIR"),
+    ("/backup/keys.sfdump", "salvaged.sfdump"),
     ("/etc/softflash.password", "password"),
     ("/etc/softflash/password", "password"),
     // The dump that the command before has written.

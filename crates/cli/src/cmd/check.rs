@@ -4,6 +4,7 @@ use crate::embedded::{OpenDir, block_on};
 use crate::error::CliError;
 use crate::output::{self, Form};
 use clap::Args;
+use softflash_device::CUT_SHORT;
 use softflash_server::DataDirError;
 use softflash_store::check::{CheckReport, Finding, Progress, check};
 use softflash_store::repair::OnLogLoss;
@@ -84,6 +85,7 @@ fn is_damage(error: &CliError) -> bool {
                 | DataDirError::Device(
                     OpenError::DamagedLabel { .. }
                         | OpenError::NotADevice { .. }
+                        | OpenError::CutShort { .. }
                         | OpenError::Missing { .. }
                 )
         )
@@ -119,11 +121,11 @@ pub(super) fn check_store(directory: &OpenDir) -> Result<CheckReport, CliError> 
         bar.finish_and_clear();
         Ok(report)
     })?;
-    if label.contains("label copy") {
+    if label.contains("label copy") || label.contains(CUT_SHORT) {
         let place = directory.path.display().to_string();
         // A power cut between the writes of the two copies leaves an old one; any other difference
         // is damage.
-        let is_error = !label.contains("older");
+        let is_error = !label.contains("older") || label.contains(CUT_SHORT);
         report.ok &= !is_error;
         report.findings.insert(0, Finding { place, problem: label, is_error, is_degraded: false });
     }

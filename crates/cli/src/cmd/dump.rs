@@ -1,18 +1,20 @@
 //! `softflash dump`
 
+use super::repair::{FOUND, lines, on_device};
 use crate::client::{Access, Client, Reply, ServerAddress};
 use crate::counted::counted;
 use crate::dump_file::{DumpWriter, Record};
-use crate::embedded::OpenDir;
+use crate::embedded::{OpenDir, block_on};
 use crate::error::CliError;
 use crate::host;
-use crate::new_file::NewFile;
+use crate::new_file::{Existing, NewFile};
 use crate::output;
 use bytes::Bytes;
 use clap::Args;
 use indicatif::ProgressBar;
-use softflash_base::SliceId;
-use softflash_store::{Store, StoreOptions};
+use softflash_runtime::RuntimeHandle;
+use softflash_store::repair::{self, OnLogLoss};
+use softflash_store::{Entry, Export, StoreError};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -25,7 +27,7 @@ pub struct Place {
     pub resp: Option<ServerAddress>,
     #[command(flatten)]
     pub access: Access,
-    /// The data directory (not with --resp), then the dump file
+    /// The data directory (not with --resp), then the dump file, `-` for standard input or output
     #[arg(value_name = "[DIR] FILE", required = true, num_args = 1..=2)]
     pub paths: Vec<PathBuf>,
 }
@@ -64,7 +66,10 @@ impl Place {
 Examples:
   softflash dump ./softflash-data keys.sfdump
   softflash dump --resp 127.0.0.1:6379 keys.sfdump --force
+  softflash dump ./softflash-data - | zstd > keys.sfdump.zst
+  softflash dump /mnt/failing/data keys.sfdump --salvage
 
+Reads the data directory and changes nothing in it, so that it may be on a read-only file system. \
 The file gets its name only when it is complete. The format is described in docs/dump-format.md. \
 The dump of a running server is not a snapshot: keys written meanwhile have their old or new \
 state.")]
@@ -74,6 +79,9 @@ pub struct Dump {
     /// Replace an existing file, once the new one is complete
     #[arg(long)]
     force: bool,
+    /// Of a damaged data directory, leave out what is lost, and name it; exit code 1 if keys are
+    #[arg(long, conflicts_with = "resp")]
+    salvage: bool,
 }
 
 /// Keys per page of a scan.
@@ -85,42 +93,49 @@ impl Dump {
     /// Writes the dump.
     pub fn run(self) -> Result<(), CliError> {
         let (from, path) = self.place.resolve()?;
-        if path.exists() && !self.force {
-            let path = path.display();
+        let mut new = NewFile::removed_on_signal(path, Existing::by_force(self.force))?;
+        let mut has_loss = false;
+        let (file, records) = self.write(&from, &mut new, &mut has_loss)?;
+        let name = new.name().display().to_string();
+        new.complete(&file)?;
+        let keys = counted(records, "key");
+        if has_loss {
+            let problem = "what is named above is lost";
             return Err(CliError::Failed(format!(
-                "{path}: it exists already; use another name, or --force to replace it"
+                "{name}: {keys}, all that can be read; {problem}"
             )));
         }
-        let mut new = NewFile::removed_on_signal(path)?;
-        let (file, records) = self.write(&from, path, &mut new)?;
-        new.complete(&file)?;
-        output::say(&format!("{}: {}", path.display(), counted(records, "key")));
+        output::say(&format!("{name}: {keys}"));
         Ok(())
     }
 
     fn write(
         &self,
         from: &End<'_>,
-        path: &Path,
         new: &mut NewFile,
+        has_loss: &mut bool,
     ) -> Result<(File, u64), CliError> {
-        let temporary = new.temporary().to_owned();
+        let path = new.name().to_owned();
         let mut begin = || -> Result<Output, CliError> {
             let file = new.create()?;
             DumpWriter::begin(BufWriter::with_capacity(1 << 20, file), host::wall_ms())
-                .map_err(|error| CliError::Dump { path: path.to_owned(), error })
+                .map_err(|error| CliError::Dump { path: path.clone(), error })
         };
         let sink = |out: &mut Output, record: &Record| {
-            out.write(record).map_err(|error| CliError::Dump { path: path.to_owned(), error })
+            out.write(record).map_err(|error| CliError::Dump { path: path.clone(), error })
         };
         let out = match from {
             End::Directory(directory) => {
-                let directory =
-                    OpenDir::open(directory, "dump from the server with --resp HOST:PORT")?;
+                let instead = "dump from the server with --resp HOST:PORT";
+                let directory = match self.salvage {
+                    true => OpenDir::open_to_try(directory, instead)?,
+                    false => OpenDir::open_to_look(directory, instead)?,
+                };
+                *has_loss = self.salvage && salvage(&directory)?;
                 let mut out = begin()?;
-                directory.with_store(&StoreOptions::default(), |store| {
-                    let (path, out) = (&directory.path, &mut out);
-                    async move { dump_store(&store, path, &mut |record| sink(out, record)).await }
+                let to = &mut out;
+                block_on(|runtime| async move {
+                    dump_store(&directory, &runtime, &mut |record| sink(to, record)).await
                 })?;
                 out
             }
@@ -131,38 +146,66 @@ impl Dump {
                 out
             }
         };
-        let failed = |error| CliError::Dump { path: path.to_owned(), error };
+        let failed = |error| CliError::Dump { path: path.clone(), error };
         let (buffered, records) = out.finish().map_err(failed)?;
         let file = buffered
             .into_inner()
-            .map_err(|error| CliError::File { path: temporary, source: error.into_error() })?;
+            .map_err(|error| CliError::File { path, source: error.into_error() })?;
         Ok((file, records))
     }
 }
 
 type Sink<'a> = dyn FnMut(&Record) -> Result<(), CliError> + 'a;
 
-/// Slice by slice, in key order.
-async fn dump_store(store: &Store, path: &Path, sink: &mut Sink<'_>) -> Result<(), CliError> {
-    let failed = |error| CliError::Store { path: path.to_owned(), error };
-    let bar = output::progress(store.key_count().await.map_err(failed)?.keys, "keys");
-    for slice in (0..store.layout().slices).map(SliceId) {
-        let mut after = None;
-        loop {
-            let page = store.scan(slice, after, PAGE).await.map_err(failed)?;
-            for (key, entry) in page.items {
-                let (value, expires_at_ms) = (entry.value.to_bytes(), entry.expires_at_ms);
-                sink(&Record { key, value, expires_at_ms })?;
-                bar.inc(1);
-            }
-            match page.next {
-                Some(next) => after = Some(next),
-                None => break,
-            }
-        }
+/// An error of the store, or of the file.
+enum Failed {
+    Store(StoreError),
+    File(CliError),
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Failed {
+        Failed::Store(error)
     }
+}
+
+/// Repairs the store in memory, gives up what is lost, and names it. Returns whether anything is.
+fn salvage(directory: &OpenDir) -> Result<bool, CliError> {
+    let plan = on_device(directory, async |device, layout, runtime| {
+        repair::plan(device, layout, runtime, OnLogLoss::Accept).await
+    })?;
+    let found = lines(&plan.report, FOUND);
+    found.iter().for_each(|line| output::say(line));
+    let done = on_device(directory, async |device, layout, runtime| {
+        repair::carry_out(&plan, device, layout, runtime).await
+    })?;
+    match done.failures.first() {
+        Some(failure) => Err(CliError::Failed(format!("{}: {failure}", directory.path.display()))),
+        None => Ok(plan.report.has_loss() || done.has_loss()),
+    }
+}
+
+/// Slice by slice, in key order.
+async fn dump_store(
+    directory: &OpenDir,
+    runtime: &RuntimeHandle,
+    sink: &mut Sink<'_>,
+) -> Result<(), CliError> {
+    let OpenDir { path, device, layout, .. } = directory;
+    let export = Export::begin(device, layout, runtime).await.map_err(CliError::store(path))?;
+    let bar = output::progress(export.keys(), "keys");
+    let mut write = |key, entry: Entry| {
+        let (value, expires_at_ms) = (entry.value.to_bytes(), entry.expires_at_ms);
+        sink(&Record { key, value, expires_at_ms }).map_err(Failed::File)?;
+        bar.inc(1);
+        Ok(())
+    };
+    let dumped = export.each(&mut write).await;
     bar.finish_and_clear();
-    Ok(())
+    dumped.map_err(|failed| match failed {
+        Failed::File(error) => error,
+        Failed::Store(error) => CliError::store(path)(error),
+    })
 }
 
 /// SCAN, and one pipeline of values and expiries for each page.

@@ -30,8 +30,9 @@ Examples:
   softflash format ./data --backend model --preset sdf
   softflash format ./data --block-device /dev/nvme1n1 --discard punch --force
 
-The directory is created completely or not at all; with --force an existing data directory is \
-deleted first.")]
+The directory is created completely or not at all: what an interrupted format leaves is removed by \
+the next one, or by `serve`. With --force an existing data directory is deleted first, once all \
+options and the room on the file system are known to be right.")]
 pub struct Format {
     /// Data directory to create
     directory: PathBuf,
@@ -169,6 +170,7 @@ impl Format {
         let data = plan.carry_out()?;
         let info = softflash_device::inspect(&data.device_path())?;
         let capacity = capacity::of(data.manifest(), &info);
+        let rooms = capacity::volume_rooms(data.manifest(), info.units, &info.geometry);
         let store = &data.manifest().store;
         if self.output == Form::Json {
             let mut report = capacity::fields(&capacity, &info);
@@ -177,6 +179,9 @@ impl Format {
             report["volume_units"] = json!(data.manifest().volume_units());
             report["shards"] = json!(store.shards);
             report["slices"] = json!(store.slices);
+            if !rooms.is_empty() {
+                report["volume_usable_bytes"] = json!(rooms);
+            }
             return output::json(&report);
         }
         let of_volumes = match data.manifest().volume_units() {
@@ -192,6 +197,9 @@ impl Format {
             counted(store.slices.into(), "slice"),
         ));
         output::say(&capacity::sentence(&capacity));
+        if let Some(rooms) = capacity::volume_sentence(&rooms) {
+            output::say(&format!("room for volumes: {rooms}"));
+        }
         let path = shell_word(&data.path().to_string_lossy());
         output::say(&format!("serve it with `softflash serve --data {path}`"));
         Ok(())

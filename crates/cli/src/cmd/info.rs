@@ -6,12 +6,13 @@ use crate::formatting::human_bytes;
 use crate::output::{self, Form};
 use clap::Args;
 use serde_json::Value;
-use softflash_device::DeviceInfo;
+use softflash_device::{CUT_SHORT, DeviceInfo};
 use softflash_server::DataDir;
 use softflash_server::data_dir::{StoreSection, VolumeSection};
 use softflash_store::capacity::Capacity;
 use softflash_store::layout::Compression;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 /// Arguments of `info`.
 #[derive(Debug, Args)]
@@ -20,7 +21,8 @@ Examples:
   softflash info ./softflash-data
   softflash info ./softflash-data -o json
 
-Works while a server has the directory open.")]
+Works while a server has the directory open. Exit code 1: the device is cut short, or cannot be \
+read at all.")]
 pub struct Info {
     /// The data directory
     directory: PathBuf,
@@ -39,15 +41,19 @@ struct Report {
     store: StoreSection,
     volumes: Option<VolumeSection>,
     capacity: Capacity,
+    /// Room for volumes in each domain.
+    volume_rooms: Vec<u64>,
 }
 
 impl Info {
     /// Prints the manifest and the properties of the device.
-    pub fn run(self) -> Result<(), CliError> {
+    pub fn run(self) -> Result<ExitCode, CliError> {
         let manifest = DataDir::inspect(&self.directory)?;
         let device_path = self.directory.join(&manifest.device);
         let device = softflash_device::inspect(&device_path)?;
         let capacity = capacity::of(&manifest, &device);
+        let volume_rooms = capacity::volume_rooms(&manifest, device.units, &device.geometry);
+        let is_cut_short = device.detail.contains(CUT_SHORT);
         let report = Report {
             directory: self.directory,
             format_version: manifest.format_version,
@@ -55,17 +61,16 @@ impl Info {
             uuid: format!("{:032x}", device.uuid),
             device_bytes: capacity::device_bytes(&device),
             capacity,
+            volume_rooms,
             device,
             store: manifest.store,
             volumes: manifest.volumes,
         };
         match self.output {
-            Form::Json => output::json(&report.as_json()?),
-            Form::Table => {
-                output::pairs(report.lines());
-                Ok(())
-            }
+            Form::Json => output::json(&report.as_json()?)?,
+            Form::Table => output::pairs(report.lines()),
         }
+        Ok(if is_cut_short { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
 
@@ -94,6 +99,7 @@ impl Report {
         }
         if let Some(volumes) = self.volumes {
             report["volumes"] = serde_json::to_value(volumes).map_err(failed)?;
+            report["volumes"]["usable_bytes"] = serde_json::json!(self.volume_rooms);
         }
         Ok(report)
     }
@@ -144,6 +150,8 @@ impl Report {
             };
             lines.push(("volume units", which));
             lines.push(("volume spare", format!("{op_percent} %")));
+            let rooms = capacity::volume_sentence(&self.volume_rooms);
+            lines.extend(rooms.map(|rooms| ("volume room", rooms)));
         }
         if !self.device.detail.is_empty() {
             lines.push(("remark", self.device.detail.clone()));

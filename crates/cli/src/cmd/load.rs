@@ -1,21 +1,25 @@
 //! `softflash load`
 
-use crate::client::{Client, Reply};
+use crate::client::{Client, Reply, RespError};
 use crate::cmd::dump::{End, Place};
 use crate::counted::counted;
 use crate::dump_file::{DumpReader, Record};
 use crate::embedded::OpenDir;
 use crate::error::CliError;
 use crate::host;
+use crate::new_file::is_standard;
 use crate::output;
 use clap::Args;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use indicatif::ProgressBar;
+use softflash_store::clock::{NOTABLE_LEAD_MS, span};
+use softflash_store::value::MAX_VALUE_BYTES;
 use softflash_store::{CommitToken, Entry, Store, StoreError, StoreOptions};
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader, Read};
 use std::path::Path;
+use std::time::Instant;
 
 /// Arguments of `load`.
 #[derive(Debug, Args)]
@@ -23,9 +27,10 @@ use std::path::Path;
 Examples:
   softflash load ./softflash-data keys.sfdump
   softflash load --resp 127.0.0.1:6379 keys.sfdump
+  ssh old softflash dump ./softflash-data - | softflash load ./softflash-data -
 
-Existing keys are overwritten, other keys stay. Keys that have expired since the dump are left \
-out. Loading a file twice has the same result as loading it once; after an interruption, run it \
+The file is `-` for standard input. It may hold several dumps, one behind the other. Existing keys are overwritten, other keys stay. Keys that have expired since the dump are left \
+out, by the clock of the store. Loading a file twice has the same result as loading it once; after an interruption, run it \
 again, or continue with --skip and the number that was shown.")]
 pub struct Load {
     #[command(flatten)]
@@ -40,27 +45,58 @@ const WINDOW_BYTES: usize = 4 << 20;
 /// Records in flight.
 const WINDOW_RECORDS: usize = 256;
 
-type Reader = DumpReader<BufReader<File>>;
+type Reader = DumpReader<BufReader<Box<dyn Read>>>;
+
+/// The clock by which the keys of the store expire.
+struct StoreClock {
+    shown_ms: u64,
+    at: Instant,
+}
+
+impl StoreClock {
+    /// A clock that shows this time now.
+    fn showing(shown_ms: u64) -> StoreClock {
+        let lead_ms = shown_ms.saturating_sub(host::wall_ms());
+        if lead_ms >= NOTABLE_LEAD_MS {
+            output::say(&format!(
+                "the store's clock is {} ahead of this machine's, and keys expire by it (`softflash \
+                 clock` shows both)",
+                span(lead_ms)
+            ));
+        }
+        StoreClock { shown_ms, at: host::now() }
+    }
+
+    fn now_ms(&self) -> u64 {
+        let passed_ms = self.at.elapsed().as_millis();
+        self.shown_ms.saturating_add(u64::try_from(passed_ms).unwrap_or(u64::MAX))
+    }
+}
 
 /// The remaining records of a file.
 struct Source<'a> {
     path: &'a Path,
     reader: Reader,
     bar: ProgressBar,
-    now_ms: u64,
+    clock: StoreClock,
     loaded: u64,
     expired: u64,
 }
 
 impl Source<'_> {
     fn open(path: &Path, skip: u64) -> Result<Source<'_>, CliError> {
-        let file = File::open(path).map_err(CliError::file(path))?;
-        let bytes = file.metadata().map_err(CliError::file(path))?.len();
+        let (file, bytes): (Box<dyn Read>, u64) = if is_standard(path) {
+            (Box::new(io::stdin()), 0)
+        } else {
+            let file = File::open(path).map_err(CliError::file(path))?;
+            let bytes = file.metadata().map_err(CliError::file(path))?.len();
+            (Box::new(file), bytes)
+        };
         let reader = DumpReader::begin(BufReader::with_capacity(1 << 20, file));
         let reader = reader.map_err(|error| CliError::Dump { path: path.to_owned(), error })?;
         let bar = output::progress(bytes, "bytes");
-        let now_ms = host::wall_ms();
-        let mut source = Source { path, reader, bar, now_ms, loaded: 0, expired: 0 };
+        let clock = StoreClock::showing(host::wall_ms());
+        let mut source = Source { path, reader, bar, clock, loaded: 0, expired: 0 };
         for _ in 0..skip {
             if source.read()?.is_none() {
                 break;
@@ -78,7 +114,7 @@ impl Source<'_> {
     fn next(&mut self) -> Result<Option<Record>, CliError> {
         self.bar.set_position(self.reader.bytes_read());
         while let Some(record) = self.read()? {
-            if record.expires_at_ms == 0 || record.expires_at_ms > self.now_ms {
+            if record.expires_at_ms == 0 || record.expires_at_ms > self.clock.now_ms() {
                 self.loaded += 1;
                 return Ok(Some(record));
             }
@@ -99,9 +135,10 @@ impl Load {
             End::Directory(directory) => {
                 let directory = OpenDir::open(directory, "load through it with --resp HOST:PORT")?;
                 let safe = &mut safe;
-                directory.with_store(&StoreOptions::default(), |store| async {
-                    load_store(store, &directory.path, &mut source, safe).await
-                })
+                directory.with_store(
+                    &StoreOptions { max_value_bytes: MAX_VALUE_BYTES, ..StoreOptions::default() },
+                    |store| async { load_store(store, &directory.path, &mut source, safe).await },
+                )
             }
             End::Server(address) => {
                 let client = self.place.access.connect(address)?;
@@ -133,6 +170,9 @@ async fn load_store(
     safe: &mut u64,
 ) -> Result<(), CliError> {
     let failed = |error| CliError::Store { path: path.to_owned(), error };
+    // What a server would use: the wall clock, or the recorded one if that is later.
+    let lead_ms = store.stats().await.map_err(failed)?.clock_lead_ms;
+    source.clock = StoreClock::showing(host::wall_ms() + lead_ms);
     let mut next = source.next()?;
     loop {
         let mut writes = FuturesUnordered::new();
@@ -173,6 +213,7 @@ fn load_server(
     source: &mut Source<'_>,
     safe: &mut u64,
 ) -> Result<(), CliError> {
+    source.clock = StoreClock::showing(server_ms(&mut client)?);
     loop {
         let mut sent = 0;
         while client.queued_bytes() < WINDOW_BYTES && sent < WINDOW_RECORDS {
@@ -195,4 +236,23 @@ fn load_server(
         }
         *safe = source.reader.records();
     }
+}
+
+/// What the server's clock shows; that of this machine where the user may not ask.
+fn server_ms(client: &mut Client) -> Result<u64, CliError> {
+    let time = match client.ask(&[b"TIME"]) {
+        Err(RespError::Refused { .. }) => return Ok(host::wall_ms()),
+        time => time?,
+    };
+    time_ms(&time).ok_or_else(|| client.unexpected("TIME").into())
+}
+
+/// Seconds and microseconds as milliseconds.
+fn time_ms(time: &Reply) -> Option<u64> {
+    let Reply::Array(parts) = time else { return None };
+    let [Reply::Bulk(Some(seconds)), Reply::Bulk(Some(micros))] = parts.as_slice() else {
+        return None;
+    };
+    let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u64>().ok();
+    Some(number(seconds)?.checked_mul(1000)? + number(micros)? / 1000)
 }

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod check;
+pub mod clock;
 pub mod dump;
 pub mod format;
 pub mod info;

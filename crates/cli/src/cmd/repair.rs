@@ -5,6 +5,8 @@ use crate::embedded::{OpenDir, block_on};
 use crate::error::CliError;
 use crate::output::{self, Form};
 use serde::Serialize;
+use softflash_device::CUT_SHORT;
+use softflash_server::{DataDir, DataDirError};
 use softflash_store::check::CheckReport;
 use softflash_store::repair::{self, OnLogLoss, ParityDamage, RepairReport, RepairedPatch};
 use std::path::Path;
@@ -17,6 +19,9 @@ struct Outcome {
     /// A damaged copy of the device's label, which is rewritten unless this is a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
+    /// The device was cut short; it is extended unless this is a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut_short: Option<String>,
     /// Damage found before the repair.
     found: RepairReport,
     /// What was repaired; absent in a dry run and if there was nothing to repair.
@@ -29,7 +34,7 @@ struct Outcome {
 }
 
 /// Prefix of damage in the table.
-const FOUND: &str = "found";
+pub(super) const FOUND: &str = "found";
 
 /// Finds damage, prints it, and repairs it unless this is a dry run.
 pub fn run(
@@ -38,17 +43,20 @@ pub fn run(
     on_log_loss: OnLogLoss,
     form: Form,
 ) -> Result<ExitCode, CliError> {
+    let extended = if dry_run { None } else { extend(path)? };
     let directory = match dry_run {
         true => OpenDir::open_to_look(path, OF_A_SERVER)?,
         false => OpenDir::open(path, OF_A_SERVER)?,
     };
     let detail = &directory.device.info().detail;
     let label = detail.contains("label copy").then(|| detail.clone());
+    let cut_short = extended.or_else(|| detail.contains(CUT_SHORT).then(|| detail.clone()));
     let plan = on_device(&directory, async |device, layout, runtime| {
         repair::plan(device, layout, runtime, on_log_loss).await
     })?;
     if form == Form::Table {
-        label.iter().for_each(|label| output::result(&format!("found: {label}")));
+        let device = label.iter().chain(&cut_short);
+        device.for_each(|problem| output::result(&format!("{FOUND}: {problem}")));
         print(&plan.report, FOUND);
     }
     let found = plan.report.clone();
@@ -63,7 +71,8 @@ pub fn run(
     let check = check_store(&OpenDir::open_to_look(path, OF_A_SERVER)?)?;
     let failed = done.iter().any(|done| !done.failures.is_empty());
     let lost = found.has_loss() || done.as_ref().is_some_and(RepairReport::has_loss);
-    let outcome = Outcome { ok: check.ok && !failed && !lost, label, found, done, check };
+    let ok = check.ok && !failed && !lost;
+    let outcome = Outcome { ok, label, cut_short, found, done, check };
     match form {
         Form::Json => output::json(&outcome)?,
         Form::Table => conclude(&outcome),
@@ -71,7 +80,17 @@ pub fn run(
     Ok(if outcome.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn on_device<R>(
+/// Extends a device that is cut short; returns the remark about it.
+fn extend(path: &Path) -> Result<Option<String>, CliError> {
+    // The lock of the directory first, as always.
+    let data = DataDir::open(path).map_err(|error| match error {
+        busy @ DataDirError::Busy { .. } => CliError::Failed(format!("{busy}, or {OF_A_SERVER}")),
+        error => error.into(),
+    })?;
+    Ok(softflash_device::extend(&data.device_path())?)
+}
+
+pub(super) fn on_device<R>(
     directory: &OpenDir,
     work: impl AsyncFnOnce(
         &Arc<dyn softflash_device::Device>,
@@ -91,6 +110,7 @@ fn conclude(outcome: &Outcome) {
     print_check(&outcome.check);
     let verdict = match (&outcome.done, outcome.found.is_clean()) {
         (_, true) if outcome.label.is_some() && outcome.ok => "the label is intact again",
+        (_, true) if outcome.cut_short.is_some() && outcome.ok => "the device has its size again",
         (_, true) => "nothing to repair",
         (None, false) => "nothing was changed",
         (Some(_), _) if outcome.ok => "repaired; nothing was lost",
@@ -101,40 +121,45 @@ fn conclude(outcome: &Outcome) {
 }
 
 fn print(report: &RepairReport, verb: &str) {
+    lines(report, verb).iter().for_each(|line| output::result(line));
+    if verb == FOUND && report.failures.iter().any(|failure| failure.contains("log of shard")) {
+        output::result(
+            "With --accept-log-loss, the intact parts of a damaged log are kept, and the lost parts are given up.",
+        );
+    }
+}
+
+/// The damage in a report, line by line.
+pub(super) fn lines(report: &RepairReport, verb: &str) -> Vec<String> {
+    let mut lines = Vec::new();
     for repaired in &report.patches {
-        output::result(&format!("{verb}: {}: {}", repaired.place(), repaired.problem));
-        lines_of(repaired).iter().for_each(|line| output::result(&format!("  {line}")));
+        lines.push(format!("{verb}: {}: {}", repaired.place(), repaired.problem));
+        lines.extend(lines_of(repaired).iter().map(|line| format!("  {line}")));
     }
     for value in &report.values {
         let (shard, key, problem) = (value.shard, &value.key.0, &value.problem);
-        output::result(&format!("{verb}: shard {shard}, value of `{key}`: {problem}"));
-        output::result(&format!("  lost key: `{key}`"));
+        lines.push(format!("{verb}: shard {shard}, value of `{key}`: {problem}"));
+        lines.push(format!("  lost key: `{key}`"));
     }
     for damage in &report.value_blocks {
         let (shard, block, problem) = (damage.shard, &damage.block, &damage.problem);
-        output::result(&format!("{verb}: shard {shard}, values, {block}: {problem}"));
+        lines.push(format!("{verb}: shard {shard}, values, {block}: {problem}"));
     }
     for log in &report.logs {
-        output::result(&format!("{verb}: shard {}: {}", log.shard, log.problem));
+        lines.push(format!("{verb}: shard {}: {}", log.shard, log.problem));
         if log.transactions_dropped > 0 {
             let dropped = log.transactions_dropped;
-            output::result(&format!(
+            lines.push(format!(
                 "  parts of transactions dropped because their commit is lost: {dropped}"
             ));
         }
     }
     for damage in &report.parities {
         let ParityDamage { shard, parity, problem } = damage;
-        output::result(&format!("{verb}: shard {shard}, parity, {parity}: {problem}"));
+        lines.push(format!("{verb}: shard {shard}, parity, {parity}: {problem}"));
     }
-    for failure in &report.failures {
-        output::result(&format!("cannot be repaired: {failure}"));
-    }
-    if verb == FOUND && report.failures.iter().any(|failure| failure.contains("log of shard")) {
-        output::result(
-            "With --accept-log-loss, the intact parts of a damaged log are kept, and the lost parts are given up.",
-        );
-    }
+    lines.extend(report.failures.iter().map(|failure| format!("cannot be repaired: {failure}")));
+    lines
 }
 
 fn lines_of(repaired: &RepairedPatch) -> Vec<String> {

@@ -12,6 +12,7 @@ pub use values::{
     ValueThreshold, parse_address, parse_durability, parse_time, parse_value_threshold,
 };
 
+use crate::allocator;
 use crate::descriptors;
 use crate::error::CliError;
 use crate::formatting::{Compressions, NewDevice, Plan, human_bytes, parse_size};
@@ -26,6 +27,7 @@ use connect::Connect;
 use settings_file::SettingsFile;
 use softflash_base::shell_word;
 use softflash_device::file::Discard;
+use softflash_server::data_dir::is_free;
 use softflash_server::{
     DataDir, Endpoints, NbdSettings, ServerConfig, USERS_NAME, check_users, serve,
 };
@@ -33,7 +35,7 @@ use softflash_store::{Durability, StoreOptions};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use values::{Listen, ScrubPeriod, Yes, parse_listen, parse_scrub, parse_yes};
+use values::{Listen, ScrubPeriod, Yes, parse_listen, parse_longest_value, parse_scrub, parse_yes};
 
 /// Default data directory.
 const DEFAULT_DIRECTORY: &str = "softflash-data";
@@ -102,6 +104,10 @@ pub struct Serve {
     /// Values of at least this size are written once, to blocks of their own; `off` for none
     #[arg(long, value_name = "SIZE|off", default_value = "16KiB", value_parser = parse_value_threshold)]
     value_threshold: ValueThreshold,
+    /// Longest value and argument of a request, at most 512MiB; a longer one is refused and the
+    /// connection goes on. Four times as much has to fit into --memory
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_longest_value)]
+    proto_max_bulk_len: usize,
     /// Period of the scrub, such as `7d`, or `off`: in this time all data on flash are read once,
     /// and rewritten if their pages need a refresh
     #[arg(long, alias = "patrol", value_name = "TIME|off", default_value = "7d", value_parser = parse_scrub)]
@@ -156,6 +162,7 @@ impl Serve {
                 durability: self.durability,
                 scrub: self.scrub.0,
                 value_threshold: self.value_threshold.0,
+                max_value_bytes: self.proto_max_bulk_len,
                 ..StoreOptions::default()
             },
             password: self.password.read()?,
@@ -168,6 +175,8 @@ impl Serve {
             idle_timeout: self.idle_timeout,
         };
         let (data, endpoints) = prepare(path, &config)?;
+        allocator::return_free_memory()
+            .map_err(|source| CliError::Io { what: "starting a thread", source })?;
         let directory = data.path().display().to_string();
         serve(data, endpoints, &config, |addresses, needs_password| {
             announce(&directory, memory, &connect, addresses, needs_password);
@@ -200,17 +209,11 @@ impl MemoryBudget {
     }
 }
 
-/// Whether there is no directory, or an empty one.
-fn is_to_be_made(path: &Path) -> bool {
-    let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-    !path.exists() || empty
-}
-
-/// The data directory and the sockets. Where there is no directory, it is made last, so that a
-/// server that cannot serve leaves nothing behind.
+/// The data directory and the sockets. Where there is no directory, or what an interrupted one has
+/// left of it, it is made last, so that a server that cannot serve leaves nothing behind.
 fn prepare(path: &Path, config: &ServerConfig) -> Result<(DataDir, Endpoints), CliError> {
     config.check()?;
-    if !is_to_be_made(path) {
+    if !is_free(path) {
         // First the lock: a second server on a directory names the first one.
         let data = DataDir::open(path)?;
         return Ok((data, Endpoints::bind(config)?));

@@ -34,7 +34,7 @@ const ASK_THE_SERVER: &str =
 impl Units {
     /// Prints the state of every unit.
     pub fn run(self) -> Result<(), CliError> {
-        let directory = OpenDir::open(&self.directory, ASK_THE_SERVER)?;
+        let directory = OpenDir::open_to_look(&self.directory, ASK_THE_SERVER)?;
         let units = mount_and_look(&directory)?;
         match self.output {
             Form::Json => output::json(&units),

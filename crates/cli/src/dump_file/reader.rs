@@ -7,16 +7,20 @@ use super::{
 use bytes::{Buf, Bytes};
 use std::io::{ErrorKind, Read};
 
-/// Reads records from a stream; a record is returned only after its frame's checksum was verified.
+/// Reads records from a stream of one dump or of several, one behind the other; a record is returned
+/// only after its frame's checksum was verified.
 pub struct DumpReader<R> {
     input: R,
     frame: Bytes,
     records_left: u32,
+    /// Frames of this dump.
     frames: u64,
     /// Offset of the current frame.
     offset: u64,
     next_offset: u64,
     records: u64,
+    /// Records before this dump.
+    records_before: u64,
     ended: bool,
 }
 
@@ -30,17 +34,12 @@ impl<R: Read> DumpReader<R> {
             }
             read => read?,
         }
-        let mut fields = &found[..];
-        if fields.copy_to_bytes(8) != MAGIC[..] {
-            return Err(DumpError::NotADump);
-        }
-        let version = fields.get_u32_le();
-        if version > FORMAT_VERSION {
-            return Err(DumpError::NewerVersion { found: version });
-        }
-        fields.advance(4);
-        if found != header(version, fields.get_u64_le()) || version == 0 {
-            return Err(DumpError::Damaged { offset: 0, reason: "its header", records: 0 });
+        match check_header(&found)? {
+            Header::Whole => {}
+            Header::None => return Err(DumpError::NotADump),
+            Header::Damaged => {
+                return Err(DumpError::Damaged { offset: 0, reason: "its header", records: 0 });
+            }
         }
         let start = HEADER_BYTES as u64;
         Ok(DumpReader {
@@ -51,6 +50,7 @@ impl<R: Read> DumpReader<R> {
             offset: start,
             next_offset: start,
             records: 0,
+            records_before: 0,
             ended: false,
         })
     }
@@ -65,13 +65,13 @@ impl<R: Read> DumpReader<R> {
         self.records
     }
 
-    /// The next record; none at the end of a complete file.
+    /// The next record; none at the end of a complete stream.
     pub fn read(&mut self) -> Result<Option<Record>, DumpError> {
         while self.records_left == 0 {
             if !self.frame.is_empty() {
                 return Err(self.damaged("bytes after the last record of a frame"));
             }
-            if self.ended || !self.next_frame()? {
+            if self.ended || !self.next_frame()? && !self.next_dump()? {
                 return Ok(None);
             }
         }
@@ -120,11 +120,33 @@ impl<R: Read> DumpReader<R> {
             return Ok(true);
         }
         let total: Result<[u8; 8], _> = payload.try_into();
-        if total.map(u64::from_le_bytes) != Ok(self.records) {
+        if total.map(u64::from_le_bytes) != Ok(self.records - self.records_before) {
             return Err(self.damaged("the number of records does not match"));
         }
-        self.ended = true;
         Ok(false)
+    }
+
+    /// Begins the dump behind the end frame of another one; false at the end of the stream.
+    fn next_dump(&mut self) -> Result<bool, DumpError> {
+        self.offset = self.next_offset;
+        let mut head = Vec::with_capacity(HEADER_BYTES);
+        (&mut self.input).take(HEADER_BYTES as u64).read_to_end(&mut head)?;
+        if head.is_empty() {
+            self.ended = true;
+            return Ok(false);
+        }
+        let head: Result<[u8; HEADER_BYTES], _> = head.try_into();
+        match head.as_ref().map_or(Ok(Header::None), check_header)? {
+            Header::Whole => {}
+            Header::None => {
+                return Err(self.damaged("what follows the end of the dump is no other dump"));
+            }
+            Header::Damaged => return Err(self.damaged("the header of a further dump")),
+        }
+        self.next_offset += HEADER_BYTES as u64;
+        self.frames = 0;
+        self.records_before = self.records;
+        Ok(true)
     }
 
     fn read_exact(&mut self, into: &mut [u8]) -> Result<(), DumpError> {
@@ -138,5 +160,29 @@ impl<R: Read> DumpReader<R> {
 
     fn damaged(&self, reason: &'static str) -> DumpError {
         DumpError::Damaged { offset: self.offset, reason, records: self.records }
+    }
+}
+
+/// What the first bytes of a dump are.
+enum Header {
+    Whole,
+    Damaged,
+    /// They are those of something else.
+    None,
+}
+
+fn check_header(found: &[u8; HEADER_BYTES]) -> Result<Header, DumpError> {
+    let mut fields = &found[..];
+    if fields.copy_to_bytes(8) != MAGIC[..] {
+        return Ok(Header::None);
+    }
+    let version = fields.get_u32_le();
+    if version > FORMAT_VERSION {
+        return Err(DumpError::NewerVersion { found: version });
+    }
+    fields.advance(4);
+    match version > 0 && *found == header(version, fields.get_u64_le()) {
+        true => Ok(Header::Whole),
+        false => Ok(Header::Damaged),
     }
 }

@@ -1,11 +1,11 @@
 //! Dump from one store and load into another, offline and with a running server.
 
 use crate::support::mute::Mute;
-use crate::support::noise;
 use crate::support::program::{Backend, binary, check_clean, fails, format_with, said, softflash};
 use crate::support::resp::Client;
 use crate::support::server::Server;
 use crate::support::signals;
+use crate::support::{has_unfinished, noise};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -173,10 +173,10 @@ fn an_existing_file_is_replaced_only_by_force_and_only_when_the_dump_is_complete
         .spawn()
         .unwrap();
     let _connection = server.await_silence();
-    assert!(Path::new(&path("dump.tmp")).exists(), "it dumps");
+    assert!(has_unfinished(temp.path()), "it dumps");
     signals::send(&child, libc::SIGINT);
     assert_eq!(child.wait().unwrap().code(), Some(1));
-    assert!(!Path::new(&path("dump.tmp")).exists());
+    assert!(!has_unfinished(temp.path()));
     intact();
 
     run(&["dump", &data, &file, "--force"]);

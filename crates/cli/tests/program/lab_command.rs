@@ -403,6 +403,14 @@ fn a_log_of_requests_has_a_line_for_each() {
     assert!(fields.iter().all(|line| line.len() == 6 && line[5] == "8192"));
     assert!(["read", "write"].iter().all(|kind| fields.iter().any(|line| line[3] == *kind)));
     assert_eq!(logged("two.csv", &["3000"]).1.unwrap(), log, "equal seeds give equal bytes");
+    // A link to standard output stays.
+    let out = laboratory.path("out");
+    std::os::unix::fs::symlink("/proc/self/fd/1", &out).unwrap();
+    let few = ["--workload", "mixed-8k", "--requests", "10", "--log-requests", &out];
+    let output = sim(&laboratory, &few);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.starts_with("arrival_ns,"), "{said}");
+    assert!(fs::symlink_metadata(&out).unwrap().is_symlink());
     // A store names no places, and a log that cannot be written is an error.
     let path = laboratory.path("kv.csv");
     let kv = ["bench", "sim", "--device", "sdf", "--workload", "kv-scan", "--log-requests", &path];
@@ -410,8 +418,8 @@ fn a_log_of_requests_has_a_line_for_each() {
     let full = ["--workload", "mixed-8k", "--requests", "10", "--log-requests", "/dev/full"];
     fails(&sim(&laboratory, &full), 1, &["/dev/full: No space left on device"]);
     let (output, log) = logged("none/log.csv", &["10"]);
-    fails(&output, 1, &["log.csv.tmp: No such file"]);
-    assert!(log.is_err() && !fs::exists(format!("{path}.tmp")).unwrap());
+    fails(&output, 1, &["log.csv: No such file"]);
+    assert!(log.is_err() && !fs::exists(path).unwrap());
 }
 
 fn replay(laboratory: &Laboratory, trace: &str, more: &[&str]) -> Output {

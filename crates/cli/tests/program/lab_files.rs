@@ -87,6 +87,11 @@ fn a_configuration_of_mqsim_becomes_files_that_run() {
     ];
     let result = json(&softflash(command));
     assert_eq!(result["layout"], "ssdconfig-layout");
+    let again = softflash(["lab", "import", "mqsim", file, "--out", out]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(said(&again).contains("ssdconfig.toml: it exists already"), "{}", said(&again));
+    let forced = softflash(["lab", "import", "mqsim", file, "--out", out, "--force"]);
+    assert!(forced.status.success(), "{}", said(&forced));
     fs::write(file, "<html>no configuration</html>").unwrap();
     let refused = softflash(["lab", "import", "mqsim", file, "--out", out]);
     assert_eq!(refused.status.code(), Some(1));

@@ -22,15 +22,8 @@ fn server(directory: &std::path::Path) -> Server {
     Server::start(directory, &["--memory", "256MiB", "--durability", "1s"])
 }
 
-/// Peak resident memory of the process.
-fn peak_bytes(server: &Server) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
-}
-
 fn assert_bounded(server: &Server, what: &str) {
-    let peak = peak_bytes(server);
+    let peak = server.peak_bytes();
     eprintln!("{what}: peak of {} MiB", peak / MIB);
     assert!(peak <= MEMORY + ALLOWANCE, "{what}: {} MiB", peak / MIB);
 }
@@ -246,7 +239,7 @@ fn the_read_cache_has_what_nothing_else_uses_and_gives_it_back() {
     std::io::Read::read_exact(&mut slow, &mut reply).unwrap();
     assert_eq!(&reply, b"+OK\r\n");
     // Memory that evicted entries leave returns to the kernel after a while, page by page.
-    let peak = peak_bytes(&server);
+    let peak = server.peak_bytes();
     assert!(peak <= MEMORY + 2 * ALLOWANCE, "a large value: {} MiB", peak / MIB);
     assert!(server.terminate().success());
 }

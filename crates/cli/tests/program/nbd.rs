@@ -185,7 +185,7 @@ fn a_snapshot_is_exact_and_read_only_and_a_clone_begins_with_it() {
     assert_eq!(disk.size_bytes, 32 * MIB);
     assert_eq!(disk.write(31 * MIB, &[1; 512]), 0);
     // A smaller one by all.
-    change(&server, &["RESIZE", "disk", "1MiB"]);
+    change(&server, &["RESIZE", "disk", "1MiB", "SHRINK"]);
     assert_eq!(disk.read(31 * MIB, 512), Err(EINVAL));
     assert_eq!(connect(&server, "disk").size_bytes, MIB);
     for unknown in ["nothing", "", "disk@tuesday", "disk@"] {
@@ -439,5 +439,21 @@ fn a_handshake_that_goes_nowhere_ends() {
     std::thread::sleep(Duration::from_secs(6));
     assert_eq!(client.call(READ, 0, 0, 1), 0, "a client that has chosen may be silent");
     client.data(1);
+    assert!(server.terminate().success());
+}
+
+#[test]
+fn refused_connections_do_not_flood_the_log() {
+    let (_temp, data) = with_volume_units();
+    let limited = ["--memory", "64MiB", "--nbd", "127.0.0.1:0", "--max-unauthenticated", "1"];
+    let server = Server::start(&data, &limited);
+    let address = server.address_of("nbd");
+    let _handshake = greet(address).unwrap();
+    for _ in 0..300 {
+        assert!(greet(address).is_err(), "it is refused");
+    }
+    server.await_said("an NBD connection is refused");
+    let lines = server.said().lines().filter(|line| line.contains("is refused")).count();
+    assert!((1..=3).contains(&lines), "{lines} lines for 300 connections");
     assert!(server.terminate().success());
 }

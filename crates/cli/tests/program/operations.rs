@@ -1,8 +1,9 @@
 //! What `docs/operations.md` offers: the unit for systemd, and the metrics to watch.
 
+use crate::nbd::{change, serve};
 use crate::support::http::get;
+use crate::support::nbd::NbdClient;
 use crate::support::program::{Backend, binary, format_with, said};
-use crate::support::server::Server;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
@@ -66,7 +67,11 @@ fn the_metrics_to_watch_exist() {
     let data = temp.path().join("data");
     let with_volumes = ["--units", "4", "--shards", "1", "--volume-units", "2"];
     format_with(&data, Backend::File, 1 << 30, &with_volumes);
-    let server = Server::start(&data, &["--memory", "32MiB"]);
+    let server = serve(&data);
+    change(&server, &["CREATE", "disk", "1MiB", "quota", "1MiB"]);
+    let mut disk = NbdClient::connect(server.address_of("nbd"), "disk");
+    assert_eq!(disk.write(0, &[1; 4096]), 0);
+    drop(disk);
     let page = get(server.address_of("http"), "/metrics");
     let served: BTreeSet<&str> = page.lines().filter_map(metric).collect();
     let document = fs::read_to_string(project("docs/operations.md")).unwrap();

@@ -174,4 +174,13 @@ fn the_example_keeps_a_tree() {
     let diff = diff.arg("-r").arg(root.join("docs")).arg(copy.join("docs")).status().unwrap();
     assert!(diff.success(), "the copy differs");
     assert!(!run(&["compare", "bench"]), "files that were never put are missed");
+    for wrong in
+        [&[][..], &["6379"], &["6379", "put"], &["6379", "take", "docs"], &["x", "put", "docs"]]
+    {
+        let mut example = Command::new(&python);
+        let output = example.arg(root.join("examples/tree.py")).args(wrong).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: wrong usage");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("tree.py 6379 put docs") && !said.contains("Traceback"), "{said}");
+    }
 }

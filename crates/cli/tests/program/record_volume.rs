@@ -4,9 +4,9 @@ use crate::nbd::{change, serve, with_volume_units};
 use crate::nbd_clients::all_exist;
 use crate::record_command::{interrupt, json, recorder, summary};
 use crate::support::nbd::{CACHE, FUA, NO_HOLE, NbdClient, TRIM, WRITE, WRITE_ZEROES};
-use crate::support::noise;
 use crate::support::program::{said, softflash};
 use crate::support::server::Server;
+use crate::support::{has_unfinished, noise};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -185,7 +185,7 @@ fn a_volume_that_does_not_exist_is_not_recorded() {
         assert_eq!(output.status.code(), Some(1), "{}", said(&output));
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(error.contains(&format!("there is no volume or snapshot `{name}`")), "{error}");
-        assert!(!Path::new(&trace).exists() && !Path::new(&format!("{trace}.tmp")).exists());
+        assert!(!Path::new(&trace).exists() && !has_unfinished(temp.path()));
     }
     assert!(server.terminate().success());
 }

@@ -63,7 +63,10 @@ fn a_directory_with_volume_units_says_so_and_serves_keys_from_the_others() {
     let path = data.to_str().unwrap();
     let info = json(&softflash(["info", path, "-o", "json"]));
     assert_eq!((&info["device"]["units"], &info["format_version"]), (&value!(4), &value!(4)));
-    assert_eq!(info["volumes"], value!({"units": 2, "op_percent": 7}));
+    assert_eq!(
+        (&info["volumes"]["units"], &info["volumes"]["op_percent"]),
+        (&value!(2), &value!(7))
+    );
     let shown = softflash(["info", path]);
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.contains("2, units 2 to 3") && shown.contains("7 %"), "{shown}");
@@ -137,7 +140,7 @@ fn volumes_snapshots_and_clones_outlive_the_commands_that_make_them() {
     volume("snapshot", &data, &["disk", "tuesday"]);
     volume("clone", &data, &["disk", "monday", "trial"]);
     let said = volume("resize", &data, &["other", "1MiB"]);
-    assert!(said.contains("from 2.0 MiB to 1.0 MiB; what was beyond is lost"), "{said}");
+    assert!(said.contains("from 2.0 MiB to 1.0 MiB") && !said.contains("lost"), "{said}");
 
     let listed = |name: &str, size_bytes: u64, used_bytes: u64, snapshots: &[&str]| {
         value!({

@@ -3,10 +3,11 @@
 
 use super::calls::FileCalls;
 use super::extent;
-use super::options::{Discard, OpenOptions, Use};
+use super::options::{Access, Discard, OpenOptions, Use};
 use super::plan::Planner;
 use super::queue_pair::{Engine, FileQueuePair};
 use super::ring::Ring;
+use super::scratch::ScratchFile;
 use super::settled::Settled;
 use super::setup::{MAX_ENTRIES, make_ring};
 use super::sqe::Registered;
@@ -14,6 +15,7 @@ use super::sync::SyncEngine;
 use crate::claims::{Claim, Claims};
 use crate::geometry::DeviceInfo;
 use crate::label::{Configuration, LabelStore, open_label};
+use crate::opening::cut_short;
 use crate::queue_pair::{Device, OpenError, QueuePair};
 use rustix::fs::{Advice, fadvise};
 use softflash_base::{BufferPool, IoBuf};
@@ -78,7 +80,7 @@ impl FileDevice {
     /// [`OpenError`] names the failed check; [`OpenError::Busy`] while another handle has the file
     /// open.
     pub fn open(path: &Path, options: OpenOptions) -> Result<FileDevice, OpenError> {
-        let (label, note) = open_label(path, options.repair_label)?;
+        let (label, note) = open_label(path, options.access)?;
         FileDevice::from_label(label, note, options)
     }
 
@@ -90,7 +92,7 @@ impl FileDevice {
     pub fn open_over(path: &Path, calls: Arc<dyn FileCalls>) -> Result<FileDevice, OpenError> {
         let options =
             OpenOptions { io_uring: Use::Off, direct: Use::Off, ..OpenOptions::default() };
-        let (label, note) = open_label(path, options.repair_label)?;
+        let (label, note) = open_label(path, options.access)?;
         FileDevice::over(label, note, options, Some(calls))
     }
 
@@ -100,7 +102,13 @@ impl FileDevice {
         repair_note: Option<String>,
         options: OpenOptions,
     ) -> Result<FileDevice, OpenError> {
-        FileDevice::over(store, repair_note, options, None)
+        if options.access != Access::Scratch {
+            return FileDevice::over(store, repair_note, options, None);
+        }
+        let failed = |source| OpenError::Io { path: store.path().to_owned(), source };
+        let file = store.file().try_clone().map_err(failed)?;
+        let options = OpenOptions { io_uring: Use::Off, direct: Use::Off, ..options };
+        FileDevice::over(store, repair_note, options, Some(Arc::new(ScratchFile::over(file))))
     }
 
     fn over(
@@ -116,7 +124,7 @@ impl FileDevice {
         let damaged = |reason| OpenError::DamagedLabel { path: path.clone(), reason };
         let bytes = check_configuration(&configuration).map_err(damaged)?;
         let discard = discard_of(&configuration.options).map_err(damaged)?;
-        check_size(store.file(), &path, bytes)?;
+        let cut = check_size(store.file(), &path, bytes, options.access)?;
 
         let mut notes = Vec::new();
         let (data, direct) = open_data(&path, &options, &mut notes).map_err(io_error)?;
@@ -124,7 +132,7 @@ impl FileDevice {
             drop_cached(&data);
         }
         try_ring(&data, &options, &mut notes);
-        notes.extend(repair_note);
+        notes.extend(repair_note.into_iter().chain(cut));
         let info = DeviceInfo {
             backend: configuration.backend,
             uuid: configuration.uuid,
@@ -217,18 +225,22 @@ fn discard_of(options: &toml::Table) -> Result<Discard, String> {
 }
 
 /// The size of a file or block device in bytes.
-pub(super) fn size_of(mut file: &File) -> io::Result<u64> {
+pub(crate) fn size_of(mut file: &File) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }
 
-fn check_size(file: &File, path: &Path, expected: u64) -> Result<(), OpenError> {
+/// Refuses a device that is cut short, unless it is only read: then returns a remark about it.
+pub(crate) fn check_size(
+    file: &File,
+    path: &Path,
+    expected: u64,
+    access: Access,
+) -> Result<Option<String>, OpenError> {
     let path = path.to_owned();
     match size_of(file) {
-        Ok(size) if size >= expected => Ok(()),
-        Ok(size) => Err(OpenError::NotADevice {
-            path,
-            reason: format!("its label says {expected} bytes, and it has {size}: cut short?"),
-        }),
+        Ok(found) if found >= expected => Ok(None),
+        Ok(found) if access == Access::Write => Err(OpenError::CutShort { path, found, expected }),
+        Ok(found) => Ok(Some(cut_short(found, expected))),
         Err(source) => Err(OpenError::Io { path, source }),
     }
 }
@@ -271,7 +283,7 @@ fn open_data(
     notes: &mut Vec<String>,
 ) -> io::Result<(File, bool)> {
     let mut opening = fs::OpenOptions::new();
-    opening.read(true).write(true);
+    opening.read(true).write(options.access == Access::Write);
     if options.direct == Use::Off {
         notes.push("O_DIRECT switched off, through the page cache".to_owned());
         return Ok((opening.open(path)?, false));

@@ -11,12 +11,11 @@ use super::device::size_of;
 use super::extent::{self, MAX_SUPERBLOCK_BYTES};
 use super::options::Discard;
 use crate::geometry::UnitGeometry;
-use crate::label::{Configuration, LABEL_AREA_BYTES, Label, LabelStore, lock, open_exclusive};
+use crate::label::{Configuration, LABEL_AREA_BYTES, Label, LabelStore, lock};
 use crate::queue_pair::OpenError;
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -88,7 +87,10 @@ impl FileFormat {
     }
 
     /// The geometry that fills `available` bytes.
-    fn fitted(&self, available: u64) -> Result<UnitGeometry, FormatError> {
+    ///
+    /// # Errors
+    /// [`FormatError`] where none does.
+    pub fn geometry_in(&self, available: u64) -> Result<UnitGeometry, FormatError> {
         let least = self.geometry(MIN_BLOCKS_PER_UNIT);
         let too_large = self.superblock_bytes > MAX_SUPERBLOCK_BYTES / 2;
         if too_large || self.superblock_bytes == 0 || !self.superblock_bytes.is_multiple_of(4096) {
@@ -186,10 +188,10 @@ pub enum FormatError {
 pub fn format_file(path: &Path, format: &FileFormat) -> Result<(), FormatError> {
     let mut target = NewFile::open(path, format.force)?;
     let available = match (target.is_block_device, format.size_bytes) {
-        (true, 0) => size_of(&target.file).map_err(|source| target.io(source))?,
+        (true, 0) => target.size()?,
         (_, size) => size,
     };
-    let geometry = format.fitted(available)?;
+    let geometry = format.geometry_in(available)?;
     let bytes = extent::device_bytes(&geometry, format.units);
     target.reserve(bytes)?;
     target.try_discard(format.discard, geometry.superblock_bytes())?;
@@ -204,7 +206,7 @@ pub fn format_file(path: &Path, format: &FileFormat) -> Result<(), FormatError> 
     })
 }
 
-fn name(discard: Discard) -> &'static str {
+pub(super) fn name(discard: Discard) -> &'static str {
     match discard {
         Discard::None => "none",
         Discard::ZeroRange => "zero-range",
@@ -225,23 +227,31 @@ impl NewFile {
     /// Creates the file, or opens an existing one if `force`; locks it either way. Does not change
     /// an existing file yet.
     pub(crate) fn open(path: &Path, force: bool) -> Result<NewFile, FormatError> {
-        let kind = match fs::metadata(path) {
-            Ok(metadata) => metadata.file_type(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return NewFile::create(path),
-            Err(source) => return Err(FormatError::Io { path: path.to_owned(), source }),
-        };
-        if !kind.is_file() && !kind.is_block_device() {
-            return Err(FormatError::WrongKind { path: path.to_owned() });
+        match NewFile::existing(path, force)? {
+            Some(existing) => Ok(existing),
+            None => NewFile::create(path),
         }
-        if !force {
-            return Err(FormatError::Exists { path: path.to_owned() });
+    }
+
+    /// A file that exists, opened and locked.
+    pub(super) fn opened(path: &Path, file: File, is_block_device: bool) -> NewFile {
+        NewFile { path: path.to_owned(), file, is_block_device, provisional: false }
+    }
+
+    pub(super) fn is_block_device(&self) -> bool {
+        self.is_block_device
+    }
+
+    pub(super) fn size(&self) -> Result<u64, FormatError> {
+        size_of(&self.file).map_err(|source| self.io(source))
+    }
+
+    /// Refuses a block device of fewer bytes.
+    pub(super) fn check_size(&self, bytes: u64) -> Result<(), FormatError> {
+        match self.size()? < bytes {
+            true => Err(FormatError::NoSpace { path: self.path.clone(), bytes }),
+            false => Ok(()),
         }
-        Ok(NewFile {
-            path: path.to_owned(),
-            file: open_exclusive(path).map_err(from_open)?,
-            is_block_device: kind.is_block_device(),
-            provisional: false,
-        })
     }
 
     fn create(path: &Path) -> Result<NewFile, FormatError> {
@@ -257,11 +267,7 @@ impl NewFile {
     /// out of space.
     pub(crate) fn reserve(&mut self, bytes: u64) -> Result<(), FormatError> {
         if self.is_block_device {
-            let size = size_of(&self.file).map_err(|source| self.io(source))?;
-            return match size < bytes {
-                true => Err(FormatError::NoSpace { path: self.path.clone(), bytes }),
-                false => Ok(()),
-            };
+            return self.check_size(bytes);
         }
         self.empty()?;
         // Checked before the allocation, because one that fails half-way fills the file system
@@ -348,7 +354,7 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-fn from_open(error: OpenError) -> FormatError {
+pub(super) fn from_open(error: OpenError) -> FormatError {
     match error {
         OpenError::Busy { path } => FormatError::Busy { path },
         OpenError::Io { path, source } => FormatError::Io { path, source },

@@ -25,18 +25,21 @@ mod extent;
 mod format;
 mod options;
 mod plan;
+mod probe;
 mod queue_pair;
 mod ring;
+mod scratch;
 mod settled;
 mod setup;
 mod sqe;
 mod sync;
 
+pub(crate) use device::{check_configuration, check_size, size_of};
 pub(crate) use format::NewFile;
+pub(crate) use probe::check_sparse_place;
+pub(crate) use scratch::ScratchFile;
 
 pub use calls::FileCalls;
 pub use device::FileDevice;
-#[cfg(any(test, fuzzing))]
-pub(crate) use device::check_configuration;
 pub use format::{FileFormat, FormatError, HEADER_PAGES, MIN_BLOCKS_PER_UNIT, format_file};
-pub use options::{Discard, OpenOptions, Use};
+pub use options::{Access, Discard, OpenOptions, Use};

@@ -12,6 +12,20 @@ pub enum Use {
     Off,
 }
 
+/// What may be changed on a device that is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// Everything. A damaged copy of the label is repaired from the other one.
+    #[default]
+    Write,
+    /// Nothing: the file is opened for reading only, and programs and erases fail. It may be shorter
+    /// than its label says; reads beyond its end fail.
+    Look,
+    /// As [`Look`](Access::Look), but programs succeed: they change a copy in memory, which ends with
+    /// the device.
+    Scratch,
+}
+
 /// Options for opening a file device. The default is right for servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenOptions {
@@ -26,8 +40,8 @@ pub struct OpenOptions {
     pub registered_buffer_bytes: usize,
     /// Bytes of unused plain buffers that a queue pair keeps for reuse.
     pub retained_bytes: usize,
-    /// Repair a damaged copy of the device label from the other one.
-    pub repair_label: bool,
+    /// What may be changed on the device.
+    pub access: Access,
 }
 
 impl Default for OpenOptions {
@@ -38,7 +52,7 @@ impl Default for OpenOptions {
             registered_buffers: 64,
             registered_buffer_bytes: 32 << 10,
             retained_bytes: 64 << 20,
-            repair_label: true,
+            access: Access::Write,
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::codec::{Fault, decode, encode};
 use super::{BadBlock, COPY_BYTES, COPY_OFFSETS, FORMAT_VERSION, Label};
+use crate::file::Access;
 use crate::queue_pair::OpenError;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
@@ -18,6 +19,8 @@ pub(crate) struct LabelStore {
     label: Label,
     /// The copy to rewrite first: the one that may be damaged, if any is.
     first: usize,
+    /// Whether changes are written.
+    is_written: bool,
 }
 
 /// A label read from its file.
@@ -28,31 +31,37 @@ pub(crate) struct Loaded {
     pub(crate) worse: Option<(usize, String)>,
 }
 
-/// Opens a device file for writing, takes its lock for this process, and reads its label; a damaged
-/// copy is repaired from the other, if `repair` is true. Returns a note about a damaged copy.
+/// Opens a device file, takes its lock for this process, and reads its label; a damaged copy is
+/// repaired from the other, if the device may be written. Returns a note about a damaged copy.
 pub(crate) fn open_label(
     path: &Path,
-    repair: bool,
+    access: Access,
 ) -> Result<(LabelStore, Option<String>), OpenError> {
-    let file = open_exclusive(path)?;
+    let is_written = access == Access::Write;
+    let file = open_locked(path, is_written)?;
     let Loaded { label, worse } = read_label(&file, path)?;
-    let mut store = LabelStore { path: path.to_owned(), file, label, first: 0 };
+    let mut store = LabelStore { path: path.to_owned(), file, label, first: 0, is_written };
     let Some((copy, reason)) = worse else {
         return Ok((store, None));
     };
     store.first = copy;
     let name = ['A', 'B'][copy];
-    if !repair {
+    if !is_written {
         return Ok((store, Some(format!("label copy {name}: {reason}"))));
     }
     let bytes = encode(&store.label).map_err(|source| store.open_error(source))?;
     store.write_copy(copy, &bytes).map_err(|source| store.open_error(source))?;
+    tracing::warn!(path = %path.display(), "label copy {name} was repaired from the other one ({reason})");
     Ok((store, Some(format!("label copy {name} repaired ({reason})"))))
 }
 
 /// Opens a device for reading and writing and locks it against other processes. The lock lasts as
 /// long as the handle.
 pub(crate) fn open_exclusive(path: &Path) -> Result<File, OpenError> {
+    open_locked(path, true)
+}
+
+fn open_locked(path: &Path, to_write: bool) -> Result<File, OpenError> {
     let is_block_device = match std::fs::metadata(path) {
         Ok(metadata) => metadata.file_type().is_block_device(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -62,7 +71,7 @@ pub(crate) fn open_exclusive(path: &Path) -> Result<File, OpenError> {
     };
     // On a block device O_EXCL also keeps out file systems and other kernel users.
     let exclusive = if is_block_device { libc::O_EXCL } else { 0 };
-    let opened = OpenOptions::new().read(true).write(true).custom_flags(exclusive).open(path);
+    let opened = OpenOptions::new().read(true).write(to_write).custom_flags(exclusive).open(path);
     let file = opened.map_err(|source| busy_or_io(path, source))?;
     lock(&file, path)?;
     Ok(file)
@@ -138,7 +147,8 @@ fn read_up_to(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
 impl LabelStore {
     /// Writes the first label of a new device, both copies durably.
     pub(crate) fn create(path: &Path, file: File, label: Label) -> io::Result<LabelStore> {
-        let mut store = LabelStore { path: path.to_owned(), file, label, first: 0 };
+        let path = path.to_owned();
+        let mut store = LabelStore { path, file, label, first: 0, is_written: true };
         store.write_both(&encode(&store.label)?)?;
         Ok(store)
     }
@@ -147,7 +157,7 @@ impl LabelStore {
     #[cfg(test)]
     pub(super) fn for_test(path: &Path, file: File) -> LabelStore {
         let label = Label::new(super::tests::configuration());
-        LabelStore { path: path.to_owned(), file, label, first: 0 }
+        LabelStore { path: path.to_owned(), file, label, first: 0, is_written: true }
     }
 
     /// The current label.
@@ -181,6 +191,9 @@ impl LabelStore {
 
     /// Rewrites both copies, the possibly damaged one first, so that one is intact at any time.
     fn write_both(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if !self.is_written {
+            return Ok(());
+        }
         for copy in [self.first, 1 - self.first] {
             self.write_copy(copy, bytes)?;
         }

@@ -1,5 +1,6 @@
 use super::codec::{Fault, decode, encode, seal};
 use super::*;
+use crate::file::Access;
 use crate::queue_pair::OpenError;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -91,11 +92,11 @@ fn a_damaged_copy_is_repaired_from_the_other() {
         let before = store.label().clone();
         drop(store);
         flip(&path, offset);
-        let (store, note) = open_label(&path, true).unwrap();
+        let (store, note) = open_label(&path, Access::Write).unwrap();
         assert_eq!(store.label(), &before);
         assert!(note.unwrap().contains(&format!("copy {name} repaired")));
         drop(store);
-        let (_, note) = open_label(&path, true).unwrap();
+        let (_, note) = open_label(&path, Access::Write).unwrap();
         assert_eq!(note, None, "repaired for good");
     }
 }
@@ -113,7 +114,7 @@ fn the_newer_of_two_whole_copies_counts() {
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         file.write_all_at(&old, offset).unwrap();
         file.write_all_at(&[0; 8], offset + old.len() as u64).unwrap();
-        let (store, note) = open_label(&path, true).unwrap();
+        let (store, note) = open_label(&path, Access::Write).unwrap();
         assert_eq!(store.label(), &newer);
         assert!(note.unwrap().contains("older"));
     }
@@ -126,14 +127,14 @@ fn two_damaged_copies_are_a_damaged_label_and_none_is_no_device() {
     drop(create(&path));
     flip(&path, 60);
     flip(&path, COPY_OFFSETS[1] + 60);
-    assert!(matches!(open_label(&path, true), Err(OpenError::DamagedLabel { .. })));
+    assert!(matches!(open_label(&path, Access::Write), Err(OpenError::DamagedLabel { .. })));
     File::create(&path).unwrap().set_len(LABEL_AREA_BYTES).unwrap();
-    assert!(matches!(open_label(&path, true), Err(OpenError::NotADevice { .. })));
+    assert!(matches!(open_label(&path, Access::Write), Err(OpenError::NotADevice { .. })));
     File::create(&path).unwrap();
-    assert!(matches!(open_label(&path, true), Err(OpenError::NotADevice { .. })));
-    assert!(matches!(open_label(&path.join("no"), true), Err(OpenError::Io { .. })));
+    assert!(matches!(open_label(&path, Access::Write), Err(OpenError::NotADevice { .. })));
+    assert!(matches!(open_label(&path.join("no"), Access::Write), Err(OpenError::Io { .. })));
     assert!(matches!(
-        open_label(&directory.path().join("no"), true),
+        open_label(&directory.path().join("no"), Access::Write),
         Err(OpenError::Missing { .. })
     ));
 }
@@ -149,7 +150,7 @@ fn a_later_version_is_named_even_if_only_one_copy_has_it() {
     seal(&mut bytes);
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     file.write_all_at(&bytes, COPY_OFFSETS[1]).unwrap();
-    match open_label(&path, true) {
+    match open_label(&path, Access::Write) {
         Err(OpenError::NewerVersion { found: 2, supported: FORMAT_VERSION, .. }) => {}
         other => panic!("{other:?}"),
     }
@@ -165,6 +166,6 @@ fn a_failed_rewrite_leaves_the_other_copy_alone() {
     let before = store.label().clone();
     assert!(store.mark_bad(&[BadBlock { unit: 0, die: 0, plane: 0, block: 1 }]).is_err());
     assert_eq!(store.label(), &before);
-    let (store, note) = open_label(&path, true).unwrap();
+    let (store, note) = open_label(&path, Access::Write).unwrap();
     assert_eq!((store.label(), note), (&before, None));
 }

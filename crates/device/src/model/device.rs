@@ -6,6 +6,7 @@ use super::medium::{Medium, RamMedium};
 use super::persisted::{FileMedium, file_bytes};
 use super::queue_pair::{ModelQueuePair, lock};
 use crate::claims::{Claim, Claims};
+use crate::file::{Access, FileCalls, ScratchFile, check_size};
 use crate::geometry::DeviceInfo;
 use crate::label::{LabelStore, open_label};
 use crate::queue_pair::{Device, OpenError, QueuePair};
@@ -92,35 +93,34 @@ impl ModelDevice {
     /// # Errors
     /// [`OpenError`] names the failed check.
     pub fn open(path: &Path) -> Result<ModelDevice, OpenError> {
-        let (label, note) = open_label(path, true)?;
-        ModelDevice::from_label(label, note)
+        let access = Access::Write;
+        let (label, note) = open_label(path, access)?;
+        ModelDevice::from_label(label, note, access)
     }
 
     /// Opens a device whose label has been read.
     pub(crate) fn from_label(
         label: LabelStore,
         repair_note: Option<String>,
+        access: Access,
     ) -> Result<ModelDevice, OpenError> {
         let path = label.path().to_owned();
         let damaged = |reason| OpenError::DamagedLabel { path: path.clone(), reason };
         let io_error = |source| OpenError::Io { path: path.clone(), source };
         let configuration = &label.label().configuration;
-        let config: ModelConfig = toml::Value::Table(configuration.options.clone())
-            .try_into()
-            .map_err(|error: toml::de::Error| damaged(error.to_string()))?;
-        // Numbers are checked before they are used.
-        config.unit_geometry().map_err(|error| damaged(error.to_string()))?;
+        let config = config_of(&configuration.options).map_err(damaged)?;
         let expected = file_bytes(&config.array.geometry);
-        let actual = label.file().metadata().map_err(io_error)?.len();
-        if actual < expected {
-            let reason =
-                format!("its label says {expected} bytes, and it has {actual}: cut short?");
-            return Err(OpenError::NotADevice { path, reason });
-        }
+        let cut = check_size(label.file(), &path, expected, access)?;
         let file = label.file().try_clone().map_err(io_error)?;
+        let file: Box<dyn FileCalls> = match access {
+            Access::Write => Box::new(file),
+            // An array changes with every read, too.
+            Access::Look | Access::Scratch => Box::new(ScratchFile::over(file)),
+        };
         let medium: Arc<dyn Medium> = Arc::new(FileMedium::new(file, &config.array.geometry));
         let medium = (medium, Contents::Bytes);
-        let detail: Vec<String> = ["in a file".to_owned()].into_iter().chain(repair_note).collect();
+        let notes = repair_note.into_iter().chain(cut);
+        let detail: Vec<String> = ["in a file".to_owned()].into_iter().chain(notes).collect();
         ModelDevice::new(config, configuration.uuid, detail.join(", "), medium, Some(label))
     }
 
@@ -186,6 +186,19 @@ impl ModelDevice {
     pub fn last_power_cut(&self) -> Option<PowerCutReport> {
         *self.shared.last_cut.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The configuration in a label's options, checked before its numbers are used.
+fn config_of(options: &toml::Table) -> Result<ModelConfig, String> {
+    let config: Result<ModelConfig, _> = toml::Value::Table(options.clone()).try_into();
+    let config = config.map_err(|error| error.to_string())?;
+    config.unit_geometry().map_err(|error| error.to_string())?;
+    Ok(config)
+}
+
+/// The size of the file of a device with these options in its label.
+pub(crate) fn bytes_of(options: &toml::Table) -> Option<u64> {
+    config_of(options).ok().map(|config| file_bytes(&config.array.geometry))
 }
 
 /// Adds the report of one group to the whole.

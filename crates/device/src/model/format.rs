@@ -10,7 +10,7 @@
 use super::config::ModelConfig;
 use super::device::record_factory_bad;
 use super::persisted::{FileMedium, file_bytes};
-use crate::file::{FormatError, NewFile};
+use crate::file::{FormatError, NewFile, check_sparse_place};
 use crate::label::Configuration;
 use std::path::Path;
 
@@ -23,6 +23,19 @@ pub struct ModelFormat {
     pub force: bool,
     /// The identity of the device: random, never used before.
     pub uuid: u128,
+}
+
+impl ModelFormat {
+    /// Checks that [`format_model`] can make its file at `path` and, with `force`, may replace what is
+    /// there. Changes nothing.
+    ///
+    /// # Errors
+    /// As [`format_model`].
+    pub fn check_place(&self, path: &Path) -> Result<(), FormatError> {
+        let geometry = self.config.unit_geometry();
+        geometry.map_err(|error| FormatError::Geometry(error.to_string()))?;
+        check_sparse_place(path, self.force, file_bytes(&self.config.array.geometry))
+    }
 }
 
 /// Formats a model device in a sparse file at `path`.
@@ -39,7 +52,7 @@ pub fn format_model(path: &Path, format: &ModelFormat) -> Result<(), FormatError
     let mut target = NewFile::open(path, format.force)?;
     target.make_sparse(file_bytes(&config.array.geometry))?;
     let file = target.handle()?;
-    record_factory_bad(config, &FileMedium::new(file, &config.array.geometry))
+    record_factory_bad(config, &FileMedium::new(Box::new(file), &config.array.geometry))
         .map_err(|source| target.io(source))?;
     target.finish(Configuration {
         backend: "model".to_owned(),

@@ -9,16 +9,14 @@
 
 use super::medium::Medium;
 use super::record::{decode, encode, record_bytes};
+use crate::file::FileCalls;
 use crate::label::LABEL_AREA_BYTES;
-use rustix::fs::{FallocateFlags, fallocate};
 use softflash_nand::{BlockIndex, BlockRecord, Geometry, PageIndex};
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 /// The medium of a persisted model device.
 pub(super) struct FileMedium {
-    file: File,
+    file: Box<dyn FileCalls>,
     page_bytes: u64,
     block_bytes: u64,
     record_bytes: usize,
@@ -38,7 +36,7 @@ pub(crate) fn file_bytes(geometry: &Geometry) -> u64 {
 
 impl FileMedium {
     /// The medium of an array in a file that is long enough.
-    pub(super) fn new(file: File, geometry: &Geometry) -> FileMedium {
+    pub(super) fn new(file: Box<dyn FileCalls>, geometry: &Geometry) -> FileMedium {
         FileMedium {
             file,
             page_bytes: u64::from(geometry.page_bytes),
@@ -59,11 +57,11 @@ impl FileMedium {
 
 impl Medium for FileMedium {
     fn write_page(&self, page: PageIndex, data: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(data, self.page_offset(page))
+        self.file.write_at(data, self.page_offset(page))
     }
 
     fn read_page(&self, page: PageIndex, into: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(into, self.page_offset(page))
+        self.file.read_at(into, self.page_offset(page))
     }
 
     /// First records that the block must be erased, then frees its space, so that a kill in between
@@ -75,27 +73,27 @@ impl Medium for FileMedium {
             &BlockRecord { write_pointer: None, damaged: Vec::new(), ..record },
         )?;
         let start = self.data_start + u64::from(block.0) * self.block_bytes;
-        let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match fallocate(&self.file, mode, start, self.block_bytes) {
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        match self.file.allocate(mode, start, self.block_bytes) {
             // The space stays allocated; there is no other effect.
-            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
-            Err(errno) => Err(errno.into()),
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
+            done => done,
         }
     }
 
     fn load_record(&self, block: BlockIndex) -> io::Result<BlockRecord> {
         let mut bytes = vec![0; self.record_bytes];
-        self.file.read_exact_at(&mut bytes, self.record_offset(block))?;
+        self.file.read_at(&mut bytes, self.record_offset(block))?;
         Ok(decode(block, &bytes))
     }
 
     fn save_record(&self, block: BlockIndex, record: &BlockRecord) -> io::Result<()> {
         let mut bytes = vec![0; self.record_bytes];
         encode(block, record, &mut bytes);
-        self.file.write_all_at(&bytes, self.record_offset(block))
+        self.file.write_at(&bytes, self.record_offset(block))
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.file.sync()
     }
 }

@@ -74,6 +74,11 @@ impl Admission for TightAdmission {
         }
     }
 
+    async fn try_begin(&mut self) -> Option<TightPermit> {
+        let turn = self.batches.try_acquire(1)?;
+        Some(TightPermit { turn: Some(turn), ..self.begin_little() })
+    }
+
     async fn begin(&mut self) -> TightPermit {
         let turn = self.batches.acquire(1).await;
         TightPermit { turn: Some(turn), ..self.begin_little() }

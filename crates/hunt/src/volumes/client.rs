@@ -242,7 +242,7 @@ impl Client<'_> {
         let Some(name) = self.one(volumes) else { return Ok(()) };
         let units = 1 + self.rng.below(u64::from(self.shape.units)) as u32;
         self.reference.borrow_mut().pending = Some(Pending::Resizes(name.clone(), units));
-        let result = self.domain.resize(&name.volume, u64::from(units) * UNIT).await;
+        let result = self.domain.shrink(&name.volume, u64::from(units) * UNIT).await;
         self.completed(result)
     }
 

@@ -1,6 +1,6 @@
 //! The set of commands that a user may run.
 
-use crate::command::{COMMANDS, Spec};
+use crate::command::{COMMANDS, Spec, absent};
 
 /// Redis' categories; those without a command here are empty.
 pub(crate) const CATEGORIES: [&str; 21] = [
@@ -82,7 +82,8 @@ impl CommandSet {
                 return true;
             }
             Some(category) => self.apply_category(add, category),
-            None => self.apply_command(add, &name),
+            // A command of Redis that is not built: the rule is kept, for files of other servers.
+            None => self.apply_command(add, &name) || absent::reason(name.as_bytes()).is_some(),
         };
         if known {
             self.note(add, &name);

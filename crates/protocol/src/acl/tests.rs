@@ -180,6 +180,11 @@ fn a_file_is_read_as_it_was_written_and_every_mistake_has_its_line() {
     assert!(users["ann"].accepts(b"word"));
     let acl = Acl::new(users);
     assert!(!acl.asks_for_password(), "`default` is open where the file does not speak of it");
+    // A file of a server with other commands.
+    let text = "user app on nopass ~app:* -@all +@read +hget -publish +client|pause\n";
+    let users = parse_users(text, &*salts).unwrap();
+    assert_eq!(users_text(&users), text, "the rules are kept");
+    assert_eq!(parse_users(&users_text(&users), &*salts).unwrap(), users);
     for (text, line, reason) in [
         ("user a on\nnobody b", 2, "begins with `user`"),
         ("\n\nuser", 3, "name is missing"),
@@ -237,7 +242,7 @@ fn every_command_of_the_table_is_checked() {
     // They read keys without naming them: each calls `Wide::shows` before it returns one.
     let filtered = ["keys", "randomkey", "scan"];
     // They read the whole store and return no key.
-    let no_keys = ["dbsize", "debug", "flash.stats", "flash.units", "info"];
+    let no_keys = ["config|resetstat", "dbsize", "debug", "flash.stats", "flash.units", "info"];
     let nobody = user("on");
     let keyless = user("on +@all");
     let other = user("on +@all ~other:*");

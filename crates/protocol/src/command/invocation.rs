@@ -71,9 +71,11 @@ impl Command {
     }
 }
 
-/// A reply that is not sent; a switch of the protocol version still takes effect.
+/// A reply that is not sent; a switch of the protocol version still takes effect, and so do those of
+/// CLIENT REPLY in a transaction.
 pub(crate) fn suppressed(reply: Reply) -> Reply {
     match reply {
+        Reply::Unannounced(_) => reply,
         Reply::Switch(protocol, _) => Reply::Switch(protocol, Box::new(Reply::None)),
         _ => Reply::None,
     }

@@ -13,7 +13,7 @@ mod subcommands;
 mod table;
 
 pub use access::Access;
-pub(crate) use effects::Effects;
+pub(crate) use effects::{Effects, Lookups};
 pub(crate) use id::CommandId;
 pub(crate) use index::find;
 pub(crate) use invocation::{Command, KeyList, Scope, suppressed};

@@ -127,7 +127,10 @@ impl Keys {
             Keys::Range { first, last, step } => (first, last.unsigned_abs(), step),
             Keys::Counted(count) => {
                 let keys = args.get(count).and_then(|word| parse_i64(word)).unwrap_or(0);
-                (count + 1, count.saturating_add(usize::try_from(keys).unwrap_or(0)), 1)
+                let keys = usize::try_from(keys).unwrap_or(0);
+                // As in Redis, a number that is too large is that of no keys.
+                let are_there = keys <= args.len().saturating_sub(count + 1);
+                (count + 1, if are_there { count + keys } else { count }, 1)
             }
             Keys::None | Keys::All => (1, 0, 1),
         };

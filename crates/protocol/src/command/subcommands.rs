@@ -345,7 +345,7 @@ pub(super) const VOLUME: &[Spec] = &[
     command(
         CommandId::FlashVolumeResize,
         "flash.volume|resize",
-        4,
+        -4,
         &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
     )
     .docs(Group::Server, "0.1.0", "Change the size of a volume"),

@@ -1,14 +1,20 @@
 //! State that all connections of a server share, on all threads.
 
+mod counters;
 pub mod settings;
+
+pub use counters::Counters;
 
 use crate::acl::{Acl, FixedPassword, Reason, Salts, UserFile, Users};
 use crate::command::Spec;
+use crate::error::CommandError;
 use crate::resp::reply::Reply;
 use crate::scripts::Scripts;
 use crate::shared::clients::Clients;
 use crate::shared::command_stats::{CommandStat, CommandStats};
 use crate::shared::cursors::Cursors;
+use crate::shared::forgery::ForgeryLog;
+use crate::shared::kept::{KeptMemory, UnlimitedMemory};
 use crate::shared::loss_log::LossLog;
 use crate::shared::recording::Recordings;
 use crate::shared::recording::volume::VolumeRecordings;
@@ -17,6 +23,7 @@ use crate::volumes::VolumeAdmin;
 use futures_util::future::{BoxFuture, ready};
 use settings::FixedSetting;
 use softflash_store::Store;
+use softflash_store::value::DEFAULT_VALUE_BYTES;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -71,6 +78,12 @@ pub struct ContextOptions {
     pub shutdown: Box<dyn Fn(ShutdownRequest) + Send + Sync>,
     /// The volumes for FLASH.VOLUME, if the server has some.
     pub volumes: Option<Box<dyn VolumeAdmin>>,
+    /// The memory of transactions and watched keys.
+    pub kept_memory: Arc<dyn KeptMemory>,
+    /// Longer arguments of a request are refused.
+    pub max_argument_bytes: usize,
+    /// A reply has values of at most this many bytes together.
+    pub max_reply_bytes: u64,
 }
 
 impl ContextOptions {
@@ -93,6 +106,9 @@ impl ContextOptions {
             info: Box::new(Vec::new),
             shutdown: Box::new(|_| {}),
             volumes: None,
+            kept_memory: Arc::new(UnlimitedMemory),
+            max_argument_bytes: DEFAULT_VALUE_BYTES,
+            max_reply_bytes: u64::MAX,
         }
     }
 }
@@ -101,6 +117,12 @@ impl ContextOptions {
 fn salts_from(seed: u64) -> Box<Salts> {
     let state = AtomicU64::new(seed);
     Box::new(move |salt| salt.fill_with(|| next_random(&state).to_le_bytes()[0]))
+}
+
+fn run_id(salts: &Salts) -> String {
+    let mut bytes = [0; 20];
+    salts(&mut bytes);
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The next number of a SplitMix64 sequence.
@@ -116,36 +138,6 @@ impl fmt::Debug for ContextOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Without the password.
         f.debug_struct("ContextOptions").field("settings", &self.settings).finish_non_exhaustive()
-    }
-}
-
-/// Counters since the start or the last CONFIG RESETSTAT.
-#[derive(Debug, Default)]
-pub struct Counters {
-    /// Connections accepted.
-    pub connections: AtomicU64,
-    /// Connections rejected by the server.
-    pub rejected_connections: AtomicU64,
-    /// Commands run.
-    pub commands: AtomicU64,
-    /// Error replies.
-    pub errors: AtomicU64,
-    /// Bytes received; counted by the server.
-    pub input_bytes: AtomicU64,
-    /// Bytes sent; counted by the server.
-    pub output_bytes: AtomicU64,
-}
-
-impl Counters {
-    fn all(&self) -> [&AtomicU64; 6] {
-        [
-            &self.connections,
-            &self.rejected_connections,
-            &self.commands,
-            &self.errors,
-            &self.input_bytes,
-            &self.output_bytes,
-        ]
     }
 }
 
@@ -173,8 +165,13 @@ pub struct Context {
     shutdown: Box<dyn Fn(ShutdownRequest) + Send + Sync>,
     shutdown_requested: AtomicBool,
     pub(crate) volumes: Option<Box<dyn VolumeAdmin>>,
+    pub(crate) kept_memory: Arc<dyn KeptMemory>,
+    pub(crate) max_argument_bytes: usize,
+    pub(crate) max_reply_bytes: u64,
     pub(crate) command_stats: CommandStats,
+    run_id: String,
     pub(crate) loss_log: LossLog,
+    pub(crate) forgery_log: ForgeryLog,
     pub(crate) cursors: Cursors,
     pub(crate) scripts: Scripts,
     /// The recordings of keys.
@@ -194,12 +191,14 @@ impl Context {
     pub fn new(options: ContextOptions) -> Context {
         let ContextOptions { acl, user_file, password, salts, elsewhere, .. } = options;
         let ContextOptions { settings, started_at_ms, seed, info, shutdown, volumes, .. } = options;
+        let ContextOptions { kept_memory, max_argument_bytes, max_reply_bytes, .. } = options;
         let mut all = settings;
         for default in settings::defaults() {
             if !all.iter().any(|(name, _)| *name == default.0) {
                 all.push(default);
             }
         }
+        let run_id = run_id(&*salts);
         let context = Context {
             acl,
             user_file,
@@ -215,8 +214,13 @@ impl Context {
             shutdown,
             shutdown_requested: AtomicBool::new(false),
             volumes,
+            kept_memory,
+            max_argument_bytes,
+            max_reply_bytes,
             command_stats: CommandStats::new(),
+            run_id,
             loss_log: LossLog::default(),
+            forgery_log: ForgeryLog::default(),
             cursors: Cursors::new(started_at_ms),
             scripts: Scripts::default(),
             recordings: Recordings::default(),
@@ -247,9 +251,18 @@ impl Context {
     pub(crate) fn note_reply(&self, store: &Store, spec: &Spec, reply: &Reply) {
         let Reply::Error(error) = reply else { return };
         self.command_stats.add_failed(spec.id);
+        self.counters.count_error(&error.text());
         if let Some(place) = error.data_loss() {
             self.loss_log.tell(spec.name, place, store.runtime().now());
         }
+    }
+
+    /// Counts a command that was refused before it ran; none is one that is not known.
+    pub(crate) fn note_refused(&self, spec: Option<&Spec>, error: &CommandError) {
+        if let Some(spec) = spec {
+            self.command_stats.add_refused(spec.id);
+        }
+        self.counters.count_error(&error.text());
     }
 
     /// Denials since the start.
@@ -289,6 +302,17 @@ impl Context {
         (self.shutdown)(ShutdownRequest { client });
     }
 
+    /// Identifies this run of the server: 40 random hexadecimal digits.
+    pub(crate) fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// The value of a setting that cannot be changed.
+    pub(crate) fn setting(&self, name: &str) -> Option<&str> {
+        let setting = self.settings.iter().find(|(known, _)| known == name);
+        setting.map(|(_, value)| value.as_str())
+    }
+
     pub(crate) fn info_fields(&self) -> Vec<InfoField> {
         (self.info)()
     }
@@ -298,8 +322,9 @@ impl Context {
         next_random(&self.random)
     }
 
-    pub(crate) fn reset_counters(&self) {
-        self.counters.all().iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
+    /// Sets all counters to 0; the store has counted so many expired keys.
+    pub(crate) fn reset_counters(&self, expired_keys: u64) {
+        self.counters.reset(expired_keys);
         self.command_stats.reset();
     }
 }

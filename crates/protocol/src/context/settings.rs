@@ -1,13 +1,13 @@
 //! The settings that CONFIG GET shows.
 
-use crate::resp::request::MAX_ARGUMENT_BYTES;
+use softflash_store::value::DEFAULT_VALUE_BYTES;
 
 /// A setting that cannot be changed at run time.
 pub type FixedSetting = (String, String);
 
 /// Settings that Redis clients ask for, with the values that apply here.
 pub(crate) fn defaults() -> Vec<FixedSetting> {
-    let limit = MAX_ARGUMENT_BYTES.to_string();
+    let limit = DEFAULT_VALUE_BYTES.to_string();
     let settings = [
         ("appendfsync", "always"),
         ("appendonly", "yes"),

@@ -5,7 +5,7 @@ use crate::error::{CommandError, Result};
 use crate::resp::number::parse_i64;
 use crate::resp::reply::Reply;
 use crate::resp::words::{is, own};
-use crate::session::{ReplyMode, Session};
+use crate::session::Session;
 use crate::shared::clients::Client;
 use bytes::Bytes;
 use softflash_store::Store;
@@ -180,15 +180,13 @@ pub(crate) fn kill(session: &mut Session, _: &Store, args: &[Bytes]) -> Result<R
 pub(crate) fn reply(session: &mut Session, _: &Store, args: &[Bytes]) -> Result<Reply> {
     let Some(mode) = args.get(2) else { return Err(CommandError::SYNTAX) };
     if is(mode, "ON") {
-        session.reply_mode = ReplyMode::On;
+        session.reply_mode.switch_on();
         Ok(Reply::Ok)
     } else if is(mode, "OFF") {
-        session.reply_mode = ReplyMode::Off;
+        session.reply_mode.switch_off();
         Ok(Reply::None)
     } else if is(mode, "SKIP") {
-        if session.reply_mode == ReplyMode::On {
-            session.reply_mode = ReplyMode::SkipNext;
-        }
+        session.reply_mode.skip_next();
         Ok(Reply::None)
     } else {
         Err(CommandError::SYNTAX)

@@ -2,9 +2,12 @@
 
 use crate::error::{CommandError, Result};
 use crate::handlers::settings;
+use crate::handlers::wide::Wide;
 use crate::resp::reply::Reply;
 use crate::session::Session;
 use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
 use softflash_store::Store;
 
 /// CONFIG GET pattern [pattern ...]
@@ -25,9 +28,13 @@ pub(crate) fn set(session: &mut Session, _: &Store, args: &[Bytes]) -> Result<Re
 }
 
 /// CONFIG RESETSTAT
-pub(crate) fn resetstat(session: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
-    session.context.reset_counters();
-    Ok(Reply::Ok)
+pub(crate) fn resetstat(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
+    async move {
+        let stats = wide.store.stats().await?;
+        wide.context.reset_counters(stats.expired_keys);
+        Ok(Reply::Ok)
+    }
+    .boxed_local()
 }
 
 /// CONFIG HELP

@@ -25,10 +25,8 @@ pub(crate) fn debug<'a>(
         let seconds = std::str::from_utf8(seconds).ok().and_then(|text| text.parse().ok());
         let span = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let span = span.ok_or(CommandError::NOT_A_FLOAT)?;
-        let since = store.runtime().now();
-        let sleep = store.runtime().sleep_until(since + span);
+        let sleep = store.runtime().sleep_until(store.runtime().now() + span);
         select(sleep, pin!(session.client().killed())).await;
-        session.origin().note_wait(store, args, since);
         let is_killed = session.client().is_killed();
         Ok(if is_killed { Reply::None } else { Reply::Ok })
     }

@@ -42,10 +42,19 @@ pub(crate) fn units(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     .boxed_local()
 }
 
-/// FLASH.STATS: the store's counters, `name:value`
+/// FLASH.STATS: the counters of the store, and of the volumes if there are any, `name:value`
 pub(crate) fn stats(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     async move {
-        let fields = wide.store.stats().await?.fields();
+        let mut fields = wide.store.stats().await?.fields();
+        if let Some(volumes) = &wide.context.volumes {
+            let totals = volumes.totals().await;
+            fields.extend([
+                ("volume_used_bytes", totals.used_bytes),
+                ("volume_usable_bytes", totals.usable_bytes),
+                ("volume_full_shards", totals.full_shards),
+                ("volume_refused_writes", totals.refused_writes),
+            ]);
+        }
         let lines = fields.into_iter().map(|(name, value)| format!("{name}:{value}\r\n"));
         Ok(Reply::Verbatim(lines.collect()))
     }

@@ -11,7 +11,7 @@ use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The sections in order, and whether INFO without arguments shows them.
-const SECTIONS: [(&str, bool); 11] = [
+const SECTIONS: [(&str, bool); 13] = [
     ("Server", true),
     ("Clients", true),
     ("Memory", true),
@@ -20,7 +20,9 @@ const SECTIONS: [(&str, bool); 11] = [
     ("Replication", true),
     ("CPU", true),
     ("Commandstats", false),
+    ("Errorstats", true),
     ("Latencystats", false),
+    ("Cluster", true),
     ("Keyspace", true),
     ("Flash", true),
 ];
@@ -65,17 +67,25 @@ impl Lines<'_> {
     fn write_field(&mut self, name: &str, value: impl Display) {
         let _ = write!(self.text, "{name}:{value}\r\n");
     }
+
+    /// Fields of Redis that are always 0 here.
+    fn write_zeros(&mut self, names: &[&str]) {
+        names.iter().for_each(|name| self.write_field(name, 0));
+    }
 }
 
 async fn write_section(lines: &mut Lines<'_>, section: &str, wide: &Wide<'_>) -> Result<()> {
     match section {
         "Server" => server(lines, wide),
         "Clients" => clients(lines, wide),
+        "Memory" => memory(lines, wide),
         "Persistence" => persistence(lines),
-        "Stats" => stats(lines, wide),
+        "Stats" => stats(lines, wide).await?,
         "Replication" => replication(lines),
         "Commandstats" => command_stats(lines, wide),
+        "Errorstats" => error_stats(lines, wide),
         "Latencystats" => latency_stats(lines, wide),
+        "Cluster" => lines.write_field("cluster_enabled", 0),
         "Keyspace" => {
             let KeyCount { keys, expiring } = wide.key_count().await?;
             if keys > 0 {
@@ -88,7 +98,7 @@ async fn write_section(lines: &mut Lines<'_>, section: &str, wide: &Wide<'_>) ->
                 lines.write_field(name, value);
             }
         }
-        // Memory and CPU: known only to the server's process.
+        // CPU: known only to the server's process, which also adds to other sections.
         _ => {}
     }
     Ok(())
@@ -102,6 +112,7 @@ fn server(lines: &mut Lines<'_>, wide: &Wide<'_>) {
     lines.write_field("redis_mode", "standalone");
     lines.write_field("os", std::env::consts::OS);
     lines.write_field("arch_bits", usize::BITS);
+    lines.write_field("run_id", wide.context.run_id());
     lines.write_field("server_time_usec", now_ms * 1000);
     lines.write_field("uptime_in_seconds", uptime_s);
     lines.write_field("uptime_in_days", uptime_s / 86_400);
@@ -111,7 +122,8 @@ fn server(lines: &mut Lines<'_>, wide: &Wide<'_>) {
 
 fn clients(lines: &mut Lines<'_>, wide: &Wide<'_>) {
     lines.write_field("connected_clients", wide.context.clients.count());
-    lines.write_field("blocked_clients", 0);
+    lines.write_zeros(&["cluster_connections", "blocked_clients", "tracking_clients"]);
+    lines.write_zeros(&["clients_in_timeout_table", "pubsub_clients"]);
 }
 
 fn persistence(lines: &mut Lines<'_>) {
@@ -124,15 +136,42 @@ fn persistence(lines: &mut Lines<'_>) {
     lines.write_field("aof_last_write_status", "ok");
 }
 
-fn stats(lines: &mut Lines<'_>, wide: &Wide<'_>) {
-    let Counters { connections, rejected_connections, commands, errors, input_bytes, output_bytes } =
-        &wide.context.counters;
+fn memory(lines: &mut Lines<'_>, wide: &Wide<'_>) {
+    let policy = wide.context.setting("maxmemory-policy").unwrap_or("noeviction");
+    lines.write_field("maxmemory_policy", policy);
+}
+
+async fn stats(lines: &mut Lines<'_>, wide: &Wide<'_>) -> Result<()> {
+    let (counters, now) = (&wide.context.counters, wide.store.runtime().now());
+    let Counters { connections, rejected_connections, commands, errors, .. } = counters;
+    let Counters { input_bytes, output_bytes, socket_reads, socket_writes, .. } = counters;
+    let Counters { keyspace_hits, keyspace_misses, expired_before, .. } = counters;
     lines.write_field("total_connections_received", connections.load(Relaxed));
     lines.write_field("total_commands_processed", commands.load(Relaxed));
+    let operations = counters.command_rate.per_second(now);
+    lines.write_field("instantaneous_ops_per_sec", operations.round());
     lines.write_field("total_net_input_bytes", input_bytes.load(Relaxed));
     lines.write_field("total_net_output_bytes", output_bytes.load(Relaxed));
+    for (name, rate) in [
+        ("instantaneous_input_kbps", &counters.input_rate),
+        ("instantaneous_output_kbps", &counters.output_rate),
+    ] {
+        lines.write_field(name, format_args!("{:.2}", rate.per_second(now) / 1024.0));
+    }
     lines.write_field("rejected_connections", rejected_connections.load(Relaxed));
+    // There are no replicas.
+    lines.write_zeros(&["sync_full", "sync_partial_ok", "sync_partial_err"]);
+    let expired = wide.store.stats().await?.expired_keys;
+    lines.write_field("expired_keys", expired.saturating_sub(expired_before.load(Relaxed)));
+    // Nothing is evicted, published, tracked or copied by a child process.
+    lines.write_zeros(&["evicted_keys", "evicted_clients"]);
+    lines.write_field("keyspace_hits", keyspace_hits.load(Relaxed));
+    lines.write_field("keyspace_misses", keyspace_misses.load(Relaxed));
+    lines.write_zeros(&["pubsub_channels", "pubsub_patterns", "pubsubshard_channels"]);
+    lines.write_zeros(&["latest_fork_usec", "total_forks", "tracking_total_keys"]);
     lines.write_field("total_error_replies", errors.load(Relaxed));
+    lines.write_field("total_reads_processed", socket_reads.load(Relaxed));
+    lines.write_field("total_writes_processed", socket_writes.load(Relaxed));
     let known = wide.context.command_stats.known();
     let sum = |flag| -> u64 {
         known.iter().filter(|(spec, _)| spec.flags.has(flag)).map(|(_, stat)| stat.calls).sum()
@@ -144,11 +183,23 @@ fn stats(lines: &mut Lines<'_>, wide: &Wide<'_>) {
     lines.write_field("acl_access_denied_cmd", denied(Reason::Command));
     lines.write_field("acl_access_denied_key", denied(Reason::Key));
     lines.write_field("slowlog_entries", wide.context.slowlog.len());
+    Ok(())
 }
 
 fn replication(lines: &mut Lines<'_>) {
     lines.write_field("role", "master");
     lines.write_field("connected_slaves", 0);
+    lines.write_field("master_failover_state", "no-failover");
+    lines.write_field("master_repl_offset", 0);
+    lines.write_field("second_repl_offset", -1);
+    lines.write_zeros(&["repl_backlog_active", "repl_backlog_size"]);
+    lines.write_zeros(&["repl_backlog_first_byte_offset", "repl_backlog_histlen"]);
+}
+
+fn error_stats(lines: &mut Lines<'_>, wide: &Wide<'_>) {
+    for (code, count) in wide.context.counters.error_stats.all() {
+        lines.write_field(&format!("errorstat_{code}"), format_args!("count={count}"));
+    }
 }
 
 fn command_stats(lines: &mut Lines<'_>, wide: &Wide<'_>) {

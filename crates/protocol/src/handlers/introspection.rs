@@ -1,6 +1,6 @@
 //! COMMAND: the command table, for clients.
 
-use crate::command::{COMMANDS, Spec, absent, find};
+use crate::command::{COMMANDS, Flags, Keys, Spec, absent, find};
 use crate::error::{CommandError, Result};
 use crate::resp::reply::Reply;
 use crate::session::Session;
@@ -89,14 +89,17 @@ pub(crate) fn getkeys(_: &mut Session, _: &Store, args: &[Bytes]) -> Result<Repl
         None if spec.is_container => return Err(invalid),
         None => spec,
     };
-    let mut keys = spec.keys_of(words).peekable();
-    if keys.peek().is_none() && spec.keys.positions() == [0; 3] {
+    if matches!(spec.keys, Keys::None | Keys::All) {
         return Err(CommandError::Known("ERR The command has no key arguments"));
     }
     if !spec.takes(words.len()) {
         return Err(CommandError::Known("ERR Invalid number of arguments specified for command"));
     }
-    Ok(Reply::Array(keys.cloned().map(Reply::Bulk).collect()))
+    let keys: Vec<Reply> = spec.keys_of(words).cloned().map(Reply::Bulk).collect();
+    if keys.is_empty() && !spec.flags.has(Flags::NO_MANDATORY_KEYS) {
+        return Err(CommandError::Known("ERR Invalid arguments specified for command"));
+    }
+    Ok(Reply::Array(keys))
 }
 
 /// COMMAND LIST [FILTERBY PATTERN pattern | ACLCAT category | MODULE name]

@@ -52,6 +52,17 @@ impl ScanOptions<'_> {
     }
 }
 
+/// A SCAN of at most this many keys ends early where they are long.
+const LITTLE_COUNT: usize = 1000;
+/// ... once it has this many bytes of keys, which leaves room for one more key.
+const LITTLE_SCAN_BYTES: usize = 48 << 10;
+
+/// Whether the reply of SCAN with these words is short.
+pub(crate) fn scans_little(args: &[Bytes]) -> bool {
+    let options = ScanOptions::parse(args.get(2..).unwrap_or_default());
+    options.is_ok_and(|options| options.count <= LITTLE_COUNT)
+}
+
 /// SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]
 pub(crate) fn scan(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     async move {
@@ -66,14 +77,17 @@ pub(crate) fn scan(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
 
         let mut keys = Vec::new();
         let mut left = options.count;
+        let most_bytes = if left <= LITTLE_COUNT { LITTLE_SCAN_BYTES } else { usize::MAX };
+        let mut bytes = 0;
         let slices = if wide.is_cleared() { 0 } else { wide.store.layout().slices };
-        while left > 0 && slice.0 < slices {
+        while left > 0 && bytes < most_bytes && slice.0 < slices {
             let page = wide.page(slice, after.take(), left).await?;
             left = left.saturating_sub(page.items.len());
+            bytes += page.items.iter().map(|(key, _)| key.len()).sum::<usize>();
             keys.extend(page.items.into_iter().map(|(key, _)| key).filter(|key| fits(key)));
             after = page.next;
             if after.is_some() && left > 0 {
-                // Fewer keys than requested, although there are more: expired keys were skipped.
+                // Fewer keys than requested, although there are more: they are long.
                 continue;
             }
             if after.is_none() {

@@ -70,6 +70,11 @@ pub(crate) fn needs_old(args: &[Bytes]) -> bool {
     options.iter().any(|option| ["NX", "XX", "GET", "KEEPTTL"].iter().any(|name| is(option, name)))
 }
 
+/// Whether SET returns the old value.
+pub(crate) fn returns_old(args: &[Bytes]) -> bool {
+    SetOptions::parse(args).is_ok_and(|options| options.returns_old)
+}
+
 /// SET key value [NX | XX] [GET] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]
 pub(crate) fn set(call: &mut Call<'_>) -> Result<Reply> {
     if call.args.len() == 3 {
@@ -194,7 +199,7 @@ pub(crate) fn strlen(call: &mut Call<'_>) -> Result<Reply> {
 }
 
 /// Refuses values above the limit before they are built.
-pub(crate) fn check_length(bytes: Option<usize>) -> Result<usize> {
-    let limit = softflash_store::value::MAX_VALUE_BYTES;
+pub(crate) fn check_length(call: &Call<'_>, bytes: Option<usize>) -> Result<usize> {
+    let limit = call.store.max_value_bytes();
     bytes.filter(|bytes| *bytes <= limit).ok_or(CommandError::STRING_TOO_LONG)
 }

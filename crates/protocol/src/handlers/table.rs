@@ -67,7 +67,7 @@ const fn of(id: CommandId) -> Handler {
         CommandId::Config => Handler::Container,
         CommandId::ConfigGet => Handler::Session(config::get),
         CommandId::ConfigHelp => Handler::Session(config::help),
-        CommandId::ConfigResetstat => Handler::Session(config::resetstat),
+        CommandId::ConfigResetstat => Handler::Wide(config::resetstat),
         CommandId::ConfigSet => Handler::Session(config::set),
         CommandId::Copy => keyed(rename::copy),
         CommandId::Dbsize => Handler::Wide(keyspace::dbsize),

@@ -3,6 +3,7 @@
 use crate::error::{CommandError, Result};
 use crate::resp::reply::Reply;
 use crate::session::Session;
+use crate::session::transaction::Transaction;
 use bytes::Bytes;
 use softflash_base::planted::{self, Bug};
 use softflash_store::Store;
@@ -12,7 +13,7 @@ pub(crate) fn multi(session: &mut Session, _: &Store, _: &[Bytes]) -> Result<Rep
     if session.transaction.is_some() {
         return Err(CommandError::Known("ERR MULTI calls can not be nested"));
     }
-    session.transaction = Some(Default::default());
+    session.transaction = Some(Transaction::new(&session.context.kept_memory));
     Ok(Reply::Ok)
 }
 

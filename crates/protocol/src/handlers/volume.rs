@@ -52,14 +52,15 @@ pub(crate) fn help(_: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
         "    Change settings of a volume: quota (bytes that it and its snapshots may hold), iops",
         "    and bandwidth (limits a second; `none` removes one, and a quota), weight (1 to 1000),",
         "    temperature (hot, warm or cold) and stream (0 to 7).",
-        "RESIZE <name> <size>",
-        "    Change the size of a volume. A smaller size discards what lies beyond.",
+        "RESIZE <name> <size> [SHRINK]",
+        "    Change the size of a volume. Where data lie beyond it, that needs SHRINK, and they are",
+        "    lost.",
         "DELETE <name>",
-        "    Delete a volume without snapshots.",
+        "    Delete a volume without snapshots, which no NBD client uses.",
         "SNAPSHOT <name> <snapshot>",
         "    Take a snapshot of all writes that have completed.",
         "DELETESNAPSHOT <name> <snapshot>",
-        "    Delete a snapshot without clones.",
+        "    Delete a snapshot without clones, which no NBD client uses.",
         "CLONE <name> <snapshot> <new>",
         "    Create a volume that begins with the contents of a snapshot.",
         "LIST",
@@ -78,7 +79,14 @@ fn parse(args: &[Bytes]) -> Result<VolumeChange> {
             Ok(VolumeChange::Create { name, size_bytes, settings })
         }
         (b"set", words @ [_, ..]) => Ok(VolumeChange::Set { name, settings: settings(words)? }),
-        (b"resize", [bytes]) => Ok(VolumeChange::Resize { name, size_bytes: size(bytes)? }),
+        (b"resize", [bytes, words @ ..]) => {
+            let shrink = match words {
+                [] => false,
+                [word] if word.eq_ignore_ascii_case(b"shrink") => true,
+                _ => return Err(CommandError::SYNTAX),
+            };
+            Ok(VolumeChange::Resize { name, size_bytes: size(bytes)?, shrink })
+        }
         (b"delete", []) => Ok(VolumeChange::Delete { name }),
         (b"snapshot", [snapshot]) => {
             Ok(VolumeChange::Snapshot { volume: name, name: text(snapshot) })

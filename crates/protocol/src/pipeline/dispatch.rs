@@ -5,7 +5,8 @@ use crate::error::CommandError;
 use crate::handlers::{Handler, handler_of, unknown_command, unknown_subcommand};
 use crate::resp::reply::Reply;
 use crate::resp::request::{Args, Request};
-use crate::session::{ReplyMode, Session};
+use crate::session::{Session, Stopwatch};
+use crate::shared::forgery::is_http;
 use softflash_store::Store;
 
 /// A request after the checks.
@@ -25,14 +26,42 @@ pub(crate) enum Admitted {
 impl Session {
     /// Checks a request in Redis' order, queues it in a transaction, and runs commands that do not
     /// need the store.
-    pub(crate) fn admit(&mut self, store: &Store, request: Request) -> Admitted {
-        let skipped = self.reply_mode == ReplyMode::SkipNext;
-        if skipped {
-            self.reply_mode = ReplyMode::On;
+    pub(crate) fn admit(
+        &mut self,
+        store: &Store,
+        request: Request,
+        watch: &Stopwatch<'_>,
+    ) -> Admitted {
+        if request.args.first().is_some_and(|name| is_http(name)) {
+            return self.refuse_http(store);
         }
-        let silent = skipped || self.reply_mode == ReplyMode::Off;
+        let admitted = self.admit_command(store, request, watch);
+        // The commands of a transaction may change the mode.
+        if !matches!(admitted, Admitted::Exec(_)) {
+            self.reply_mode.end_command();
+        }
+        admitted
+    }
+
+    /// Closes the connection: whatever follows is the rest of a request of HTTP.
+    fn refuse_http(&mut self, store: &Store) -> Admitted {
+        self.context.forgery_log.tell(&self.client.address, store.runtime().now());
+        self.close();
+        Admitted::Answer(Reply::None)
+    }
+
+    fn admit_command(
+        &mut self,
+        store: &Store,
+        request: Request,
+        watch: &Stopwatch<'_>,
+    ) -> Admitted {
+        let silent = self.reply_mode.is_silent();
+        let received = request.admitted_bytes;
         let mut args = request.args;
-        let checked = self.check(store, &args).and_then(|spec| {
+        let refused = request.refused.map(|text| CommandError::Quoting(text.into_bytes()));
+        let checked = refused.map_or(Ok(()), Err).and_then(|()| self.check(store, &args));
+        let checked = checked.and_then(|spec| {
             self.name_script(store, spec, &mut args)?;
             Ok(spec)
         });
@@ -47,8 +76,11 @@ impl Session {
         if let Some(transaction) = &mut self.transaction
             && !spec.flags.has(Flags::UNQUEUED)
         {
-            transaction.queue(Command { spec, args, silent: false });
-            let reply = Reply::Status("QUEUED");
+            let name = args.first().cloned();
+            let reply = match transaction.queue(Command { spec, args, silent: false }, received) {
+                Ok(()) => Reply::Status("QUEUED"),
+                Err(error) => Reply::Error(self.refuse(&name.into_iter().collect(), error)),
+            };
             return Admitted::Answer(if silent { Reply::None } else { reply });
         }
         match handler_of(spec) {
@@ -63,9 +95,10 @@ impl Session {
             Handler::Exec => Admitted::Exec(Command { spec, args, silent }),
             Handler::Session(run) => {
                 let reply = Reply::from(run(self, store, &args));
+                watch.lap(spec, &args);
                 self.context.note_reply(store, spec, &reply);
-                let is_wanted = !skipped && self.reply_mode != ReplyMode::Off;
-                Admitted::Answer(if is_wanted { reply } else { suppressed(reply) })
+                let is_silent = self.reply_mode.is_silent();
+                Admitted::Answer(if is_silent { suppressed(reply) } else { reply })
             }
             Handler::Waiting(_) | Handler::Container => Admitted::Answer(Reply::None),
         }
@@ -75,20 +108,20 @@ impl Session {
     /// refused ends it.
     fn refuse(&mut self, args: &Args, refused: CommandError) -> CommandError {
         let command = args.first().and_then(|name| find(name)).map(|(_, spec)| spec);
-        if let Some(spec) = command {
-            let subcommand = args.get(1).and_then(|name| spec.subcommand(name));
-            self.context.command_stats.add_refused(subcommand.unwrap_or(spec).id);
-        }
+        let subcommand = command.zip(args.get(1)).and_then(|(spec, name)| spec.subcommand(name));
         if command.is_some_and(|spec| matches!(handler_of(spec), Handler::Exec)) {
             self.transaction = None;
             self.watched.clear();
             let text = refused.text();
             let text = text.strip_prefix(b"ERR ").unwrap_or(&text);
             let reason: &[u8] = b"EXECABORT Transaction discarded because of: ";
-            return CommandError::quoting(&[reason, text]);
+            let aborted = CommandError::quoting(&[reason, text]);
+            self.context.note_refused(command, &aborted);
+            return aborted;
         }
+        self.context.note_refused(subcommand.or(command), &refused);
         if let Some(transaction) = &mut self.transaction {
-            transaction.spoiled = true;
+            transaction.spoil();
         }
         refused
     }
@@ -108,7 +141,7 @@ impl Session {
             return Err(CommandError::WrongArity(spec.name));
         }
         if !self.identity.is_free() {
-            self.permit(store, spec, index, place, args)?;
+            self.permit(store, spec, (index, place), args, self.moment())?;
         }
         if self.transaction.is_some() && is_alone(spec, args) {
             return Err(CommandError::Known("ERR Command not allowed inside a transaction"));

@@ -20,14 +20,11 @@ pub(crate) struct Encoder {
     pub output: Output,
     protocol: Protocol,
     answers: usize,
-    /// Number of error replies.
-    pub errors: u64,
 }
 
 impl Sink for Encoder {
     fn accept(&mut self, reply: Reply) {
         self.answers += usize::from(reply != Reply::None);
-        self.errors += u64::from(reply.is_error());
         self.protocol = self.output.reply(&reply, self.protocol);
     }
 }

@@ -1,22 +1,24 @@
 //! Transactions: the queue after MULTI, the keys watched, and EXEC.
 
-use crate::command::{Command, Effects, Keys, Scope, find};
+use crate::command::{Command, Effects, Keys, Scope, find, suppressed};
+use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::handlers::overlay::{Changes, Overlay};
 use crate::handlers::wide::Wide;
 use crate::handlers::{Handler, handler_of, loads, wanted};
-use crate::pipeline::load::Entries;
-use crate::pipeline::write::{apply, stage};
+use crate::pipeline::load::{Entries, FEW_VALUES};
+use crate::pipeline::write::{apply, check_reply, stage};
 use crate::resp::reply::Reply;
 use crate::resp::words::own;
-use crate::session::Session;
 use crate::session::transaction::Watched;
+use crate::session::{Moment, Refused, Session, Stopwatch};
 use crate::shared::recording::{self, Event};
 use bytes::Bytes;
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
 use softflash_store::value::Wanted;
 use softflash_store::{CommitToken, Exclusive, Store, Transaction};
+use std::sync::Arc;
 
 impl Session {
     /// WATCH key [key ...]
@@ -25,7 +27,7 @@ impl Session {
             return Err(CommandError::Known("ERR WATCH inside MULTI is not allowed"));
         }
         for key in command.spec.keys_of(&command.args) {
-            if self.watched.iter().any(|watched| watched.key == *key) {
+            if !self.watched.admit(key)? {
                 if planted::bug(Bug::WatchStopsAtKnown) {
                     break;
                 }
@@ -38,28 +40,32 @@ impl Session {
                 .find(&key, Wanted::Keys)
                 .await?
                 .is_some_and(|entry| entry.expires_at_ms != 0);
-            self.watched.push(Watched { key, token, expires });
+            self.watched.add(Watched { key, token, expires });
         }
         Ok(Reply::Ok)
     }
 
     /// EXEC
-    pub(crate) async fn exec(&mut self, store: &Store, token: &mut CommitToken) -> Result<Reply> {
-        let Some(transaction) = self.transaction.take() else {
+    pub(crate) async fn exec(
+        &mut self,
+        store: &Store,
+        token: &mut CommitToken,
+        watch: &Stopwatch<'_>,
+    ) -> Result<Reply> {
+        let Some(mut transaction) = self.transaction.take() else {
             return Err(CommandError::Known("ERR EXEC without MULTI"));
         };
-        let watched = match planted::bug(Bug::ExecKeepsWatches) {
-            true => self.watched.clone(),
-            false => std::mem::take(&mut self.watched),
-        };
+        let watched: Vec<Watched> = self.watched.iter().cloned().collect();
+        if !planted::bug(Bug::ExecKeepsWatches) {
+            self.watched.clear();
+        }
         if transaction.spoiled {
             return Err(CommandError::Known(
                 "EXECABORT Transaction discarded because of previous errors.",
             ));
         }
-        let commands = transaction.commands;
-        self.identity.refresh(&self.context.acl);
-        self.permit_all(store, &commands)?;
+        // The queue's memory is given back when the transaction is dropped.
+        let commands = std::mem::take(&mut transaction.commands);
         let of_command = |command: &Command| {
             let wanted = wanted(command);
             loads(command).into_iter().map(move |key| (key, wanted))
@@ -67,6 +73,11 @@ impl Session {
         let of_watch = |watched: &Watched| (watched.key.clone(), Wanted::Keys);
         let mut keys: Vec<(Bytes, Wanted)> = commands.iter().flat_map(of_command).collect();
         keys.extend(watched.iter().filter(|watched| watched.expires).map(of_watch));
+        let read = keys.iter().filter(|(_, wanted)| *wanted == Wanted::Entries);
+        let read: Vec<Bytes> = read.map(|(key, _)| key.clone()).collect();
+        if read.len() > FEW_VALUES {
+            check_reply(store, &self.context, &read).await?;
+        }
         if !keys.is_empty() {
             store.prefetch(keys.iter().map(|(key, wanted)| (key, *wanted))).await;
         }
@@ -78,46 +89,52 @@ impl Session {
                 return Ok(Reply::NullArray);
             }
         }
+        let is_announced = !self.reply_mode.is_silent();
         let mut running = Running::new(store, &exclusive, &commands);
         let mut replies = Vec::with_capacity(commands.len());
+        watch.restart();
         for command in &commands {
-            let reply = running.run(self, command).await.into();
-            self.tally.add(command.spec.id);
-            self.context.note_reply(store, command.spec, &reply);
-            replies.push(reply);
+            let reply = match self.permit_queued(store, command) {
+                Ok(()) => {
+                    let reply = running.run(self, command).await.into();
+                    self.tally.add(command.spec.id);
+                    watch.lap(command.spec, &command.args);
+                    self.context.note_reply(store, command.spec, &reply);
+                    reply
+                }
+                Err(refused) => {
+                    // As in Redis, not among the refused calls.
+                    self.context.note_refused(None, &refused);
+                    Reply::Error(refused)
+                }
+            };
+            let is_silent = self.reply_mode.is_silent();
+            replies.push(if is_silent { suppressed(reply) } else { reply });
         }
         let events = std::mem::take(&mut running.events);
         let committed = running.commit().await.map_err(CommandError::TransactionFailed)?;
         token.merge(&committed);
         self.context.recordings.tell(store, &events);
-        Ok(Reply::Array(replies))
+        Ok(if is_announced { Reply::Array(replies) } else { Reply::Unannounced(replies) })
     }
 }
 
 impl Session {
-    /// Permissions may have changed since the command was queued.
-    fn permit_all(&self, store: &Store, commands: &[Command]) -> Result<()> {
+    /// Checks a queued command again: the permissions may have changed since it was queued.
+    fn permit_queued(&mut self, store: &Store, command: &Command) -> Result<(), CommandError> {
+        self.identity.refresh(&self.context.acl);
         if self.identity.is_free() {
             return Ok(());
         }
-        for command in commands {
-            let Some((index, spec)) = command.args.first().and_then(|name| find(name)) else {
-                continue;
-            };
-            let place = command.args.get(1).and_then(|name| spec.subcommand_place(name));
-            let permitted = self
-                .permit(store, command.spec, index, place, &command.args)
-                .and_then(|()| self.permit_calls(store, command.spec, &command.args));
-            permitted.map_err(|refused| {
-                let text = refused.text();
-                let reason = text.strip_prefix(b"NOPERM ").unwrap_or(&text);
-                let changed: &[u8] =
-                    b"EXECABORT Transaction discarded because of: the rules changed \
-                    since its commands were queued: ";
-                CommandError::quoting(&[changed, reason])
-            })?;
-        }
-        Ok(())
+        let Command { spec, args, .. } = command;
+        let Some((index, container)) = args.first().and_then(|name| find(name)) else {
+            return Ok(());
+        };
+        let place = args.get(1).and_then(|name| container.subcommand_place(name));
+        let moment = Moment::InTransaction;
+        self.permit(store, spec, (index, place), args, moment)
+            .and_then(|()| self.permit_calls(store, spec, args, moment))
+            .map_err(Refused::since_queued)
     }
 }
 
@@ -171,8 +188,8 @@ impl<'a> Running<'a> {
     async fn run(&mut self, session: &mut Session, command: &Command) -> Result<Reply> {
         match handler_of(command.spec) {
             Handler::Keyed(_) => {
-                let records = session.context.recordings.is_on();
-                self.keyed(command, records).await
+                let context = Arc::clone(&session.context);
+                self.keyed(command, &context).await
             }
             Handler::Session(run) => run(session, self.store, &command.args),
             Handler::Wide(run) => {
@@ -192,7 +209,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    async fn keyed(&mut self, command: &Command, records: bool) -> Result<Reply> {
+    async fn keyed(&mut self, command: &Command, context: &Context) -> Result<Reply> {
+        let records = context.recordings.is_on();
         let mut entries = Entries::new();
         for key in loads(command) {
             entries.push(self.transaction.find(&key, wanted(command)).await?);
@@ -201,7 +219,9 @@ impl<'a> Running<'a> {
             self.events.extend(recording::reads(&loads(command), &entries));
         }
         let mut effects = Effects::default();
-        let reply = apply(self.store, command, &mut entries, &mut effects)?;
+        let reply = apply(self.store, command, &mut entries, &mut effects);
+        context.counters.count_lookups(effects.lookups);
+        let reply = reply?;
         if records {
             self.events.extend(recording::changes(&effects));
         }

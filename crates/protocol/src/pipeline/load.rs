@@ -1,7 +1,7 @@
 //! Loads the entries of keys.
 
 use crate::command::KeyList;
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::shared::poll::poll_once;
 use smallvec::SmallVec;
 use softflash_store::value::Wanted;
@@ -20,12 +20,36 @@ pub(crate) struct Loaded {
     pub token: CommitToken,
 }
 
-/// Loads keys of this thread's shard. The snapshot is taken at the first poll.
-pub(crate) async fn load(store: Store, keys: KeyList, wanted: Wanted) -> Result<Loaded> {
+/// The error of a request whose values are too many for one reply.
+pub(crate) fn too_large(limit: u64) -> CommandError {
+    let text = format!(
+        "ERR reply too large: values of more than {limit} bytes, the most of one reply with this \
+         memory; ask for fewer at once or raise --memory"
+    );
+    CommandError::Quoting(text.into_bytes())
+}
+
+/// So many values need no look at their lengths before they are loaded.
+pub(crate) const FEW_VALUES: usize = 2;
+
+/// Loads keys of this thread's shard, if the values have at most `limit` bytes together, as far as
+/// memory tells their lengths. The snapshot is taken at the first poll.
+pub(crate) async fn load(
+    store: Store,
+    keys: KeyList,
+    wanted: Wanted,
+    limit: u64,
+) -> Result<Loaded> {
     if let [key] = keys.as_slice() {
         let mut transaction = store.begin();
         let entries = SmallVec::from_buf([transaction.find(key, wanted).await?]);
         return Ok(Loaded { entries, token: transaction.token().clone() });
+    }
+    if keys.len() > FEW_VALUES && wanted == Wanted::Entries {
+        let bytes = keys.iter().filter_map(|key| store.value_bytes_in_memory(key)).sum::<u64>();
+        if bytes > limit {
+            return Err(too_large(limit));
+        }
     }
     // Boxed, to keep the future of the common read small.
     Box::pin(load_together(keys, wanted, || store.begin())).await

@@ -4,6 +4,7 @@
 mod dispatch;
 mod encoder;
 mod exec;
+mod little;
 mod load;
 mod segment;
 mod shard_pipeline;
@@ -17,9 +18,10 @@ use crate::handlers::{Handler, handler_of};
 use crate::resp::output::Output;
 use crate::resp::reply::Reply;
 use crate::resp::request::Request;
-use crate::session::{Origin, Session};
+use crate::session::{Origin, Session, Stopwatch};
 use dispatch::Admitted;
 use encoder::{Encoder, Sink};
+pub(crate) use little::{LITTLE_BYTES, is_little, little_bytes};
 use load::{Loaded, load};
 use segment::{Segment, wait_durable};
 use shard_pipeline::ShardPipeline;
@@ -28,7 +30,6 @@ use softflash_store::value::Wanted;
 use softflash_store::{CommitToken, Store};
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use write::run_alone;
 
 /// Maximum number of commands before the replies are returned.
@@ -66,15 +67,17 @@ impl Pipeline {
         let Some(command) = self.waiting.take() else { return };
         let Handler::Waiting(waiting) = handler_of(command.spec) else { return };
         let since = store.runtime().now();
+        let origin = self.session.origin();
+        let watch = Stopwatch::new(store, &origin, since);
         self.session.tally.add(command.spec.id);
         let reply = Reply::from((waiting.run)(&mut self.session, store, &command.args).await);
+        watch.lap(command.spec, &command.args);
         self.session.context.note_reply(store, command.spec, &reply);
         self.encoder.accept(command.filter_reply(reply));
         self.account(store, since);
     }
 
-    /// Runs requests until `next`, which is given whether the client has authenticated, returns
-    /// none, or the batch limits are reached. In the second case it returns true: call it again
+    /// Runs requests until `next`, which is given the client's state, returns none, or the batch limits are reached. In the second case it returns true: call it again
     /// once the replies are sent. The replies are in [`output`](Self::output), and all data that
     /// they reveal are durable.
     ///
@@ -83,16 +86,20 @@ impl Pipeline {
     pub async fn run(
         &mut self,
         store: &Store,
-        mut next: impl FnMut(bool) -> Option<Request>,
+        mut next: impl FnMut(&Session) -> Option<Request>,
     ) -> bool {
         let since = store.runtime().now();
         let origin = self.session.origin();
+        let watch = Stopwatch::new(store, &origin, since);
         self.session.identity.refresh(&self.session.context.acl);
         let mut encoder = std::mem::take(&mut self.encoder);
+        let limit = origin.context.max_reply_bytes;
+        let load = |store, keys, wanted| load(store, keys, wanted, limit);
         let mut batch = Batch {
-            shard_pipeline: ShardPipeline::new(store, &origin, load),
+            shard_pipeline: ShardPipeline::new(store, &origin, &watch, load),
             segment: (store.layout().shards > 1).then(Segment::default),
             token: CommitToken::default(),
+            watch: &watch,
         };
         let unsent = encoder.begin();
         let mut commands = 0;
@@ -101,12 +108,12 @@ impl Pipeline {
             if commands == MAX_BATCH_COMMANDS || encoder.output.len() > MAX_BATCH_BYTES {
                 break;
             }
-            let Some(request) = next(self.session.is_authenticated()) else {
+            let Some(request) = next(&self.session) else {
                 more = false;
                 break;
             };
             commands += 1;
-            match self.session.admit(store, request) {
+            match self.session.admit(store, request, &watch) {
                 Admitted::Answer(reply) => match &mut batch.segment {
                     Some(segment) => segment.answer(reply),
                     None => batch.shard_pipeline.answer(reply, &mut encoder),
@@ -119,12 +126,10 @@ impl Pipeline {
                         }
                         (Scope::Several(shards), _) => {
                             batch.settle(store, &origin, &mut encoder).await;
-                            let (recordings, token) =
-                                (&origin.context.recordings, &mut batch.token);
-                            let alone =
-                                run_alone(store, &command, shards.to_vec(), recordings, token);
-                            let reply = timed(&origin, store, &command, Box::pin(alone)).await;
-                            encoder.accept(command.filter_reply(reply));
+                            let (context, token) = (&*origin.context, &mut batch.token);
+                            let alone = run_alone(store, &command, shards.to_vec(), context, token);
+                            let reply = Box::pin(alone).await;
+                            batch.answer(store, &origin, &command, reply, &mut encoder);
                         }
                     }
                 }
@@ -132,14 +137,13 @@ impl Pipeline {
                     batch.settle(store, &origin, &mut encoder).await;
                     let viewer = self.session.identity.short_sighted();
                     let wide = run_wide(store, &origin, &command, viewer);
-                    let reply = timed(&origin, store, &command, Box::pin(wide)).await;
-                    encoder.accept(command.filter_reply(reply));
+                    let reply = Box::pin(wide).await;
+                    batch.answer(store, &origin, &command, reply, &mut encoder);
                 }
                 Admitted::Watch(command) => {
                     batch.settle(store, &origin, &mut encoder).await;
                     let reply = Box::pin(self.session.watch(store, &command)).await.into();
-                    origin.context.note_reply(store, command.spec, &reply);
-                    encoder.accept(command.filter_reply(reply));
+                    batch.answer(store, &origin, &command, reply, &mut encoder);
                 }
                 Admitted::Waiting(command) => {
                     self.waiting = Some(command);
@@ -147,9 +151,10 @@ impl Pipeline {
                 }
                 Admitted::Exec(command) => {
                     batch.settle(store, &origin, &mut encoder).await;
-                    let reply = Box::pin(self.session.exec(store, &mut batch.token)).await.into();
-                    origin.context.note_reply(store, command.spec, &reply);
-                    encoder.accept(command.filter_reply(reply));
+                    let exec = self.session.exec(store, &mut batch.token, &watch);
+                    let reply = Box::pin(exec).await.into();
+                    batch.answer(store, &origin, &command, reply, &mut encoder);
+                    self.session.reply_mode.end_command();
                 }
             }
         }
@@ -170,20 +175,19 @@ impl Pipeline {
     /// sent together, so all its commands have its latency.
     fn account(&mut self, store: &Store, since: Time) {
         let Session { tally, context, .. } = &mut self.session;
-        let took_ns = store.runtime().now().since_ns(since);
-        let commands = tally.flush(&context.command_stats, took_ns);
-        context.counters.commands.fetch_add(commands, Ordering::Relaxed);
-        let errors = std::mem::take(&mut self.encoder.errors);
-        if errors > 0 {
-            context.counters.errors.fetch_add(errors, Ordering::Relaxed);
-        }
+        let now = store.runtime().now();
+        let commands = tally.flush(&context.command_stats, now.since_ns(since));
+        context.counters.count_commands(commands, now);
         self.session.publish(store);
     }
 
     /// Ends the connection with an error as the last reply.
     pub fn fail(&mut self, text: &[u8]) {
         let text = [b"ERR ", text].concat();
-        self.encoder.output.error_text(&text);
+        self.session.context.counters.count_error(&text);
+        if !self.session.reply_mode.is_silent() {
+            self.encoder.output.error_text(&text);
+        }
         self.session.close();
     }
 }
@@ -194,6 +198,7 @@ struct Batch<'a, F, B> {
     /// Used only with several shards.
     segment: Option<Segment>,
     token: CommitToken,
+    watch: &'a Stopwatch<'a>,
 }
 
 impl<F, B> Batch<'_, F, B>
@@ -207,6 +212,21 @@ where
             Some(segment) => segment.finish(store, origin, encoder).await,
             None => self.shard_pipeline.drain(encoder).await,
         }
+        self.watch.restart();
+    }
+
+    /// Passes on the reply of a command that ran alone.
+    fn answer(
+        &self,
+        store: &Store,
+        origin: &Origin,
+        command: &Command,
+        reply: Reply,
+        encoder: &mut Encoder,
+    ) {
+        self.watch.lap(command.spec, &command.args);
+        origin.context.note_reply(store, command.spec, &reply);
+        encoder.accept(command.filter_reply(reply));
     }
 }
 
@@ -219,18 +239,4 @@ async fn run_wide(
     let Handler::Wide(run) = handler_of(command.spec) else { return Reply::None };
     let (context, viewer) = (&origin.context, viewer.map(|user| &**user));
     run(Wide { store, context, args: &command.args, viewer, overlay: None }).await.into()
-}
-
-/// Runs a command that may take long and records it in the slow log if it did.
-async fn timed(
-    origin: &Origin,
-    store: &Store,
-    command: &Command,
-    work: impl Future<Output = Reply>,
-) -> Reply {
-    let since = store.runtime().now();
-    let reply = work.await;
-    origin.note_wait(store, &command.args, since);
-    origin.context.note_reply(store, command.spec, &reply);
-    reply
 }

@@ -7,7 +7,7 @@ use crate::pipeline::encoder::Sink;
 use crate::pipeline::load::load;
 use crate::pipeline::shard_pipeline::ShardPipeline;
 use crate::resp::reply::Reply;
-use crate::session::Origin;
+use crate::session::{Origin, Stopwatch};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use softflash_base::ShardId;
@@ -75,7 +75,10 @@ fn gone() -> Reply {
 /// Runs a shard's commands on the shard's thread.
 async fn run_share(store: &Store, origin: Origin, commands: Vec<Command>) -> Vec<Reply> {
     let mut replies = Vec::with_capacity(commands.len());
-    let mut shard_pipeline = ShardPipeline::new(store, &origin, load);
+    let watch = Stopwatch::new(store, &origin, store.runtime().now());
+    let limit = origin.context.max_reply_bytes;
+    let load = move |store, keys, wanted| load(store, keys, wanted, limit);
+    let mut shard_pipeline = ShardPipeline::new(store, &origin, &watch, load);
     for command in commands {
         shard_pipeline.run(command, &mut replies).await;
     }

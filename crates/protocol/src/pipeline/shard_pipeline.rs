@@ -5,14 +5,14 @@
 //! polled once and queued, and the next command runs. A change that must wait blocks the commands
 //! after it. Replies are returned in order.
 
-use crate::command::{Command, KeyList};
+use crate::command::{Command, KeyList, Lookups};
 use crate::error::Result;
 use crate::handlers::{loads, wanted};
 use crate::pipeline::encoder::Sink;
-use crate::pipeline::load::Loaded;
+use crate::pipeline::load::{Loaded, too_large};
 use crate::pipeline::write::{apply_read, run_single};
 use crate::resp::reply::Reply;
-use crate::session::Origin;
+use crate::session::{Origin, Stopwatch};
 use crate::shared::poll::poll_once;
 use softflash_base::Time;
 use softflash_base::planted::{self, Bug};
@@ -25,6 +25,11 @@ use std::task::{self, Poll};
 
 /// Maximum number of reads that wait for flash.
 const MAX_WAITING: usize = 128;
+/// Maximum bytes of their values, from a few reads on.
+const MAX_WAITING_BYTES: u64 = 16 << 20;
+const FEW_READS: usize = 8;
+/// The length of a value for that, if memory does not tell it.
+const UNKNOWN_BYTES: u64 = 128 << 10;
 
 type Place<F> = Pin<Box<Option<F>>>;
 
@@ -37,11 +42,18 @@ enum Slot<F> {
 pub(crate) struct ShardPipeline<'a, F, B> {
     store: &'a Store,
     origin: &'a Origin,
+    watch: &'a Stopwatch<'a>,
     begin: B,
     waiting: VecDeque<Slot<F>>,
     reading: usize,
+    /// About the bytes of the values that are being read.
+    reading_bytes: u64,
+    /// Bytes of the values in the replies so far.
+    replied_bytes: u64,
     /// Boxes of completed reads, for reuse.
     spare: Vec<Place<F>>,
+    /// Of reads, not counted yet.
+    lookups: Lookups,
     /// What must be durable before the replies may be sent.
     pub token: CommitToken,
 }
@@ -51,15 +63,24 @@ where
     F: Future<Output = Result<Loaded>>,
     B: Fn(Store, KeyList, Wanted) -> F,
 {
-    pub fn new(store: &'a Store, origin: &'a Origin, begin: B) -> ShardPipeline<'a, F, B> {
+    pub fn new(
+        store: &'a Store,
+        origin: &'a Origin,
+        watch: &'a Stopwatch<'a>,
+        begin: B,
+    ) -> ShardPipeline<'a, F, B> {
         let (waiting, spare) = (VecDeque::new(), Vec::new());
         ShardPipeline {
             store,
             origin,
+            watch,
             begin,
             waiting,
             reading: 0,
+            reading_bytes: 0,
+            replied_bytes: 0,
             spare,
+            lookups: Lookups::default(),
             token: CommitToken::default(),
         }
     }
@@ -83,25 +104,50 @@ where
     }
 
     async fn read(&mut self, command: Command, sink: &mut impl Sink) {
+        let limit = self.origin.context.max_reply_bytes;
+        if self.replied_bytes > limit {
+            return self.answer(command.filter_reply(Reply::Error(too_large(limit))), sink);
+        }
         while self.reading >= MAX_WAITING {
             let reading = self.reading;
             self.wait_until(|pipeline| pipeline.reading < reading, sink).await;
         }
+        let bytes = self.room_for_read(&command, sink).await;
         let mut place = self.spare.pop().unwrap_or_else(|| Box::pin(None));
         let read = (self.begin)(self.store.clone(), loads(&command), wanted(&command));
         place.set(Some(read));
         match poll_fn(|context| Poll::Ready(poll_place(&mut place, context))).await {
             Poll::Ready(loaded) => {
                 let reply = self.finish_read(&command, loaded);
+                self.watch.lap(command.spec, &command.args);
                 self.spare.push(place);
                 self.answer(reply, sink);
             }
             Poll::Pending => {
-                let since = self.store.runtime().now();
+                let since = self.watch.begun();
+                self.watch.restart();
                 self.reading += 1;
+                self.reading_bytes += bytes;
                 self.waiting.push_back(Slot::Reading { command, read: place, since });
             }
         }
+    }
+
+    /// Waits until the value of a read has room beside those that are being read; returns about its
+    /// length.
+    async fn room_for_read(&mut self, command: &Command, sink: &mut impl Sink) -> u64 {
+        if self.reading < FEW_READS {
+            self.reading_bytes = if self.reading == 0 { 0 } else { self.reading_bytes };
+            return UNKNOWN_BYTES;
+        }
+        let key = loads(command).into_iter().next();
+        let known = key.map(|key| self.store.value_bytes_in_memory(&key));
+        let bytes = known.map_or(0, |known| known.unwrap_or(UNKNOWN_BYTES));
+        if self.reading_bytes + bytes > MAX_WAITING_BYTES {
+            self.wait_until(|pipeline| pipeline.reading == 0, sink).await;
+            self.reading_bytes = 0;
+        }
+        bytes
     }
 
     fn finish_read(&mut self, command: &Command, loaded: Result<Loaded>) -> Reply {
@@ -110,10 +156,13 @@ where
                 self.token.merge(&loaded.token);
                 let recordings = &self.origin.context.recordings;
                 recordings.tell_reads(self.store, || loads(command), &loaded.entries);
-                apply_read(self.store, command, &mut loaded.entries)
+                let (reply, lookups) = apply_read(self.store, command, &mut loaded.entries);
+                self.lookups.add(lookups);
+                reply
             }
             Err(error) => Reply::Error(error),
         };
+        self.replied_bytes += reply.value_bytes();
         self.origin.context.note_reply(self.store, command.spec, &reply);
         command.filter_reply(reply)
     }
@@ -121,14 +170,13 @@ where
     async fn change(&mut self, command: Command, sink: &mut impl Sink) {
         let mut token = CommitToken::default();
         let reply = {
-            let recordings = &self.origin.context.recordings;
-            let mut work = pin!(run_single(self.store, &command, recordings, &mut token));
+            let context = &self.origin.context;
+            let mut work = pin!(run_single(self.store, &command, context, &mut token));
             match poll_once(work.as_mut()).await {
                 Poll::Ready(reply) => reply,
                 Poll::Pending => {
-                    let since = self.store.runtime().now();
                     // Poll the earlier reads first: they may wait at the same gate.
-                    let reply = poll_fn(|context| {
+                    poll_fn(|context| {
                         if planted::bug(Bug::ChangeOvertakesReads)
                             && let Poll::Ready(reply) = work.as_mut().poll(context)
                         {
@@ -137,22 +185,22 @@ where
                         self.poll_waiting(sink, context);
                         work.as_mut().poll(context)
                     })
-                    .await;
-                    self.origin.note_wait(self.store, &command.args, since);
-                    reply
+                    .await
                 }
             }
         };
+        self.watch.lap(command.spec, &command.args);
         self.token.merge(&token);
         self.origin.context.note_reply(self.store, command.spec, &reply);
         self.answer(command.filter_reply(reply), sink);
     }
 
-    /// Waits until every reply has been passed to the sink.
+    /// Waits until every reply has been passed to the sink, and counts the lookups.
     pub async fn drain(&mut self, sink: &mut impl Sink) {
         if !self.waiting.is_empty() {
             self.wait_until(|pipeline| pipeline.waiting.is_empty(), sink).await;
         }
+        self.origin.context.counters.count_lookups(std::mem::take(&mut self.lookups));
     }
 
     async fn wait_until(&mut self, done: impl Fn(&Self) -> bool, sink: &mut impl Sink) {
@@ -173,8 +221,8 @@ where
             let Slot::Reading { command, read, since } = done else { continue };
             self.reading -= 1;
             self.spare.push(read);
-            self.origin.note_wait(self.store, &command.args, since);
             let reply = self.finish_read(&command, loaded);
+            self.watch.end(command.spec, &command.args, since);
             if let Some(slot) = self.waiting.get_mut(index) {
                 *slot = Slot::Done(reply);
             }

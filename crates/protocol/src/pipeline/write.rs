@@ -1,12 +1,13 @@
 //! Commands as transactions on the store: read, change, commit, and retry on a conflict.
 
-use crate::command::{Command, Effects};
+use crate::command::{Command, Effects, Lookups};
+use crate::context::Context;
 use crate::error::Result;
-use crate::handlers::{Call, keyed_handler, loads, wanted};
-use crate::pipeline::load::{Entries, load_together};
+use crate::handlers::{Call, keyed_handler, loads, looks_up_first, lookups, wanted};
+use crate::pipeline::load::{Entries, FEW_VALUES, load_together, too_large};
 use crate::resp::reply::Reply;
 use crate::shared::poll::poll_once;
-use crate::shared::recording::{self, Recordings};
+use crate::shared::recording;
 use bytes::Bytes;
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
@@ -26,16 +27,26 @@ pub(crate) fn apply(
     effects: &mut Effects,
 ) -> Result<Reply> {
     let Some(keyed) = keyed_handler(command) else { return Ok(Reply::None) };
+    // Before it runs: it may take the entries.
+    let lookups = lookups(command, entries);
     let mut call = Call { name: command.spec.name, args: &command.args, entries, effects, store };
-    (keyed.run)(&mut call)
+    let reply = (keyed.run)(&mut call);
+    if reply.as_ref().err().is_none_or(|error| looks_up_first(command, error)) {
+        effects.lookups = lookups;
+    }
+    reply
 }
 
-/// The reply of a command that changes nothing.
-pub(crate) fn apply_read(store: &Store, command: &Command, entries: &mut Entries) -> Reply {
+/// The reply of a command that changes nothing, and its lookups.
+pub(crate) fn apply_read(
+    store: &Store,
+    command: &Command,
+    entries: &mut Entries,
+) -> (Reply, Lookups) {
     let mut effects = Effects::default();
     let reply = apply(store, command, entries, &mut effects);
     debug_assert!(effects.is_empty(), "{} is marked as a read", command.spec.name);
-    reply.into()
+    (reply.into(), effects.lookups)
 }
 
 /// Adds changes to a transaction.
@@ -56,7 +67,7 @@ pub(crate) fn stage(transaction: &mut Transaction, effects: Effects) -> Result<(
 pub(crate) async fn run_single(
     store: &Store,
     command: &Command,
-    recordings: &Recordings,
+    context: &Context,
     token: &mut CommitToken,
 ) -> Reply {
     let (keys, wanted) = (loads(command), wanted(command));
@@ -73,6 +84,7 @@ pub(crate) async fn run_single(
         let reply = match apply(store, command, &mut entries, &mut effects) {
             Ok(reply) => reply,
             Err(error) => {
+                context.counters.count_lookups(effects.lookups);
                 // An error may also reveal data that were read.
                 token.merge(transaction.token());
                 return Reply::Error(error);
@@ -82,20 +94,23 @@ pub(crate) async fn run_single(
             if at_once {
                 // The reply was correct at the time of the read, regardless of later changes.
                 token.merge(transaction.token());
+                context.counters.count_lookups(effects.lookups);
                 return reply;
             }
             // The entries may be from different times.
             break;
         }
-        let changes = recordings.is_on().then(|| recording::changes(&effects));
+        let changes = context.recordings.is_on().then(|| recording::changes(&effects));
+        let lookups = effects.lookups;
         if let Err(error) = stage(&mut transaction, effects) {
             return Reply::Error(error);
         }
         match store.commit(transaction).await {
             Ok(committed) => {
                 token.merge(&committed);
+                context.counters.count_lookups(lookups);
                 if let Some(changes) = changes {
-                    recordings.tell(store, &changes);
+                    context.recordings.tell(store, &changes);
                 }
                 return reply;
             }
@@ -103,7 +118,7 @@ pub(crate) async fn run_single(
             Err(error) => return Reply::Error(error.into()),
         }
     }
-    Box::pin(run_alone(store, command, vec![store.local_id()], recordings, token)).await
+    Box::pin(run_alone(store, command, vec![store.local_id()], context, token)).await
 }
 
 /// Loads keys one after the other; also returns whether all are from one instant.
@@ -133,20 +148,29 @@ pub(crate) async fn run_alone(
     store: &Store,
     command: &Command,
     shards: Vec<ShardId>,
-    recordings: &Recordings,
+    context: &Context,
     token: &mut CommitToken,
 ) -> Reply {
-    try_alone(store, command, shards, recordings, token).await.into()
+    try_alone(store, command, shards, context, token).await.into()
+}
+
+/// Refuses values that are too many for one reply before they are read.
+pub(crate) async fn check_reply(store: &Store, context: &Context, keys: &[Bytes]) -> Result<()> {
+    let limit = context.max_reply_bytes;
+    if store.value_bytes(keys).await? > limit { Err(too_large(limit)) } else { Ok(()) }
 }
 
 async fn try_alone(
     store: &Store,
     command: &Command,
     shards: Vec<ShardId>,
-    recordings: &Recordings,
+    context: &Context,
     token: &mut CommitToken,
 ) -> Result<Reply> {
     let (keys, wanted) = (loads(command), wanted(command));
+    if keys.len() > FEW_VALUES && wanted == Wanted::Entries {
+        check_reply(store, context, &keys).await?;
+    }
     if !keys.is_empty() {
         store.prefetch(keys.iter().map(|key| (key, wanted))).await;
     }
@@ -160,20 +184,23 @@ async fn try_alone(
         None => load_together(keys, wanted, || exclusive.begin()).await?,
     };
     if command.is_read() {
-        recordings.tell_reads(store, || loads(command), &loaded.entries);
+        context.recordings.tell_reads(store, || loads(command), &loaded.entries);
     }
     let mut effects = Effects::default();
     // Before the error is returned: an error may also reveal data that were read.
     token.merge(&loaded.token);
-    let reply = apply(store, command, &mut loaded.entries, &mut effects)?;
+    let reply = apply(store, command, &mut loaded.entries, &mut effects);
+    let lookups = effects.lookups;
+    let reply = reply.inspect_err(|_| context.counters.count_lookups(lookups))?;
     if !effects.is_empty() {
-        let changes = recordings.is_on().then(|| recording::changes(&effects));
+        let changes = context.recordings.is_on().then(|| recording::changes(&effects));
         let mut transaction = exclusive.begin();
         stage(&mut transaction, effects)?;
         token.merge(&store.commit(transaction).await?);
         if let Some(changes) = changes {
-            recordings.tell(store, &changes);
+            context.recordings.tell(store, &changes);
         }
     }
+    context.counters.count_lookups(lookups);
     Ok(reply)
 }

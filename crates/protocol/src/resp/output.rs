@@ -80,6 +80,7 @@ impl Output {
             Reply::Null => self.raw(b"$-1\r\n"),
             Reply::NullArray => self.raw(b"*-1\r\n"),
             Reply::Array(items) => return self.list(b'*', items, protocol),
+            Reply::Unannounced(items) => return self.items(items, protocol),
             Reply::Set(items) => {
                 return self.list(if resp3 { b'~' } else { b'*' }, items, protocol);
             }
@@ -94,8 +95,12 @@ impl Output {
         protocol
     }
 
-    fn list(&mut self, kind: u8, items: &[Reply], mut protocol: Protocol) -> Protocol {
+    fn list(&mut self, kind: u8, items: &[Reply], protocol: Protocol) -> Protocol {
         self.length(kind, items.len());
+        self.items(items, protocol)
+    }
+
+    fn items(&mut self, items: &[Reply], mut protocol: Protocol) -> Protocol {
         for item in items {
             protocol = self.reply(item, protocol);
         }

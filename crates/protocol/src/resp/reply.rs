@@ -51,6 +51,9 @@ pub enum Reply {
     NullArray,
     /// A list.
     Array(Vec<Reply>),
+    /// The items of a list without its header: of an EXEC whose own reply the client has switched
+    /// off, the replies of the commands that have switched them on again.
+    Unannounced(Vec<Reply>),
     /// A map; a flat list in RESP2.
     Map(Vec<(Reply, Reply)>),
     /// A set; a list in RESP2.
@@ -64,6 +67,15 @@ pub enum Reply {
 }
 
 impl Reply {
+    /// Bytes of the values in it.
+    pub(crate) fn value_bytes(&self) -> u64 {
+        match self {
+            Reply::Value(value) => value.len() as u64,
+            Reply::Array(items) => items.iter().map(Reply::value_bytes).sum(),
+            _ => 0,
+        }
+    }
+
     /// A count.
     pub fn count(count: usize) -> Reply {
         Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX))

@@ -10,7 +10,7 @@ use crate::resp::number::parse_i64;
 use bytes::buf::Limit;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use smallvec::SmallVec;
-use softflash_store::value::MAX_VALUE_BYTES;
+use softflash_store::value::DEFAULT_VALUE_BYTES;
 use thiserror::Error;
 
 /// The words of a request: a command and its arguments.
@@ -24,8 +24,8 @@ pub const FREE_REQUEST_BYTES: u64 = 64 << 10;
 pub const MAX_LINE_BYTES: usize = 64 << 10;
 /// Maximum number of arguments of a request.
 pub const MAX_ARGUMENTS: i64 = 1 << 20;
-/// Maximum length of an argument in bytes.
-pub const MAX_ARGUMENT_BYTES: usize = MAX_VALUE_BYTES;
+/// Maximum length of an argument that is discarded; with a longer one, the input is not RESP.
+const MAX_DISCARDED_BYTES: usize = u32::MAX as usize;
 /// Maximum number of arguments before authentication.
 pub const MAX_ARGUMENTS_UNAUTHENTICATED: i64 = 10;
 /// Maximum bytes of all arguments before authentication, and of an incomplete request.
@@ -48,6 +48,8 @@ pub struct Request {
     pub args: Args,
     /// Bytes admitted for it; they may be released once it has run.
     pub admitted_bytes: u64,
+    /// The error that it gets instead of being run. Then it has at most its first word.
+    pub refused: Option<String>,
 }
 
 /// Result of parsing.
@@ -136,6 +138,12 @@ pub struct RequestParser {
     /// Declared length of the next argument.
     body_bytes: Option<usize>,
     large: Option<Large>,
+    /// Maximum length of an argument.
+    max_argument_bytes: usize,
+    /// The error of the current request, whose arguments are discarded.
+    refused: Option<String>,
+    /// Bytes of the current argument that were discarded.
+    discarded_bytes: usize,
     /// Bytes of each request that need no reservation.
     free_bytes: u64,
     credit_bytes: u64,
@@ -169,6 +177,9 @@ impl RequestParser {
             declared_bytes: 0,
             body_bytes: None,
             large: None,
+            max_argument_bytes: DEFAULT_VALUE_BYTES,
+            refused: None,
+            discarded_bytes: 0,
             free_bytes,
             credit_bytes: free_bytes,
             admitted_bytes: 0,
@@ -177,6 +188,11 @@ impl RequestParser {
             small_reads: 0,
             length_before_read: None,
         }
+    }
+
+    /// A parser that discards requests with longer arguments, and answers them with an error.
+    pub fn with_max_argument_bytes(self, max_argument_bytes: usize) -> RequestParser {
+        RequestParser { max_argument_bytes, ..self }
     }
 
     /// The buffer for the next bytes of the connection: the connection's buffer, or that of a large
@@ -245,6 +261,17 @@ impl RequestParser {
         self.wanted_bytes = 0;
     }
 
+    /// Refuses the current request: what has arrived of it is dropped, what follows is discarded as
+    /// it arrives, and then the request is returned with this error.
+    pub fn refuse(&mut self, error: String) {
+        self.refused.get_or_insert(error);
+        self.args.truncate(1);
+        // The word may be a part of a larger buffer.
+        self.args.iter_mut().for_each(|name| *name = Bytes::copy_from_slice(name));
+        self.discarded_bytes = self.large.take().map_or(0, |large| large.buffer.len());
+        (self.wanted_bytes, self.admitted_bytes) = (0, 0);
+    }
+
     /// Bytes admitted for the current request.
     pub fn admitted_bytes(&self) -> u64 {
         self.admitted_bytes
@@ -275,7 +302,7 @@ impl RequestParser {
                         None => return Ok(Parsed::Incomplete),
                         Some(args) if args.is_empty() => {}
                         Some(args) => {
-                            return Ok(Parsed::Request(Request { args, admitted_bytes: 0 }));
+                            return Ok(Parsed::Request(Request { args, ..Request::default() }));
                         }
                     },
                 }
@@ -288,12 +315,23 @@ impl RequestParser {
                     None => return Ok(Parsed::Incomplete),
                 },
             };
-            if self.large.is_none() && !self.pay(body_bytes) {
-                return Ok(Parsed::Need { bytes: self.wanted_bytes });
+            if self.refused.is_none() && body_bytes > self.max_argument_bytes {
+                self.refuse(too_long(body_bytes, self.max_argument_bytes));
             }
-            let Some(argument) = self.argument(body_bytes) else { return Ok(Parsed::Incomplete) };
+            if self.refused.is_some() {
+                if !self.discard(body_bytes) {
+                    return Ok(Parsed::Incomplete);
+                }
+            } else {
+                if self.large.is_none() && !self.pay(body_bytes) {
+                    return Ok(Parsed::Need { bytes: self.wanted_bytes });
+                }
+                let Some(argument) = self.argument(body_bytes) else {
+                    return Ok(Parsed::Incomplete);
+                };
+                self.args.push(argument);
+            }
             self.body_bytes = None;
-            self.args.push(argument);
             self.missing_args -= 1;
             if self.missing_args == 0 {
                 return Ok(Parsed::Request(self.finish()));
@@ -306,7 +344,17 @@ impl RequestParser {
         Request {
             args: std::mem::take(&mut self.args),
             admitted_bytes: std::mem::take(&mut self.admitted_bytes),
+            refused: self.refused.take(),
         }
+    }
+
+    /// Drops what has arrived of an argument; true at its end.
+    fn discard(&mut self, body_bytes: usize) -> bool {
+        let missing = body_bytes + LINE_END_BYTES - self.discarded_bytes;
+        let here = missing.min(self.buffer.len());
+        self.buffer.advance(here);
+        self.discarded_bytes = if here == missing { 0 } else { self.discarded_bytes + here };
+        here == missing
     }
 
     /// Charges an argument to the request's allowance: a large one before its body is received, a
@@ -379,7 +427,7 @@ impl RequestParser {
         let length = self.buffer.get(1..end).and_then(parse_i64);
         let length = length
             .and_then(|length| usize::try_from(length).ok())
-            .filter(|length| *length <= MAX_ARGUMENT_BYTES)
+            .filter(|length| *length <= MAX_DISCARDED_BYTES)
             .ok_or(ProtocolError::InvalidBulkLength)?;
         if !authenticated {
             self.declared_bytes = self.declared_bytes.saturating_add(length);
@@ -438,6 +486,14 @@ impl RequestParser {
             words => Ok(Some(words)),
         }
     }
+}
+
+/// The error of an argument that is too long.
+fn too_long(bytes: usize, limit: usize) -> String {
+    format!(
+        "ERR string exceeds maximum allowed size (proto-max-bulk-len): an argument of {bytes} \
+         bytes, at most {limit}; `softflash serve --proto-max-bulk-len` raises the limit"
+    )
 }
 
 /// Maximum length of a line.

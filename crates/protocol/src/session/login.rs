@@ -56,7 +56,8 @@ impl Session {
         }
         let user = context.acl.user(name);
         let name = user.as_ref().map_or(UNKNOWN_USER, |user| user.name());
-        self.note_denial(store, Reason::Authentication, command.as_bytes(), name);
+        let command = command.as_bytes();
+        self.note_denial(store, Reason::Authentication, command, name, self.moment());
         let must_close = self.identity.count_failure();
         let runtime = store.runtime();
         runtime.sleep_until(runtime.now() + DELAY_AFTER_FAILURE).await;

@@ -4,8 +4,10 @@ mod identity;
 mod login;
 mod origin;
 mod permission;
+mod reply_mode;
 mod script;
 mod slow_job;
+mod stopwatch;
 mod tally;
 pub(crate) mod transaction;
 
@@ -15,21 +17,15 @@ use crate::shared::clients::Client;
 use bytes::Bytes;
 use identity::Identity;
 pub(crate) use origin::Origin;
+pub(crate) use permission::{Moment, Refused};
+use reply_mode::ReplyMode;
 use softflash_store::Store;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+pub(crate) use stopwatch::Stopwatch;
 use tally::Tally;
-use transaction::{Transaction, Watched};
-
-/// Reply mode of CLIENT REPLY.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum ReplyMode {
-    #[default]
-    On,
-    Off,
-    SkipNext,
-}
+use transaction::{Transaction, Watches};
 
 /// The state of a connection.
 pub struct Session {
@@ -39,7 +35,7 @@ pub struct Session {
     pub(crate) name: Bytes,
     pub(crate) identity: Identity,
     pub(crate) transaction: Option<Transaction>,
-    pub(crate) watched: Vec<Watched>,
+    pub(crate) watched: Watches,
     pub(crate) reply_mode: ReplyMode,
     pub(crate) last_command: &'static str,
     pub(crate) tally: Tally,
@@ -57,6 +53,7 @@ impl Session {
         context.counters.connections.fetch_add(1, Ordering::Relaxed);
         let client = context.clients.enter(address, local_address, now_ms);
         let identity = Identity::of_guest(&context.acl);
+        let watched = Watches::new(&context.kept_memory);
         let session = Session {
             identity,
             context,
@@ -64,7 +61,7 @@ impl Session {
             protocol: Protocol::default(),
             name: Bytes::new(),
             transaction: None,
-            watched: Vec::new(),
+            watched,
             reply_mode: ReplyMode::default(),
             last_command: "",
             tally: Tally::default(),
@@ -90,9 +87,10 @@ impl Session {
         self.closing || self.client.is_killed()
     }
 
-    /// Bytes of requests queued for EXEC.
-    pub(crate) fn queued_bytes(&self) -> u64 {
-        self.transaction.as_ref().map_or(0, |transaction| transaction.bytes)
+    /// Reserved bytes of the commands queued for EXEC and of the watched keys.
+    pub fn kept_bytes(&self) -> u64 {
+        let queued = self.transaction.as_ref().map_or(0, Transaction::reserved_bytes);
+        queued + self.watched.reserved_bytes()
     }
 
     /// The origin of this session's commands.
@@ -138,7 +136,7 @@ impl Session {
         self.publish_user();
         self.transaction = None;
         self.watched.clear();
-        self.reply_mode = ReplyMode::On;
+        self.reply_mode.reset();
         self.context.stop_recording(self.client.id);
     }
 }

@@ -6,7 +6,7 @@ use crate::error::{CommandError, Result};
 use crate::handlers::{NOT_KNOWN, count_keys};
 use crate::resp::request::Args;
 use crate::scripts::Known;
-use crate::session::Session;
+use crate::session::{Moment, Refused, Session};
 use bytes::Bytes;
 use softflash_store::Store;
 
@@ -36,11 +36,17 @@ impl Session {
             false => scripts.load(script).map(|(_, known)| known).ok_or(NOT_KNOWN),
         }?;
         *script = Bytes::from_static(known.name.as_bytes());
-        self.permit_calls(store, spec, args)
+        Ok(self.permit_calls(store, spec, args, self.moment())?)
     }
 
-    /// Returns an error if the client may not run one of the commands that a known script calls.
-    pub(crate) fn permit_calls(&self, store: &Store, spec: &Spec, args: &[Bytes]) -> Result<()> {
+    /// Returns, and logs, why the client may not run one of the commands that a known script calls.
+    pub(crate) fn permit_calls(
+        &self,
+        store: &Store,
+        spec: &Spec,
+        args: &[Bytes],
+        moment: Moment,
+    ) -> Result<(), Refused> {
         let is_script = matches!(spec.id, CommandId::Eval | CommandId::Evalsha);
         let known = args.get(1).filter(|_| is_script).and_then(|name| Known::named(name));
         let Some(known) = known.filter(|_| !self.identity.is_free()) else { return Ok(()) };
@@ -48,7 +54,7 @@ impl Session {
             let Some((index, called)) = find(name.as_bytes()) else { continue };
             for key in spec.keys_of(args) {
                 let words = [Bytes::from_static(name.as_bytes()), key.clone()];
-                self.permit(store, called, index, None, &words)?;
+                self.permit(store, called, (index, None), &words, moment)?;
             }
         }
         Ok(())

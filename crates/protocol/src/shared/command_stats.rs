@@ -34,7 +34,7 @@ pub struct CommandStat {
     pub failed: u64,
     /// The sum of all latencies in microseconds.
     pub sum_us: u64,
-    /// For each of [`EDGES_US`](super::latency_buckets::EDGES_US): calls that took at most so long,
+    /// For each of [`EDGES_US`](softflash_base::EDGES_US): calls that took at most so long,
     /// and longer than the edge before it. The last number is of those longer than all edges.
     pub by_edge: Vec<u64>,
     /// Median, 99th and 99.9th percentile: the upper edges of their buckets, in microseconds.

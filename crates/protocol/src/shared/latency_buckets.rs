@@ -1,5 +1,6 @@
 //! A histogram of latencies that many threads add to: fixed buckets, each a relaxed counter.
 
+use softflash_base::EDGES_US;
 use std::array;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,19 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const TOP: u32 = 24;
 /// Four buckets for each power of two, and one for longer latencies.
 const BUCKETS: usize = 4 * TOP as usize + 1;
-
-/// The inclusive upper edges for monitors, in microseconds: the powers of two, 1 µs to 34 s.
-pub const EDGES_US: [u64; TOP as usize + 2] = edges();
-
-const fn edges() -> [u64; TOP as usize + 2] {
-    let mut edges = [1; TOP as usize + 2];
-    let mut power = 1;
-    while power < edges.len() {
-        edges[power] = edges[power - 1] * 2;
-        power += 1;
-    }
-    edges
-}
 
 /// Counts of latencies.
 pub(super) struct LatencyBuckets {

@@ -2,11 +2,16 @@
 
 use crate::support::encode;
 use crate::support::store::{bed, lines, text};
-use softflash_protocol::{Admission, Connection, Context, ContextOptions, ReplyPermit, Step};
+use futures_util::future::{Either, select};
+use softflash_protocol::{
+    Admission, Connection, Context, ContextOptions, KeptMemory, ReplyPermit, Step, Unlimited,
+};
 use softflash_store::Store;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// An admission with little memory that counts all requests to it.
 #[derive(Clone)]
@@ -192,20 +197,179 @@ fn memory_is_reserved_before_a_body_is_received_and_goes_back_when_it_has_run() 
         connection.feed(&lines(&["MULTI"]));
         connection.feed(&set);
         connection.feed(&set);
+        let large = encode(&["SET", "k", &"v".repeat(2000)]);
+        connection.feed(&[&large[..], &lines(&["EXEC", "PING"])].concat());
         let mut replies = String::new();
-        while let (sent, Step::Again) = advance(&mut connection, store).await {
+        loop {
+            let (sent, step) = advance(&mut connection, store).await;
             replies += &sent;
-        }
-        assert!(tight.held.get() >= 2 * held, "{}", tight.held.get());
-        connection.feed(&set);
-        let refused = loop {
-            match advance(&mut connection, store).await {
-                (_, Step::Again) => {}
-                (sent, Step::Refuse) => break sent,
+            match step {
+                Step::Again => {}
+                Step::Read => break,
                 other => panic!("{other:?}"),
             }
+        }
+        let (queued, refused) = replies.split_once("-ERR ").expect("one is refused");
+        assert_eq!(queued, "+OK\r\n+QUEUED\r\n+QUEUED\r\n");
+        let expected = "bytes are too many\r\n-EXECABORT Transaction discarded because of previous \
+             errors.\r\n+PONG\r\n";
+        assert!(refused.ends_with(expected), "the connection goes on: {refused}");
+        assert_eq!(tight.held.get(), 0);
+    });
+}
+
+/// An admission without room for replies, except for small ones.
+struct Full;
+
+impl Admission for Full {
+    type Permit = Unlimited;
+    type Refusal = String;
+
+    async fn reserve(&mut self, _bytes: u64) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn keep(&mut self, _bytes: u64) {}
+
+    async fn try_begin(&mut self) -> Option<Unlimited> {
+        None
+    }
+
+    async fn begin(&mut self) -> Unlimited {
+        std::future::pending().await
+    }
+
+    fn begin_little(&mut self) -> Unlimited {
+        Unlimited
+    }
+}
+
+/// What is sent for the input, and whether the rest of it waits for memory.
+async fn sent_without_room(store: &Store, input: &[u8]) -> (String, bool) {
+    let context = Arc::new(Context::new(ContextOptions::new(store.now_ms(), 1)));
+    let address = || "127.0.0.1:1".to_owned();
+    let mut connection = Connection::new(context, address(), address(), store.now_ms(), Full);
+    connection.feed(input);
+    let mut sent = String::new();
+    loop {
+        let limit = store.runtime().sleep_until(store.runtime().now() + Duration::from_secs(5));
+        let step = match select(Box::pin(connection.advance(store)), limit).await {
+            Either::Left((step, _)) => step,
+            Either::Right(_) => return (sent, true),
         };
-        assert!(refused.starts_with("-ERR ") && refused.ends_with("are too many\r\n"), "{refused}");
+        sent += &text(&connection.output().take_bytes());
+        connection.has_sent();
+        match step {
+            Step::Again => {}
+            _ => return (sent, false),
+        }
+    }
+}
+
+#[test]
+fn small_requests_run_while_there_is_no_memory_for_replies() {
+    bed(2).run(async |stores, _| {
+        let store = &stores[0];
+        let large = "v".repeat(70_000);
+        let set = |key: &str| encode(&["SET", key, &large]);
+        let (stored, waits) =
+            sent_without_room(store, &[set("large"), set("other")].concat()).await;
+        assert!(stored == "+OK\r\n+OK\r\n" && !waits, "what is written needs no reply memory");
+        let small = [
+            "SET a 1",
+            "GET a",
+            "GET none",
+            "MGET a b c",
+            "INCR a",
+            "STRLEN a",
+            "EXISTS large",
+            "SCAN 0",
+            "TTL large",
+            "MULTI",
+            "SET a 5",
+            "GET a",
+            "EXEC",
+            "PING",
+            "DBSIZE",
+        ];
+        let (sent, waits) = sent_without_room(store, &lines(&small)).await;
+        assert!(!waits, "{sent}");
+        assert!(sent.contains("+QUEUED\r\n*2\r\n+OK\r\n$1\r\n5\r\n+PONG\r\n"), "{sent}");
+        for words in [
+            "GET large",
+            "MGET a large",
+            "STRLEN large",
+            "APPEND large x",
+            "KEYS *",
+            "SCAN 0 COUNT 5000",
+        ] {
+            let (sent, waits) = sent_without_room(store, &lines(&["PING", words, "PING"])).await;
+            assert!(waits && sent == "+PONG\r\n", "{words}: {sent}");
+        }
+        let transaction = ["MULTI", "GET large", "EXEC"];
+        let (sent, waits) = sent_without_room(store, &lines(&transaction)).await;
+        assert!(waits && sent == "+OK\r\n+QUEUED\r\n", "{sent}");
+        // A pipeline keeps its order, and the batches end before their replies are many.
+        let many = ["PING"; 2000];
+        let (sent, waits) = sent_without_room(store, &lines(&many)).await;
+        assert_eq!((sent.len(), waits), (2000 * 7, false));
+        let long = encode(&["ECHO", &"x".repeat(70_000)]);
+        assert!(sent_without_room(store, &long).await.1);
+    });
+}
+
+/// Room for so many bytes that sessions keep.
+struct Room(AtomicU64);
+
+impl KeptMemory for Room {
+    fn try_take(&self, bytes: u64, _received: u64) -> bool {
+        let less = |free: u64| free.checked_sub(bytes);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn queues_and_watched_keys_without_room_are_refused_as_redis_refuses_them() {
+    bed(1).run(async |stores, _| {
+        let store = &stores[0];
+        let room = Arc::new(Room(AtomicU64::new(200_000)));
+        let kept_memory = Arc::clone(&room) as Arc<dyn KeptMemory>;
+        let options = ContextOptions { kept_memory, ..ContextOptions::new(store.now_ms(), 1) };
+        let context = Arc::new(Context::new(options));
+        let address = || "127.0.0.1:1".to_owned();
+        let connect = || Connection::new(Arc::clone(&context), address(), address(), 0, Unlimited);
+        let (mut connection, mut other) = (connect(), connect());
+        let set = encode(&["SET", "k", &"v".repeat(50_000)]);
+        connection
+            .feed(&[&lines(&["MULTI"])[..], &set.repeat(8), &lines(&["EXEC", "PING"])].concat());
+        let mut sent = String::new();
+        while connection.advance(store).await == Step::Again {}
+        sent += &text(&connection.output().take_bytes());
+        connection.has_sent();
+        assert!(sent.starts_with("+OK\r\n+QUEUED\r\n"), "{sent}");
+        let queued = sent.matches("+QUEUED").count();
+        assert!((4..=6).contains(&queued), "{sent}");
+        assert!(
+            sent.contains("-OOM command not allowed when used memory > 'maxmemory'."),
+            "{sent}"
+        );
+        assert!(sent.ends_with(
+            "-EXECABORT Transaction discarded because of previous errors.\r\n+PONG\r\n"
+        ));
+        assert_eq!(room.0.load(Ordering::Relaxed), 200_000, "all is given back");
+        let keys: Vec<String> = (0..2000).map(|key| format!("key:{key}")).collect();
+        let words = [&["WATCH".to_owned()][..], &keys].concat();
+        other.feed(&encode(&words));
+        assert_eq!(other.advance(store).await, Step::Read);
+        let sent = text(&other.output().take_bytes());
+        assert!(sent.starts_with("-OOM "), "{sent}");
+        assert!(other.session().kept_bytes() > 0);
+        drop(other);
+        assert_eq!(room.0.load(Ordering::Relaxed), 200_000);
     });
 }
 

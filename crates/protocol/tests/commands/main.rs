@@ -10,6 +10,7 @@
 )]
 
 mod acl;
+mod beside_redis;
 mod connections;
 mod differential;
 mod generator;

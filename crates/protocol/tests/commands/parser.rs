@@ -193,11 +193,66 @@ fn little_is_taken_from_clients_that_have_not_authenticated() {
 fn there_are_limits_to_everything() {
     assert_eq!(parse(&[b"*1048577\r\n"], true).1, Some(ProtocolError::InvalidMultibulkLength));
     assert_eq!(parse(&[b"*1048576\r\n"], true).1, None);
-    assert_eq!(parse(&[b"*1\r\n$67108865\r\n"], true).1, Some(ProtocolError::InvalidBulkLength));
-    assert_eq!(parse(&[b"*1\r\n$67108864\r\n"], true).1, None);
+    assert_eq!(parse(&[b"*1\r\n$4294967296\r\n"], true).1, Some(ProtocolError::InvalidBulkLength));
+    assert_eq!(parse(&[b"*1\r\n$4294967295\r\n"], true).1, None);
     let line = vec![b'x'; (64 << 10) + 1];
     assert_eq!(parse(&[&line], true).1, Some(ProtocolError::InlineTooLong));
     assert_eq!(parse(&[&line[1..]], true).1, None);
+}
+
+#[test]
+fn a_word_that_is_too_long_is_discarded_and_the_requests_around_it_run() {
+    let input = [
+        encode(&["GET", "a"]),
+        encode(&["SET".to_owned(), "k".to_owned(), "x".repeat(300_001), "EX".to_owned()]),
+        encode(&["x".repeat(400_000)]),
+        encode(&["SET".to_owned(), "k".to_owned(), "x".repeat(300_000)]),
+    ]
+    .concat();
+    for piece in [1, 7, 1000, 65_536, input.len()] {
+        let mut parser = RequestParser::new().with_max_argument_bytes(300_000);
+        let mut requests = Vec::new();
+        for piece in input.chunks(piece) {
+            parser.feed(piece);
+            loop {
+                match parser.next(true) {
+                    Ok(Parsed::Request(request)) => requests.push(request),
+                    Ok(Parsed::Need { .. }) => parser.admit(),
+                    Ok(Parsed::Incomplete) => break,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            assert!(parser.buffered_bytes() <= 300_002);
+        }
+        let refused: Vec<Option<&str>> =
+            requests.iter().map(|request| request.refused.as_deref()).collect();
+        assert_eq!(requests.len(), 4);
+        assert!(refused[0].is_none() && refused[3].is_none());
+        assert!(refused[1].unwrap().contains("300001 bytes, at most 300000"), "{refused:?}");
+        assert!(refused[2].unwrap().contains("proto-max-bulk-len"), "{refused:?}");
+        assert_eq!(requests[1].args[..], [&b"SET"[..]], "its name stays");
+        assert!(requests[2].args.is_empty());
+        assert_eq!(requests[1].admitted_bytes, 0, "nothing is held for it");
+        assert_eq!(requests[3].args[2].len(), 300_000);
+    }
+}
+
+#[test]
+fn a_request_without_memory_is_discarded_as_well() {
+    let input =
+        [encode(&["SET".to_owned(), "k".to_owned(), "x".repeat(200_000)]), encode(&["PING"])];
+    let mut parser = RequestParser::new();
+    let (first, rest) = input[0].split_at(1000);
+    parser.feed(first);
+    assert!(matches!(parser.next(true), Ok(Parsed::Need { .. })));
+    parser.refuse("ERR no".to_owned());
+    assert_eq!(parser.next(true), Ok(Parsed::Incomplete));
+    parser.feed(rest);
+    let Ok(Parsed::Request(request)) = parser.next(true) else { panic!("it ends") };
+    assert_eq!(request.refused.as_deref(), Some("ERR no"));
+    parser.feed(&input[1]);
+    let Ok(Parsed::Request(request)) = parser.next(true) else { panic!("the next one") };
+    assert!(request.refused.is_none() && request.args[..] == [&b"PING"[..]]);
 }
 
 /// Receives whole pipelines as a socket does: each read takes what has come, as far as it has room.

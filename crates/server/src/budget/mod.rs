@@ -16,7 +16,8 @@ pub const MIN_MEMORY_BYTES: u64 = 32 << 20;
 /// Share of its memory that the store leaves to requests: one part in this many.
 const STORE_LEAVES: u64 = softflash_store::memory::REQUEST_SHARE;
 
-/// Memory for a value of maximum size, and the same again for other requests.
+/// Memory for a value of maximum size, and the same again for replies; more where longer values are
+/// allowed.
 const COMFORTABLE_BYTES: u64 = 128 << 20;
 
 /// More unused buffers than this save the device nothing.
@@ -37,9 +38,10 @@ pub struct MemoryPlan {
 }
 
 impl MemoryPlan {
-    /// Divides `memory_bytes`.
-    pub fn new(memory_bytes: u64) -> MemoryPlan {
-        let server = COMFORTABLE_BYTES.clamp(memory_bytes / 8, memory_bytes / 2);
+    /// Divides `memory_bytes`, where values have up to `max_value_bytes`.
+    pub fn new(memory_bytes: u64, max_value_bytes: usize) -> MemoryPlan {
+        let comfortable = COMFORTABLE_BYTES.max(2 * max_value_bytes as u64);
+        let server = comfortable.clamp(memory_bytes / 8, memory_bytes / 2);
         let device_bytes = (memory_bytes / 16).min(MAX_DEVICE_BYTES);
         let store = memory_bytes - server - device_bytes;
         MemoryPlan {
@@ -55,10 +57,10 @@ impl MemoryPlan {
         SpareMemory::new(self.request_bytes + self.reply_bytes)
     }
 
-    /// Maximum bytes of the replies to one batch: at least the largest value, and several of these
-    /// where there is more memory. A larger reply ends the connection.
-    pub fn max_output_bytes(&self) -> usize {
-        let least = 2 * softflash_store::value::MAX_VALUE_BYTES;
+    /// Maximum bytes of the replies to one batch: at least twice the largest value, and several of
+    /// these where there is more memory. A larger reply ends the connection.
+    pub fn max_output_bytes(&self, max_value_bytes: usize) -> usize {
+        let least = 2 * max_value_bytes;
         usize::try_from(self.reply_bytes).unwrap_or(usize::MAX).max(least)
     }
 

@@ -2,7 +2,8 @@
 //!
 //! The length of a reply is not known before it is made, so each execution is charged the size of
 //! the largest recent reply; this estimate rises immediately and decays slowly. Then the actual
-//! size is charged until the reply has been sent. One execution is always allowed.
+//! size is charged until the reply has been sent. One execution is always allowed. Small replies
+//! are not charged: they have a limit for each connection, and do not wait for the large ones.
 
 use softflash_protocol::ReplyPermit;
 use softflash_store::memory::SpareMemory;
@@ -14,7 +15,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 /// The initial estimate: the largest value.
-const FIRST_ESTIMATE_BYTES: u64 = softflash_store::value::MAX_VALUE_BYTES as u64;
+const FIRST_ESTIMATE_BYTES: u64 = softflash_store::value::DEFAULT_VALUE_BYTES as u64;
 
 /// The estimate decays by one part in this many with each smaller reply.
 const DECAY: u64 = 32;
@@ -116,9 +117,16 @@ impl ReplyBudget {
         self.state.queue.borrow().len()
     }
 
-    /// A permit without a charge in advance: for a few short replies.
+    /// A permit that is never charged: for a few short replies.
     pub fn begin_little(&self) -> Permit {
-        Permit { state: Rc::clone(&self.state), bytes: 0, unsent: 0 }
+        Permit { state: Rc::clone(&self.state), is_charged: false, bytes: 0, unsent: 0 }
+    }
+
+    /// A permit to make a reply, if there is room for it and nobody waits.
+    pub fn try_begin(&self) -> Option<Permit> {
+        let nobody_waits = self.state.queue.borrow().is_empty();
+        let bytes = nobody_waits.then(|| self.state.charge())??;
+        Some(Permit::charged(&self.state, bytes))
     }
 
     /// Waits in FIFO order for a permit to make a reply. Cancel safe.
@@ -144,11 +152,11 @@ impl Future for Begin {
                 return Poll::Pending;
             };
             this.waiter = None;
-            return Poll::Ready(Permit { state: Rc::clone(&this.state), bytes, unsent: 0 });
+            return Poll::Ready(Permit::charged(&this.state, bytes));
         }
-        let nobody_waits = this.state.queue.borrow().is_empty();
-        if nobody_waits && let Some(bytes) = this.state.charge() {
-            return Poll::Ready(Permit { state: Rc::clone(&this.state), bytes, unsent: 0 });
+        let budget = ReplyBudget { state: Rc::clone(&this.state) };
+        if let Some(permit) = budget.try_begin() {
+            return Poll::Ready(permit);
         }
         let waker = RefCell::new(context.waker().clone());
         let waiter = Rc::new(Waiter { granted: Cell::new(None), waker });
@@ -180,9 +188,17 @@ fn largest(bytes: u64, commands: u64) -> u64 {
 /// The charge of a connection's replies until they have been sent.
 pub struct Permit {
     state: Rc<State>,
+    /// Whether it counts towards the budget.
+    is_charged: bool,
     bytes: u64,
     /// The part of it that is made.
     unsent: u64,
+}
+
+impl Permit {
+    fn charged(state: &Rc<State>, bytes: u64) -> Permit {
+        Permit { state: Rc::clone(state), is_charged: true, bytes, unsent: 0 }
+    }
 }
 
 impl ReplyPermit for Permit {
@@ -214,7 +230,9 @@ impl ReplyPermit for Permit {
 
     fn recharge(&mut self, bytes: u64) {
         let before = std::mem::replace(&mut self.bytes, bytes);
-        self.state.change(before, bytes);
+        if self.is_charged {
+            self.state.change(before, bytes);
+        }
         let unsent = std::mem::replace(&mut self.unsent, bytes);
         self.state.change_unsent(unsent, bytes);
     }

@@ -6,7 +6,11 @@
 //! memory is held by reservations that wait for more, they would deadlock. Then the first of them
 //! gets its memory beyond the budget, and keeps this right until its request is done. So the memory
 //! held never exceeds the budget plus one request.
+//!
+//! What sessions keep between their requests (queues of transactions, watched keys) never waits: it
+//! gets its memory at once or is refused, and takes at most half of the budget.
 
+use softflash_protocol::KeptMemory;
 use softflash_store::memory::SpareMemory;
 use std::collections::VecDeque;
 use std::future::Future;
@@ -22,7 +26,7 @@ const COPIES: u64 = 2;
 /// A request larger than the whole budget: waiting cannot help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
-    "request too large: {bytes} bytes in one request or transaction, the maximum with this memory is {limit}; send less at once or raise --memory"
+    "request too large: {bytes} bytes in one request, the maximum with this memory is {limit}; send less at once or raise --memory"
 )]
 pub struct RequestTooLarge {
     /// Size of the request so far.
@@ -47,8 +51,10 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Bytes held by all reservations.
+    /// Bytes held by all reservations and kept by sessions.
     held: u64,
+    /// Bytes kept by sessions.
+    kept: u64,
     /// Bytes held by the reservations in `growing`.
     held_by_waiting: u64,
     /// Reservations that hold memory and wait for more, in FIFO order.
@@ -115,11 +121,43 @@ impl RequestBudget {
         self.shared.lock().held
     }
 
+    /// The number of requests that wait for memory.
+    pub fn waiting(&self) -> usize {
+        let state = self.shared.lock();
+        state.growing.len() + state.starting.len()
+    }
+
     /// An empty reservation for one connection.
     pub fn reservation(&self) -> Reservation {
         let mut state = self.shared.lock();
         state.ids += 1;
         Reservation { shared: Arc::clone(&self.shared), id: state.ids, held: 0 }
+    }
+}
+
+/// A share of the budget for what sessions keep: one part in this many.
+const KEPT_SHARE: u64 = 2;
+
+impl KeptMemory for RequestBudget {
+    fn try_take(&self, bytes: u64, received: u64) -> bool {
+        let capacity = self.shared.capacity;
+        let mut is_granted = false;
+        self.shared.change(|state| {
+            let has_share = state.kept + bytes <= capacity / KEPT_SHARE;
+            is_granted = has_share && state.held + bytes.saturating_sub(received) <= capacity;
+            if is_granted {
+                state.kept += bytes;
+                state.held += bytes;
+            }
+        });
+        is_granted
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.shared.change(|state| {
+            state.kept -= bytes;
+            state.held -= bytes;
+        });
     }
 }
 

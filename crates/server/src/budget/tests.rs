@@ -15,12 +15,18 @@ fn is_done(future: &mut Growing<'_>) -> bool {
 #[test]
 fn the_plan_leaves_room_for_the_largest_value_and_never_exceeds_the_memory() {
     for mib in [32, 64, 256, 1024, 65536] {
-        let plan = MemoryPlan::new(mib * MIB);
+        let plan = MemoryPlan::new(mib * MIB, 64 << 20);
         let store = plan.store_bytes / 8 * 7;
         let sum = store + plan.request_bytes + plan.reply_bytes + plan.device_bytes;
         assert!(sum <= mib * MIB, "{mib} MiB: {plan:?}");
         assert!(sum >= mib * MIB * 15 / 16, "{mib} MiB: {plan:?}");
         assert!(mib < 256 || plan.request_bytes >= 64 * MIB, "{mib} MiB: {plan:?}");
+        let raised = MemoryPlan::new(mib * MIB, 512 << 20);
+        assert!(raised.request_bytes >= (512 * MIB).min(mib * MIB / 4), "{mib} MiB: {raised:?}");
+        assert!(
+            raised.store_bytes / 8 * 7 + raised.device_bytes
+                <= mib * MIB - 2 * raised.request_bytes
+        );
     }
 }
 
@@ -201,4 +207,44 @@ fn requests_and_replies_take_their_bytes_from_the_spare_memory() {
     assert_eq!(spare.taken_bytes(), 10 * MIB);
     drop(request);
     assert_eq!(spare.taken_bytes(), 0);
+}
+
+#[test]
+fn small_replies_neither_wait_nor_are_charged() {
+    let budget = ReplyBudget::new(10 * MIB, SpareMemory::default());
+    let mut unread = budget.try_begin().unwrap();
+    unread.settle(8 * MIB, 1);
+    assert!(budget.try_begin().is_none(), "the next may be as large");
+    let mut waits = Box::pin(budget.begin());
+    assert!((&mut waits).now_or_never().is_none());
+    let mut little = budget.begin_little();
+    little.recharge(5 * MIB);
+    assert_eq!(budget.charged_bytes(), 8 * MIB);
+    assert_eq!(budget.waiting(), 1);
+    drop(unread);
+    assert!(waits.now_or_never().is_some(), "nor does the next one wait for them");
+    drop(little);
+    assert_eq!(budget.charged_bytes(), 0);
+}
+
+#[test]
+fn what_sessions_keep_is_granted_at_once_or_never_and_leaves_half_to_requests() {
+    use softflash_protocol::KeptMemory;
+    let budget = RequestBudget::new(100, SpareMemory::default());
+    assert!(budget.try_take(40, 0) && !budget.try_take(11, 0) && budget.try_take(10, 0));
+    let mut request = budget.reservation();
+    request.grow(50).now_or_never().unwrap().unwrap();
+    assert_eq!((budget.held_bytes(), budget.waiting()), (100, 0));
+    budget.give_back(20);
+    assert!(budget.try_take(20, 0), "of its share");
+    budget.give_back(30);
+    let mut other = budget.reservation();
+    other.grow(25).now_or_never().unwrap().unwrap();
+    assert!(!budget.try_take(25, 0), "requests have it");
+    assert!(budget.try_take(25, 20), "the request that brings it gives it back");
+    let mut waits: Growing<'_> = Box::pin(request.grow(10));
+    assert!(!is_done(&mut waits));
+    assert_eq!(budget.waiting(), 1);
+    budget.give_back(45);
+    assert!(is_done(&mut waits));
 }

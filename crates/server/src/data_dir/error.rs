@@ -36,6 +36,14 @@ pub enum DataDirError {
         /// The process, if the lock file names it.
         holder: Option<u32>,
     },
+    /// The directory cannot be written.
+    #[error("{}: cannot be written ({source}); `softflash info`, `check`, `units`, `volume list` and `dump` only read", path.display())]
+    Unwritable {
+        /// The directory.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
     /// Written by a later version.
     #[error("{}: format version {found} is newer than {supported}, the newest that this program reads; use a newer softflash", path.display())]
     NewerVersion {

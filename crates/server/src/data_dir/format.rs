@@ -1,8 +1,9 @@
-//! Creates a data directory atomically.
+//! Creates a data directory completely or not at all.
 //!
-//! The manifest is written last, under a temporary name, and renamed: a directory without it is not
-//! a data directory. After a failure all created files are removed. An interrupted process removes
-//! [`leftovers`] before it ends.
+//! The manifest is written first, under the name of an unfinished one, and renamed last: a directory
+//! without a manifest is not a data directory, and one with an unfinished manifest holds what an
+//! interrupted format has left, which the next one removes. After a failure all created files are
+//! removed; the unfinished manifest is the last of them.
 
 use super::{DEVICE_NAME, DataDir, DataDirError, LOCK_NAME, MANIFEST_NAME, Manifest, acquire_lock};
 use crate::users::USERS_NAME;
@@ -10,26 +11,34 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Name of the manifest until it is complete.
+/// Name of a new version of the manifest until it is complete.
 const TEMPORARY_MANIFEST: &str = "softflash.toml.tmp";
 
-/// A data directory being created; its files are removed if this is dropped before
+/// Name of the manifest of a directory that is being created.
+pub(super) const UNFINISHED_MANIFEST: &str = "softflash.toml.unfinished";
+
+/// The device, and what is made beside it to find out whether there is room.
+const DEVICE_FILES: [&str; 2] = [DEVICE_NAME, "flash.sfd.probe"];
+
+/// A data directory being created. What it has made is removed if this is dropped before
 /// [`NewDataDir::finish`].
 #[derive(Debug)]
 pub struct NewDataDir {
     path: PathBuf,
     lock: Option<File>,
     made_directory: bool,
+    /// The manifest, once older contents are deleted.
+    manifest: Option<Manifest>,
     finished: bool,
 }
 
 impl NewDataDir {
-    /// Creates the directory if it does not exist, and locks it. With `force`, the contents of an
-    /// existing data directory are deleted.
+    /// Creates the directory if it does not exist, and locks it. Nothing is deleted yet.
     ///
     /// # Errors
-    /// [`DataDirError::Exists`] without `force`, [`DataDirError::NotEmpty`] where the directory
-    /// holds files that are not SoftFlash's, [`DataDirError::Busy`] where a process uses it.
+    /// [`DataDirError::Exists`] for a data directory without `force`, [`DataDirError::NotEmpty`]
+    /// where the directory holds files that are not SoftFlash's, [`DataDirError::Busy`] where a
+    /// process uses it.
     pub fn begin(path: &Path, force: bool) -> Result<NewDataDir, DataDirError> {
         let io_error = |source| DataDirError::Io { path: path.to_owned(), source };
         let made_directory = match fs::create_dir(path) {
@@ -40,8 +49,9 @@ impl NewDataDir {
         if !made_directory {
             check_free_to_take(path, force)?;
         }
+        let (lock, manifest, finished) = (None, None, false);
         let mut new =
-            NewDataDir { path: path.to_owned(), lock: None, made_directory, finished: false };
+            NewDataDir { path: path.to_owned(), lock, made_directory, manifest, finished };
         new.lock = match acquire_lock(path) {
             Ok(lock) => Some(lock),
             Err(busy) => {
@@ -55,7 +65,6 @@ impl NewDataDir {
             new.finished = true;
             return Err(DataDirError::Exists { path: path.to_owned() });
         }
-        remove_contents(path).map_err(io_error)?;
         Ok(new)
     }
 
@@ -64,28 +73,53 @@ impl NewDataDir {
         self.path.join(DEVICE_NAME)
     }
 
-    /// Writes the manifest: from now on this is a data directory, durably.
+    /// Deletes older contents. From now on the directory counts as unfinished.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    pub fn clear(&mut self, manifest: Manifest) -> Result<(), DataDirError> {
+        let failed = |source| DataDirError::Io { path: self.path.clone(), source };
+        write_durably(&self.path.join(UNFINISHED_MANIFEST), &manifest)
+            .and_then(|()| File::open(&self.path)?.sync_all())
+            .map_err(failed)?;
+        remove_contents(&self.path).map_err(failed)?;
+        self.manifest = Some(manifest);
+        Ok(())
+    }
+
+    /// Gives the manifest its name: from now on this is a data directory, durably.
     ///
     /// # Errors
     /// Errors of the file system; then all created files are removed.
-    pub fn finish(mut self, manifest: Manifest) -> Result<DataDir, DataDirError> {
-        write_manifest(&self.path, &manifest)
-            .map_err(|source| DataDirError::Io { path: self.path.join(MANIFEST_NAME), source })?;
-        let Some(lock) = self.lock.take() else {
+    pub fn finish(mut self) -> Result<DataDir, DataDirError> {
+        let path = self.path.join(MANIFEST_NAME);
+        fs::rename(self.path.join(UNFINISHED_MANIFEST), &path)
+            .and_then(|()| sync_with_parent(&self.path))
+            .map_err(|source| DataDirError::Io { path, source })?;
+        let (Some(lock), Some(manifest)) = (self.lock.take(), self.manifest.take()) else {
             return Err(DataDirError::Busy { path: self.path.clone(), holder: None });
         };
         self.finished = true;
-        Ok(DataDir { path: self.path.clone(), manifest, _lock: lock })
+        Ok(DataDir { path: self.path.clone(), manifest, _lock: Some(lock) })
     }
 }
 
 /// Writes the manifest of a directory durably: the old one or the new one is there.
 pub(super) fn write_manifest(directory: &Path, manifest: &Manifest) -> io::Result<()> {
     let temporary = directory.join(TEMPORARY_MANIFEST);
-    let mut file = File::create(&temporary)?;
-    file.write_all(manifest.to_text().map_err(io::Error::other)?.as_bytes())?;
-    file.sync_all()?;
+    write_durably(&temporary, manifest)?;
     fs::rename(&temporary, directory.join(MANIFEST_NAME))?;
+    sync_with_parent(directory)
+}
+
+fn write_durably(path: &Path, manifest: &Manifest) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(manifest.to_text().map_err(io::Error::other)?.as_bytes())?;
+    file.sync_all()
+}
+
+/// Makes the names in a directory durable, and its own.
+fn sync_with_parent(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()?;
     match directory.parent() {
         Some(parent) if parent.as_os_str().is_empty() => File::open(".")?.sync_all(),
@@ -99,12 +133,20 @@ impl Drop for NewDataDir {
         if self.finished {
             return;
         }
-        let removed = remove_contents(&self.path).and_then(|()| match self.made_directory {
-            true => {
+        let cleared = match self.manifest {
+            Some(_) => remove_contents(&self.path)
+                .and_then(|()| remove_if_there(&self.path.join(UNFINISHED_MANIFEST))),
+            None => Ok(()),
+        };
+        // The lock of a data directory that stays is kept.
+        let is_kept = self.path.join(MANIFEST_NAME).exists();
+        let removed = cleared.and_then(|()| match (is_kept, self.made_directory) {
+            (true, _) => Ok(()),
+            (false, true) => {
                 fs::remove_file(self.path.join(LOCK_NAME))?;
                 fs::remove_dir(&self.path)
             }
-            false => remove_if_there(&self.path.join(LOCK_NAME)),
+            (false, false) => remove_if_there(&self.path.join(LOCK_NAME)),
         });
         if let Err(error) = removed {
             tracing::warn!(path = %self.path.display(), %error, "unfinished directory not removed");
@@ -118,8 +160,9 @@ pub fn leftovers(path: &Path) -> Vec<PathBuf> {
     if path.join(MANIFEST_NAME).exists() {
         return Vec::new();
     }
-    let mut paths: Vec<PathBuf> =
-        [TEMPORARY_MANIFEST, DEVICE_NAME, LOCK_NAME].map(|name| path.join(name)).into();
+    let names = [TEMPORARY_MANIFEST].into_iter().chain(DEVICE_FILES);
+    let names = names.chain([UNFINISHED_MANIFEST, LOCK_NAME]);
+    let mut paths: Vec<PathBuf> = names.map(|name| path.join(name)).collect();
     if !path.exists() {
         paths.push(path.to_owned());
     }
@@ -128,10 +171,15 @@ pub fn leftovers(path: &Path) -> Vec<PathBuf> {
 
 /// All files of a data directory, in the order of removal.
 pub fn contents(path: &Path) -> Vec<PathBuf> {
-    let names = [MANIFEST_NAME, TEMPORARY_MANIFEST, DEVICE_NAME, USERS_NAME, LOCK_NAME];
-    let mut paths: Vec<PathBuf> = names.map(|name| path.join(name)).into();
-    paths.push(path.to_owned());
-    paths
+    let names = [MANIFEST_NAME, TEMPORARY_MANIFEST].into_iter().chain(DEVICE_FILES);
+    let names = names.chain([USERS_NAME, UNFINISHED_MANIFEST, LOCK_NAME]);
+    names.map(|name| path.join(name)).chain([path.to_owned()]).collect()
+}
+
+/// Whether a directory can become a data directory without the loss of anything: it does not exist,
+/// is empty, or holds only what an interrupted format has left.
+pub fn is_free(path: &Path) -> bool {
+    !path.exists() || check_free_to_take(path, false).is_ok()
 }
 
 /// Refuses a directory that holds more than the remains of an earlier format, unless forced;
@@ -147,10 +195,13 @@ fn check_free_to_take(path: &Path, force: bool) -> Result<(), DataDirError> {
             false => Err(DataDirError::Exists { path: path.to_owned() }),
         };
     }
+    let is_unfinished = path.join(UNFINISHED_MANIFEST).exists();
     for entry in fs::read_dir(path).map_err(io_error)? {
         let name = entry.map_err(io_error)?.file_name();
-        let ours = [LOCK_NAME, TEMPORARY_MANIFEST, "lost+found"].iter().any(|known| name == *known)
-            || (force && name == DEVICE_NAME);
+        let is_any_of = |names: &[&str]| names.iter().any(|known| name == **known);
+        let ours = is_any_of(&[LOCK_NAME, TEMPORARY_MANIFEST, UNFINISHED_MANIFEST, "lost+found"])
+            || (is_unfinished || force) && is_any_of(&DEVICE_FILES)
+            || is_unfinished && is_any_of(&[USERS_NAME]);
         if !ours {
             let found = name.to_string_lossy().into_owned();
             return Err(DataDirError::NotEmpty { path: path.to_owned(), found });
@@ -159,9 +210,14 @@ fn check_free_to_take(path: &Path, force: bool) -> Result<(), DataDirError> {
     Ok(())
 }
 
-/// Removes manifest and device; the manifest first, because without it the device is not used.
+/// Removes manifest, device and users; the manifest first and durably, because without it the device
+/// is not used.
 fn remove_contents(path: &Path) -> io::Result<()> {
-    for name in [MANIFEST_NAME, TEMPORARY_MANIFEST, DEVICE_NAME, USERS_NAME] {
+    for name in [MANIFEST_NAME, TEMPORARY_MANIFEST] {
+        remove_if_there(&path.join(name))?;
+    }
+    File::open(path)?.sync_all()?;
+    for name in DEVICE_FILES.into_iter().chain([USERS_NAME]) {
         remove_if_there(&path.join(name))?;
     }
     Ok(())

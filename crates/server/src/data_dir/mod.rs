@@ -5,24 +5,27 @@
 //! DIR/flash.sfd        the device, unless the manifest names another
 //! DIR/users.acl        users and permissions, once ACL SAVE has written it
 //! DIR/lock             locked by the process that has the directory open
+//! DIR/softflash.toml.unfinished   the manifest while `format` is at work, or after it was killed
 //! ```
 
 mod error;
 mod format;
+mod lock;
 mod manifest;
 #[cfg(test)]
 mod tests;
 mod volumes;
 
 pub use error::DataDirError;
-pub use format::{NewDataDir, contents, leftovers};
+pub use format::{NewDataDir, contents, is_free, leftovers};
 pub use manifest::{FORMAT_VERSION, MANIFEST_NAME, Manifest, StoreSection};
 pub use volumes::{DEFAULT_OP_PERCENT, MOST_OP_PERCENT, ShardDomain, VolumeSection};
 
-use softflash_device::{Device, OpenOptions};
+use lock::{acquire_lock, lock_to_look};
+use softflash_device::{Access, Device, OpenOptions};
 use softflash_store::StoreLayout;
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -37,8 +40,8 @@ const LOCK_NAME: &str = "lock";
 pub struct DataDir {
     path: PathBuf,
     manifest: Manifest,
-    /// Holds the lock.
-    _lock: File,
+    /// Holds the lock; none of a directory that cannot be written.
+    _lock: Option<File>,
 }
 
 impl DataDir {
@@ -49,6 +52,19 @@ impl DataDir {
     pub fn open(path: &Path) -> Result<DataDir, DataDirError> {
         let manifest = DataDir::inspect(path)?;
         let lock = acquire_lock(path)?;
+        // Left by a format that was killed before it deleted this directory: nothing reads it. It
+        // must not be taken for the remains of one if the manifest gets lost.
+        let _ = fs::remove_file(path.join(format::UNFINISHED_MANIFEST));
+        Ok(DataDir { path: path.to_owned(), manifest, _lock: Some(lock) })
+    }
+
+    /// As [`open`](DataDir::open), to read only: also on a file system that cannot be written.
+    ///
+    /// # Errors
+    /// As [`open`](DataDir::open).
+    pub fn open_to_look(path: &Path) -> Result<DataDir, DataDirError> {
+        let manifest = DataDir::inspect(path)?;
+        let lock = lock_to_look(path)?;
         Ok(DataDir { path: path.to_owned(), manifest, _lock: lock })
     }
 
@@ -107,7 +123,7 @@ impl DataDir {
         &self,
         options: OpenOptions,
     ) -> Result<(Arc<dyn Device>, StoreLayout), DataDirError> {
-        let may_write = options.repair_label;
+        let may_write = options.access == Access::Write;
         let device = softflash_device::open_with(&self.device_path(), options)?;
         if may_write {
             self.raise_version()?;
@@ -131,35 +147,4 @@ impl DataDir {
         format::write_manifest(&self.path, &raised)
             .map_err(|source| DataDirError::Io { path: self.path.join(MANIFEST_NAME), source })
     }
-}
-
-/// Locks the directory and records this process in the lock file.
-fn acquire_lock(directory: &Path) -> Result<File, DataDirError> {
-    let path = directory.join(LOCK_NAME);
-    let io_error = |source| DataDirError::Io { path: path.clone(), source };
-    let mut options = fs::OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    let mut file = options.open(&path).map_err(io_error)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let holder = holder(&mut file);
-            return Err(DataDirError::Busy { path: directory.to_owned(), holder });
-        }
-        Err(TryLockError::Error(source)) => return Err(io_error(source)),
-    }
-    let mut note_holder = || {
-        file.set_len(0)?;
-        file.rewind()?;
-        writeln!(file, "{}", std::process::id())
-    };
-    note_holder().map_err(io_error)?;
-    Ok(file)
-}
-
-/// The process that a lock file names.
-fn holder(file: &mut File) -> Option<u32> {
-    let mut text = String::new();
-    file.read_to_string(&mut text).ok()?;
-    text.trim().parse().ok()
 }

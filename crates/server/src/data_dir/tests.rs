@@ -11,9 +11,10 @@ fn manifest() -> Manifest {
 }
 
 fn make(path: &Path) -> DataDir {
-    let new = NewDataDir::begin(path, false).unwrap();
+    let mut new = NewDataDir::begin(path, false).unwrap();
+    new.clear(manifest()).unwrap();
     format_file(&new.device_path(), &FileFormat::new(256 << 20, 7)).unwrap();
-    new.finish(manifest()).unwrap()
+    new.finish().unwrap()
 }
 
 #[test]
@@ -31,7 +32,8 @@ fn a_finished_directory_opens_again() {
 fn an_unfinished_directory_leaves_nothing_behind() {
     let temp = TempDir::new().unwrap();
     let path = temp.path().join("data");
-    let new = NewDataDir::begin(&path, false).unwrap();
+    let mut new = NewDataDir::begin(&path, false).unwrap();
+    new.clear(manifest()).unwrap();
     format_file(&new.device_path(), &FileFormat::new(256 << 20, 7)).unwrap();
     drop(new);
     assert!(!path.exists());
@@ -75,8 +77,67 @@ fn force_replaces_a_data_directory_and_nothing_less_does() {
     let path = temp.path().join("data");
     drop(make(&path));
     assert!(matches!(NewDataDir::begin(&path, false), Err(DataDirError::Exists { .. })));
-    let new = NewDataDir::begin(&path, true).unwrap();
+    let mut new = NewDataDir::begin(&path, true).unwrap();
+    assert!(new.device_path().exists(), "nothing is deleted before everything is checked");
+    new.clear(manifest()).unwrap();
     assert!(!new.device_path().exists());
+}
+
+/// What a format that is killed leaves behind each step.
+#[test]
+fn a_directory_whose_format_was_killed_is_free_again() {
+    let steps: [(&str, &[&str]); 6] = [
+        ("the directory", &[]),
+        ("its lock", &[LOCK_NAME]),
+        ("a manifest without contents", &[LOCK_NAME, format::UNFINISHED_MANIFEST]),
+        ("a probe", &[LOCK_NAME, format::UNFINISHED_MANIFEST, "flash.sfd.probe"]),
+        ("a device", &[LOCK_NAME, format::UNFINISHED_MANIFEST, DEVICE_NAME]),
+        ("old users", &[LOCK_NAME, format::UNFINISHED_MANIFEST, "users.acl"]),
+    ];
+    for (step, files) in steps {
+        let temp = TempDir::new().unwrap();
+        files.iter().for_each(|file| fs::write(temp.path().join(file), "").unwrap());
+        assert!(is_free(temp.path()), "{step}");
+        drop(make(temp.path()));
+        DataDir::open(temp.path()).unwrap();
+        let mut names: Vec<_> = fs::read_dir(temp.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(names, [DEVICE_NAME, LOCK_NAME, MANIFEST_NAME], "{step}");
+        assert!(!is_free(temp.path()), "it is a data directory now");
+    }
+}
+
+/// A format with force that is killed before it deletes anything leaves its mark in a directory that
+/// stays as it was.
+#[test]
+fn the_mark_of_a_killed_format_goes_when_the_directory_is_opened() {
+    let temp = TempDir::new().unwrap();
+    let path = temp.path().join("data");
+    drop(make(&path));
+    let mark = path.join(format::UNFINISHED_MANIFEST);
+    fs::write(&mark, "").unwrap();
+    drop(DataDir::open(&path).unwrap());
+    assert!(!mark.exists());
+    fs::remove_file(path.join(MANIFEST_NAME)).unwrap();
+    assert!(!is_free(&path), "a device without its manifest is no remains of a format");
+    assert!(NewDataDir::begin(&path, false).is_err());
+    assert!(path.join(DEVICE_NAME).exists());
+}
+
+#[test]
+fn a_directory_is_read_where_it_cannot_be_written() {
+    let temp = TempDir::new().unwrap();
+    let path = temp.path().join("data");
+    drop(make(&path));
+    let held = DataDir::open_to_look(&path).unwrap();
+    assert!(matches!(DataDir::open(&path), Err(DataDirError::Busy { .. })), "readers lock, too");
+    drop(held);
+    let held = DataDir::open(&path).unwrap();
+    assert!(matches!(DataDir::open_to_look(&path), Err(DataDirError::Busy { .. })));
+    drop(held);
 }
 
 #[test]
@@ -99,7 +160,7 @@ fn opening_the_device_for_writes_raises_the_version_and_looking_does_not() {
     drop(data);
     format::write_manifest(&path, &older).unwrap();
     let version = || DataDir::inspect(&path).unwrap().format_version;
-    let look = OpenOptions { repair_label: false, ..OpenOptions::default() };
+    let look = OpenOptions { access: Access::Look, ..OpenOptions::default() };
     DataDir::open(&path).unwrap().open_device(look).unwrap();
     assert_eq!(version(), 1);
     DataDir::open(&path).unwrap().open_device(OpenOptions::default()).unwrap();
@@ -168,11 +229,12 @@ fn a_manifest_without_volume_units_does_not_name_volumes() {
 fn the_store_has_the_units_that_are_not_for_volumes() {
     let temp = TempDir::new().unwrap();
     let path = temp.path().join("data");
-    let new = NewDataDir::begin(&path, false).unwrap();
-    format_file(&new.device_path(), &FileFormat::new(256 << 20, 7)).unwrap();
+    let mut new = NewDataDir::begin(&path, false).unwrap();
     let store = manifest().store;
     let volumes = Some(VolumeSection { units: 3, op_percent: DEFAULT_OP_PERCENT });
-    let data = new.finish(Manifest::new(DEVICE_NAME, store.clone(), volumes)).unwrap();
+    new.clear(Manifest::new(DEVICE_NAME, store.clone(), volumes)).unwrap();
+    format_file(&new.device_path(), &FileFormat::new(256 << 20, 7)).unwrap();
+    let data = new.finish().unwrap();
     assert_eq!(data.manifest().format_version, FORMAT_VERSION, "older programs refuse it");
     let (device, layout) = data.open_device(OpenOptions::default()).unwrap();
     assert_eq!(layout.units, 1);

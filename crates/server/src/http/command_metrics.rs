@@ -4,7 +4,8 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::registry::Unit;
-use softflash_protocol::{CommandStat, EDGES_US};
+use softflash_base::EDGES_US;
+use softflash_protocol::CommandStat;
 use std::fmt;
 
 /// Writes latency and errors of each command that was called.

@@ -1,7 +1,7 @@
 //! Metrics in Prometheus' OpenMetrics text format, with units in the names.
 
-use crate::http::command_metrics;
-use crate::telemetry::{DomainStats, Snapshot, VolumeStats};
+use crate::http::{command_metrics, volume_metrics};
+use crate::telemetry::{DomainStats, Snapshot};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -25,7 +25,7 @@ pub(super) fn render(snapshot: &Snapshot) -> Result<String, fmt::Error> {
 }
 
 /// Fields of the store that are gauges; all others are counters.
-pub(super) const GAUGES: [&str; 20] = [
+pub(super) const GAUGES: [&str; 21] = [
     "keys",
     "expiring_keys",
     "memtable_bytes",
@@ -46,6 +46,7 @@ pub(super) const GAUGES: [&str; 20] = [
     "lost_units",
     "old_units",
     "full",
+    "clock_lead_ms",
 ];
 
 #[derive(Debug)]
@@ -89,7 +90,7 @@ impl Collector for State {
             store_field(&mut out, name, value)?;
         }
         domain_metrics(&mut out, volumes)?;
-        volume_metrics(&mut out, volumes)?;
+        volume_metrics::encode(out.0, volumes)?;
         units_metrics(&mut out, units)?;
         command_metrics::encode(out.0, commands)
     }
@@ -101,6 +102,9 @@ fn store_field(out: &mut Out<'_, '_>, name: &str, value: u64) -> fmt::Result {
     let is_gauge = GAUGES.contains(&name);
     if let Some(stem) = name.strip_suffix("_us") {
         return out.seconds(&format!("store_{stem}"), &help, is_gauge, value as f64 / 1e6);
+    }
+    if let Some(stem) = name.strip_suffix("_ms") {
+        return out.seconds(&format!("store_{stem}"), &help, is_gauge, value as f64 / 1e3);
     }
     let (stem, unit) = if let Some(stem) = name.strip_suffix("_bytes") {
         (stem.to_owned(), Some(Unit::Bytes))
@@ -126,7 +130,7 @@ fn domain_metrics(out: &mut Out<'_, '_>, domains: &[DomainStats]) -> fmt::Result
     }
     let (gauge, counter) = (MetricType::Gauge, MetricType::Counter);
     let bytes = |of: fn(&DomainStats) -> u64| (Some(Unit::Bytes), of);
-    let all: [(&str, &str, MetricType, PerDomain); 5] = [
+    let all: [(&str, &str, MetricType, PerDomain); 7] = [
         (
             "volume_written",
             "Volumes: bytes written by clients",
@@ -152,6 +156,18 @@ fn domain_metrics(out: &mut Out<'_, '_>, domains: &[DomainStats]) -> fmt::Result
             gauge,
             bytes(|it| it.volume_usable_bytes),
         ),
+        (
+            "volume_full",
+            "Volumes: 1 while writes that take more space are refused",
+            gauge,
+            (None, |it| it.volume_full),
+        ),
+        (
+            "volume_refused_writes",
+            "Volumes: writes refused because there was no space",
+            counter,
+            (None, |it| it.volume_refused_writes),
+        ),
     ];
     for (name, help, kind, (unit, value)) in all {
         let mut family = out.0.encode_descriptor(name, help, unit.as_ref(), kind)?;
@@ -165,41 +181,6 @@ fn domain_metrics(out: &mut Out<'_, '_>, domains: &[DomainStats]) -> fmt::Result
         }
     }
     Ok(())
-}
-
-/// A counter of a volume, with the value of its second label.
-type PerVolume = (&'static str, fn(&VolumeStats) -> u64);
-
-/// The requests of each volume.
-fn volume_metrics(out: &mut Out<'_, '_>, domains: &[DomainStats]) -> fmt::Result {
-    if domains.is_empty() {
-        return Ok(());
-    }
-    let mut family = |name: &str, help: &str, unit: Option<Unit>, key, counters: &[PerVolume]| {
-        let kind = MetricType::Counter;
-        let mut family = out.0.encode_descriptor(name, help, unit.as_ref(), kind)?;
-        for volume in domains.iter().flat_map(|domain| &domain.by_volume) {
-            for (label, value) in counters {
-                let labels = [("volume", volume.volume.as_str()), (key, label)];
-                ConstCounter::new(value(volume)).encode(family.encode_family(&labels)?)?;
-            }
-        }
-        fmt::Result::Ok(())
-    };
-    let operations: [PerVolume; 3] =
-        [("read", |it| it.reads), ("write", |it| it.writes), ("discard", |it| it.discards)];
-    family("volume_requests", "Requests to a volume", None, "operation", &operations)?;
-    let bytes: [PerVolume; 2] = [("read", |it| it.read_bytes), ("write", |it| it.written_bytes)];
-    let unit = Some(Unit::Bytes);
-    family("volume_request", "Bytes of the requests to a volume", unit, "operation", &bytes)?;
-    let waits: [PerVolume; 3] = [
-        ("iops", |it| it.iops_waits),
-        ("bandwidth", |it| it.bandwidth_waits),
-        ("weight", |it| it.weight_waits),
-    ];
-    family("volume_waits", "Requests to a volume that waited", None, "limit", &waits)?;
-    let refusals: [PerVolume; 1] = [("quota", |it| it.quota_refusals)];
-    family("volume_refusals", "Writes to a volume that were refused", None, "limit", &refusals)
 }
 
 type PerUnit = fn(&UnitTelemetry) -> f64;

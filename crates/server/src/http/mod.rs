@@ -1,9 +1,11 @@
 //! HTTP for monitoring: metrics, health and the state of the units.
 
 mod command_metrics;
+mod listener;
 mod metrics;
 #[cfg(test)]
 mod tests;
+mod volume_metrics;
 
 use crate::telemetry::Snapshot;
 use axum::Json;
@@ -13,6 +15,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures_util::future::BoxFuture;
+use listener::Listener;
 use serde_json::json;
 use std::future::Future;
 use std::io;
@@ -32,7 +35,7 @@ pub(crate) async fn serve(
     source: Source,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    axum::serve(listener, router(source)).with_graceful_shutdown(stop).await
+    axum::serve(Listener::new(listener), router(source)).with_graceful_shutdown(stop).await
 }
 
 fn router(source: Source) -> Router {
@@ -67,13 +70,17 @@ async fn metrics(State(source): State<Source>) -> Response {
     }
 }
 
-/// A store that replies is healthy. A full store still reads and deletes; the page says that it is
-/// full.
+/// A store that replies is healthy. A full store, or full volumes, still read and delete; the page
+/// says that they are full.
 async fn health(State(source): State<Source>) -> Response {
     match snapshot(&source).await {
         Ok(snapshot) => {
-            let full = snapshot.store.full > 0;
-            Json(json!({ "status": "ok", "writable": !full })).into_response()
+            let refusal = snapshot.refusal();
+            let mut health = json!({ "status": "ok", "writable": refusal.is_none() });
+            if let Some(reason) = refusal {
+                health["reason"] = json!(reason);
+            }
+            Json(health).into_response()
         }
         Err(response) => response,
     }

@@ -1,9 +1,11 @@
 use super::*;
 use crate::telemetry::{DomainStats, ServerStats, VolumeStats};
+use softflash_base::EDGES_US;
 use softflash_base::UnitId;
 use softflash_ftl::{SpaceAccount, UnitState, UnitTelemetry};
-use softflash_protocol::{CommandStat, EDGES_US};
+use softflash_protocol::CommandStat;
 use softflash_store::stats::StoreStats;
+use softflash_volume::VolumeLatencies;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -31,6 +33,8 @@ fn unit(number: u16) -> UnitTelemetry {
 }
 
 fn example() -> Snapshot {
+    let mut latencies = VolumeLatencies::default();
+    [1_500, 3_000_000].into_iter().for_each(|ns| latencies.read.add(ns));
     Snapshot {
         server: ServerStats { commands: 42, uptime_seconds: 7, ..ServerStats::default() },
         store: StoreStats {
@@ -50,6 +54,9 @@ fn example() -> Snapshot {
                 written_bytes: 4096,
                 iops_waits: 2,
                 quota_refusals: 1,
+                size_bytes: 1 << 20,
+                quota_bytes: Some(1 << 19),
+                latencies,
                 ..VolumeStats::default()
             }],
             ..DomainStats::default()
@@ -97,6 +104,12 @@ fn metrics_carry_their_units() {
         "softflash_command_duration_seconds_bucket{le=\"+Inf\",command=\"get\"} 4",
         "softflash_command_errors_total{command=\"get\",reason=\"failed\"} 1",
         "softflash_command_errors_total{command=\"get\",reason=\"refused\"} 0",
+        "softflash_volume_size_bytes{volume=\"disk\"} 1048576",
+        "softflash_volume_quota_bytes{volume=\"disk\"} 524288",
+        "softflash_volume_duration_seconds_bucket{le=\"0.000001\",volume=\"disk\",operation=\"read\"} 0",
+        "softflash_volume_duration_seconds_bucket{le=\"0.000002\",volume=\"disk\",operation=\"read\"} 1",
+        "softflash_volume_duration_seconds_count{volume=\"disk\",operation=\"read\"} 2",
+        "softflash_volume_full{shard=\"0\"} 0",
         "# EOF",
     ] {
         assert!(text.lines().any(|found| found == line), "`{line}` is missing in\n{text}");

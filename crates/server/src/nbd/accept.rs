@@ -5,7 +5,6 @@ use super::handshake::Handshake;
 use crate::listener::{pause_after, set_options};
 use crate::registry::AUTHENTICATION_TIMEOUT;
 use crate::volumes::Volumes;
-use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -37,14 +36,9 @@ pub(crate) async fn accept(listener: TcpListener, door: Door, volumes: Volumes) 
                         drop(slot);
                     });
                 }
-                Err(reason) => refused(peer, reason),
+                Err(reason) => door.refused(peer, reason),
             },
             Err(error) => pause_after(error).await,
         }
     }
-}
-
-fn refused(peer: SocketAddr, reason: &str) {
-    // There is no reply for this in the protocol: the client sees the end of the connection.
-    tracing::warn!(%peer, reason, "an NBD connection is refused");
 }

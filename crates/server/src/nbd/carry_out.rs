@@ -1,6 +1,7 @@
 //! One request on a volume, and its reply.
 
 use super::target::Target;
+use crate::seldom::Seldom;
 use softflash_nbd::{ByteRange, Command, ErrorCode, Extent, Replies, Request};
 use softflash_volume::VolumeError;
 use std::ops::Range;
@@ -69,7 +70,10 @@ fn failure(error: &VolumeError) -> Failure {
         _ => ErrorCode::Io,
     };
     if code == ErrorCode::Io {
-        tracing::warn!(%error, "a request of an NBD client failed");
+        static LINE: Seldom = Seldom::new();
+        if let Some(more_before) = LINE.line() {
+            tracing::warn!(%error, more_before, "a request of an NBD client failed");
+        }
     }
     (code, error.to_string())
 }

@@ -5,11 +5,13 @@ use super::NbdSettings;
 use crate::config::ServerConfig;
 use crate::error::ServerError;
 use crate::network::{UnauthenticatedLimit, UnauthenticatedSlot};
+use crate::seldom::Seldom;
 use crate::tls::{ClientAuth, Tls};
 use softflash_nbd::TlsMode;
 use softflash_protocol::Context;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Maximum number of NBD connections, even if RESP may have more: each may use much memory.
@@ -95,6 +97,16 @@ impl Door {
         match Rules::of(config, nbd).mode(needs_password, address.ip()) {
             Some(_) => Ok(()),
             None => Err(ServerError::UnprotectedNbd { address }),
+        }
+    }
+
+    /// Counts and logs a client that is not admitted. There is no reply for this in the protocol: it
+    /// sees the end of the connection.
+    pub fn refused(&self, peer: SocketAddr, reason: &str) {
+        static LINE: Seldom = Seldom::new();
+        self.context.counters.rejected_connections.fetch_add(1, Ordering::Relaxed);
+        if let Some(more_before) = LINE.line() {
+            tracing::warn!(%peer, reason, more_before, "an NBD connection is refused");
         }
     }
 

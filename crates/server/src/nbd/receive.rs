@@ -1,11 +1,12 @@
 //! Receives the requests of a connection and starts them; the limits of what is under way.
 
+use super::budget::RequestMemory;
 use super::carry_out::carry_out;
 use super::send::Outgoing;
 use super::tap::Tap;
 use super::target::Target;
 use crate::stream::Stream;
-use softflash_nbd::{Event as Parsed, Request, Transmission};
+use softflash_nbd::{Command, Event as Parsed, Request, Transmission};
 use softflash_runtime::{BytePermit, ByteSemaphore, Event, RuntimeHandle};
 use std::io;
 use std::time::Duration;
@@ -31,8 +32,8 @@ pub(super) struct Receiver {
     pub replies: UnboundedSender<Outgoing>,
     /// Requests of this connection.
     pub requests: ByteSemaphore,
-    /// Bytes of their data, and of those of the other connections of the export.
-    pub bytes: ByteSemaphore,
+    /// The memory of their data.
+    pub memory: RequestMemory,
     /// Set if the client or the server is going.
     pub ends: [Event; 2],
 }
@@ -50,6 +51,9 @@ impl Receiver {
     pub async fn run(mut self, received: Vec<u8>) {
         if let Err(error) = self.receive(received).await {
             tracing::debug!(%error, "NBD client lost");
+            // Nobody reads the replies to what is under way.
+            let [client, _] = &self.ends;
+            client.set();
         }
         let _all = self.requests.acquire(MOST_REQUESTS).await;
     }
@@ -133,25 +137,36 @@ impl Receiver {
         }
     }
 
-    /// Waits until a request may begin.
+    /// Waits until a request may be received as a whole.
     async fn admit(&self, request: &Request) -> Vec<BytePermit> {
-        use softflash_nbd::Command;
         let mut held = vec![self.requests.acquire(1).await];
-        if let Command::Read { range, .. } | Command::Write { range } = request.command {
-            held.push(self.bytes.acquire(u64::from(range.bytes)).await);
+        if let Command::Write { range } = request.command {
+            held.push(self.memory.write(u64::from(range.bytes)).await);
         }
         held
     }
 
-    /// Starts a request, beside those under way.
-    fn start(&self, request: Request, payload: Vec<u8>, held: Vec<BytePermit>) {
+    /// Starts a request, beside those under way. A read waits for its memory there, so that it does
+    /// not hold up the requests behind it.
+    fn start(&self, request: Request, payload: Vec<u8>, mut held: Vec<BytePermit>) {
+        let (memory, [lost, _]) = (self.memory.clone(), self.ends.clone());
         let (target, replies) = (self.target.clone(), self.replies.clone());
         let session = self.transmission.session();
         let (encoder, has_holes) = (session.replies(), session.has_structured_replies());
         let recorded = self.tap.begin(&request);
         self.runtime.spawn(Box::pin(async move {
+            if let Command::Read { range, .. } = request.command {
+                tokio::select! {
+                    permit = memory.read(u64::from(range.bytes)) => held.push(permit),
+                    () = lost.wait() => return,
+                }
+            }
             let reply = carry_out(&target, encoder, has_holes, &request, &payload).await;
             drop((payload, recorded));
+            if let Command::Write { .. } = request.command {
+                // Its reply is short: the memory of the data is free.
+                held.truncate(1);
+            }
             // The writer ends after all senders.
             let _ = replies.send(Outgoing { reply, held });
         }));

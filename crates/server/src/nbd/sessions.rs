@@ -1,5 +1,6 @@
 //! The NBD connections of a shard's thread.
 
+use super::budget::ExportBudget;
 use super::client::Client;
 use super::range_locks::RangeLocks;
 use super::receive::{MOST_REQUESTS, Receiver};
@@ -19,11 +20,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
 
-/// Maximum bytes of the data of all requests of an export under way. Each export has its own, so
-/// that requests that wait for the limits or the weight of a volume hold up no other volume. They
-/// are not part of `--memory`, as the maps of the domains are not.
-const EXPORT_BYTES: u64 = 64 << 20;
-
 /// All NBD connections of a thread.
 pub(crate) struct Sessions {
     runtime: RuntimeHandle,
@@ -38,8 +34,7 @@ pub(crate) struct Sessions {
 /// What all clients of an export share.
 struct Common {
     locks: Rc<RangeLocks>,
-    /// Bytes of the data of requests.
-    bytes: ByteSemaphore,
+    budget: ExportBudget,
 }
 
 impl Sessions {
@@ -91,13 +86,18 @@ impl Sessions {
             runtime: self.runtime.clone(),
             replies,
             requests: ByteSemaphore::new(MOST_REQUESTS),
-            bytes: common.bytes.clone(),
+            memory: common.budget.of_connection(),
             ends: [lost.clone(), self.stopping.clone()],
         };
-        let sending = send(writer, outgoing, lost);
+        let sending = send(writer, outgoing, common.budget.clone(), lost);
         futures_util::future::join(receiver.run(received), sending).await;
         drop(place);
         Ok(())
+    }
+
+    /// The number of clients of an export.
+    pub fn clients_of(&self, name: &str) -> usize {
+        self.common.borrow().get(name).map_or(0, Weak::strong_count)
     }
 
     fn common_of(&self, name: &str) -> Rc<Common> {
@@ -106,8 +106,7 @@ impl Sessions {
             return common;
         }
         all.retain(|_, common| common.strong_count() > 0);
-        let bytes = ByteSemaphore::new(EXPORT_BYTES);
-        let common = Rc::new(Common { locks: Rc::default(), bytes });
+        let common = Rc::new(Common { locks: Rc::default(), budget: ExportBudget::new() });
         all.insert(name.to_owned(), Rc::downgrade(&common));
         common
     }

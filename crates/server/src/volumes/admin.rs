@@ -1,9 +1,10 @@
 //! FLASH.VOLUME: the requests of the protocol to the volumes.
 
 use super::registry::Volumes;
+use crate::telemetry::DomainStats;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use softflash_protocol::volumes::{VolumeAdmin, VolumeChange, VolumeEntry};
+use softflash_protocol::volumes::{VolumeAdmin, VolumeChange, VolumeEntry, VolumeTotals};
 use softflash_volume::VolumeError;
 
 impl VolumeAdmin for Volumes {
@@ -32,6 +33,21 @@ impl VolumeAdmin for Volumes {
         .boxed()
     }
 
+    fn totals(&self) -> BoxFuture<'static, VolumeTotals> {
+        let volumes = self.clone();
+        async move {
+            let domains = volumes.stats().await;
+            let sum = |of: fn(&DomainStats) -> u64| domains.iter().map(of).sum();
+            VolumeTotals {
+                used_bytes: sum(|domain| domain.volume_used_bytes),
+                usable_bytes: sum(|domain| domain.volume_usable_bytes),
+                full_shards: sum(|domain| domain.volume_full),
+                refused_writes: sum(|domain| domain.volume_refused_writes),
+            }
+        }
+        .boxed()
+    }
+
     fn change(&self, change: VolumeChange) -> BoxFuture<'static, Result<(), String>> {
         let volumes = self.clone();
         async move { volumes.change(change).await.map_err(refusal) }.boxed()
@@ -41,6 +57,7 @@ impl VolumeAdmin for Volumes {
 fn refusal(error: VolumeError) -> String {
     match error {
         VolumeError::NoVolume { .. } => format!("{error}; FLASH.VOLUME LIST has all"),
+        VolumeError::WouldLose { .. } => format!("{error}; add SHRINK to lose them"),
         _ => error.to_string(),
     }
 }

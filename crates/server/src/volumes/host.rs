@@ -1,6 +1,6 @@
 //! The domain of a shard on its thread: answers requests until the shard closes.
 
-use super::requests::{Request, ShardCounters, ShardVolumes, apply, exports};
+use super::requests::{Request, ShardCounters, ShardVolumes, apply, exports, taken_away};
 use crate::data_dir::{DataDirError, ShardDomain};
 use crate::error::ServerError;
 use crate::nbd::sessions::Sessions;
@@ -81,13 +81,18 @@ async fn answer(
             }
             Request::Stats(answer) => {
                 let (space, counters) = (domain.space(), domain.counters());
-                let volumes = domain.volume_counters();
+                let volumes = domain.figures();
                 let _ = answer.send(ShardCounters { space, counters, volumes });
             }
             Request::Exports(answer) => {
                 let _ = answer.send(exports(&domain));
             }
             Request::Change(change, answer) => {
+                let used = taken_away(&change).map(|name| (sessions.clients_of(&name), name));
+                if let Some((clients, name)) = used.filter(|(clients, _)| *clients > 0) {
+                    let _ = answer.send(Err(VolumeError::InUse { name, clients }));
+                    continue;
+                }
                 let domain = domain.clone();
                 runtime.spawn(Box::pin(async move {
                     let _ = answer.send(apply(change, &domain).await);

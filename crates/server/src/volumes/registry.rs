@@ -5,7 +5,7 @@ use super::requests::{ExportInfo, Request, ShardCounters, ShardVolumes};
 use crate::nbd::client::Client;
 use crate::telemetry::{DomainStats, VolumeStats};
 use softflash_protocol::volumes::VolumeChange;
-use softflash_volume::{MAPPING_UNIT_BYTES, VolumeCounters, VolumeError};
+use softflash_volume::{MAPPING_UNIT_BYTES, VolumeError, VolumeFigures};
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Mutex, oneshot};
@@ -47,6 +47,8 @@ impl Volumes {
             volume_flushes: of.counters.flushes,
             volume_used_bytes: of.space.used_bytes,
             volume_usable_bytes: of.space.usable_bytes,
+            volume_full: u64::from(of.space.is_full),
+            volume_refused_writes: of.counters.refused,
             by_volume: of.volumes.into_iter().map(volume_stats).collect(),
         };
         let domains = self.ask_all(Request::Stats).await.unwrap_or_default();
@@ -118,9 +120,14 @@ impl Volumes {
     }
 }
 
-fn volume_stats((volume, counters): (String, VolumeCounters)) -> VolumeStats {
+fn volume_stats(figures: VolumeFigures) -> VolumeStats {
+    let VolumeFigures { name, size_bytes, used_bytes, quota_bytes, counters, latencies } = figures;
     VolumeStats {
-        volume,
+        volume: name,
+        size_bytes,
+        used_bytes,
+        quota_bytes,
+        latencies,
         reads: counters.reads,
         writes: counters.writes,
         discards: counters.discards,
@@ -130,5 +137,6 @@ fn volume_stats((volume, counters): (String, VolumeCounters)) -> VolumeStats {
         bandwidth_waits: counters.bandwidth_waits,
         weight_waits: counters.weight_waits,
         quota_refusals: counters.quota_refusals,
+        full_refusals: counters.full_refusals,
     }
 }

@@ -3,7 +3,7 @@
 use crate::nbd::client::Client;
 use softflash_protocol::volumes::{SettingText, VolumeChange};
 use softflash_volume::{
-    Domain, DomainCounters, DomainSpace, Setting, VolumeCounters, VolumeError, VolumeInfo,
+    Domain, DomainCounters, DomainSpace, Setting, VolumeError, VolumeFigures, VolumeInfo,
 };
 use tokio::sync::oneshot;
 
@@ -21,12 +21,12 @@ pub(crate) enum Request {
     Serve(Box<Client>),
 }
 
-/// The counters of a domain, and of its volumes by name.
+/// The counters of a domain, and the figures of its volumes.
 #[derive(Debug, Clone)]
 pub(crate) struct ShardCounters {
     pub space: DomainSpace,
     pub counters: DomainCounters,
-    pub volumes: Vec<(String, VolumeCounters)>,
+    pub volumes: Vec<VolumeFigures>,
 }
 
 /// The state of a domain.
@@ -51,16 +51,48 @@ pub(crate) const SNAPSHOT_MARK: char = '@';
 pub(super) async fn apply(change: VolumeChange, domain: &Domain) -> Result<(), VolumeError> {
     match &change {
         VolumeChange::Create { name, size_bytes, settings } => {
-            domain.create_with(name, *size_bytes, &parse(settings)?).await
+            domain.create_with(name, *size_bytes, &parse(settings)?).await?;
+            warn_if_larger_than_its_domain(name, *size_bytes, domain);
+            Ok(())
         }
         VolumeChange::Set { name, settings } => domain.set(name, &parse(settings)?).await,
-        VolumeChange::Resize { name, size_bytes } => domain.resize(name, *size_bytes).await,
+        VolumeChange::Resize { name, size_bytes, shrink: true } => {
+            domain.shrink(name, *size_bytes).await
+        }
+        VolumeChange::Resize { name, size_bytes, shrink: false } => {
+            domain.resize(name, *size_bytes).await
+        }
         VolumeChange::Delete { name } => domain.delete(name).await,
         VolumeChange::Snapshot { volume, name } => domain.snapshot(volume, name).await,
         VolumeChange::DeleteSnapshot { volume, name } => domain.delete_snapshot(volume, name).await,
         VolumeChange::Clone { volume, snapshot, name } => {
             domain.clone_snapshot(volume, snapshot, name).await
         }
+    }
+}
+
+/// Volumes are thin, so this is no error; but one that cannot be filled may surprise.
+fn warn_if_larger_than_its_domain(name: &str, size_bytes: u64, domain: &Domain) {
+    let usable_bytes = domain.space().usable_bytes;
+    if size_bytes > usable_bytes {
+        tracing::warn!(
+            volume = name,
+            size_bytes,
+            usable_bytes,
+            "the volume is larger than the space that it shares with the volumes of its shard: \
+             writes fail once that is full"
+        );
+    }
+}
+
+/// The export that a change would take away, if it would.
+pub(super) fn taken_away(change: &VolumeChange) -> Option<String> {
+    match change {
+        VolumeChange::Delete { name } => Some(name.clone()),
+        VolumeChange::DeleteSnapshot { volume, name } => {
+            Some(format!("{volume}{SNAPSHOT_MARK}{name}"))
+        }
+        _ => None,
     }
 }
 

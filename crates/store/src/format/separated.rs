@@ -81,6 +81,16 @@ impl Separated {
         }
     }
 
+    /// The length of the value; once it is written with the heads of its fragments.
+    pub fn stored_bytes(&self) -> u64 {
+        match &*self.state.borrow() {
+            State::Waiting { value, .. } => value.len() as u64,
+            State::Placed(references) => {
+                references.iter().map(|reference| u64::from(reference.len())).sum()
+            }
+        }
+    }
+
     /// The checksum of a fragment.
     pub fn checksum(&self, fragment: usize) -> u64 {
         match &*self.state.borrow() {

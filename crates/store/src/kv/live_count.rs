@@ -18,13 +18,7 @@ impl Slice {
     /// # Errors
     /// [`StoreError::DataLoss`](crate::StoreError::DataLoss) where a patch is damaged.
     pub async fn count_live(&self, now_ms: u64, hint: Hint) -> Result<u64> {
-        let memory = |table| Source::Memory(MemoryCursor::new(table, None));
-        let mut sources = vec![memory(self.active())];
-        let frozen: Vec<_> = self.frozen.borrow().iter().rev().map(Rc::clone).collect();
-        sources.extend(frozen.iter().map(|frozen| memory(Rc::clone(&frozen.table))));
-        let whole = |run| Source::Run(Box::new(RunCursor::whole(run, STEP_BYTES, hint)));
-        sources.extend(self.tree().runs().map(|run| whole(Rc::clone(run))));
-        let mut merge = Merge::new(sources);
+        let mut merge = Merge::new(self.sources(hint));
         let (mut live, mut last, mut keys) = (0, None::<Bytes>, 0_u64);
         while let Some(record) = merge.next().await? {
             // The newest version of a key comes first.
@@ -39,5 +33,16 @@ impl Slice {
             }
         }
         Ok(live)
+    }
+
+    /// Its memtables and its runs on flash as a whole, newest first.
+    pub fn sources(&self, hint: Hint) -> Vec<Source> {
+        let memory = |table| Source::Memory(MemoryCursor::new(table, None));
+        let mut sources = vec![memory(self.active())];
+        let frozen = self.frozen.borrow();
+        sources.extend(frozen.iter().rev().map(|frozen| memory(Rc::clone(&frozen.table))));
+        let whole = |run| Source::Run(Box::new(RunCursor::whole(run, STEP_BYTES, hint)));
+        sources.extend(self.tree().runs().map(|run| whole(Rc::clone(run))));
+        sources
     }
 }

@@ -27,7 +27,7 @@ use crate::format::record::Record;
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
 use crate::layout::StoreLayout;
-use crate::options::StoreOptions;
+use crate::options::{ClockSource, StoreOptions};
 use crate::shard::decisions::Decisions;
 use crate::shard::examination::{Examination, Examined};
 use crate::shard::recovery::LogLoss;
@@ -79,7 +79,8 @@ pub async fn carry_out(
     }
     let logs = plan.report.logs.clone();
     let mut report = RepairReport { has_changed: true, logs, ..RepairReport::default() };
-    let options = StoreOptions { scrub: None, ..StoreOptions::default() };
+    let clock = ClockSource::Recorded;
+    let options = StoreOptions { scrub: None, clock, ..StoreOptions::default() };
     let device = Arc::clone(device);
     let opened = open_all_for_repair(device, layout, &options, runtime, plan.on_log_loss).await;
     let stores = match opened {

@@ -104,6 +104,9 @@ impl Shard {
     /// out.
     pub(super) async fn admit(&self, demand: Demand) -> Result<()> {
         let admitted = self.wait_until_admitted(demand).await;
+        if demand.grows {
+            self.note_admission(&admitted);
+        }
         if let Err(StoreError::OutOfSpace | StoreError::WornOut { .. }) = admitted {
             self.counters.count_refused_write();
         }

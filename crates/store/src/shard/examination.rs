@@ -6,7 +6,7 @@ use super::decisions::{COORDINATOR, Decisions};
 use super::recovery::{OnFlash, OnLogLoss, Recovered, Recovery};
 use crate::error::{Result, StoreError};
 use crate::layout::StoreLayout;
-use crate::options::StoreOptions;
+use crate::options::{ClockSource, StoreOptions};
 use softflash_base::ShardId;
 use softflash_blocks::{BlockLayer, Found};
 use softflash_device::Device;
@@ -34,6 +34,8 @@ pub(crate) struct Examined {
     pub(crate) recovered: Result<Recovered>,
     /// The time of the store's expiry clock.
     pub(crate) now_ms: u64,
+    /// The time that the log records.
+    pub(crate) recorded_ms: u64,
 }
 
 impl Examination<'_> {
@@ -48,7 +50,7 @@ impl Examination<'_> {
         let (flash, inventory) = Flash::mount(queue, config, runtime.clone()).await?;
         let (uuid, redundancy) = (device.info().uuid, layout.redundancy());
         let (blocks, found) = BlockLayer::new(flash.clone(), shard, uuid, &inventory, redundancy);
-        let clock = ExpiryClock::new(runtime.clone());
+        let clock = ExpiryClock::new(runtime.clone(), ClockSource::Wall);
         let (total, capacity) = (blocks.total_blocks(), blocks.capacity_bytes());
         let budget = Budget::new(&StoreOptions::default(), layout, total, capacity);
         let recovery = Recovery {
@@ -66,7 +68,7 @@ impl Examination<'_> {
         {
             decisions.publish(recovered.commits.clone());
         }
-        let now_ms = clock.now_ms();
-        Ok(Examined { flash, inventory, blocks, found, recovered, now_ms })
+        let (now_ms, recorded_ms) = (clock.now_ms(), clock.logged_ms());
+        Ok(Examined { flash, inventory, blocks, found, recovered, now_ms, recorded_ms })
     }
 }

@@ -4,6 +4,7 @@ use super::Shard;
 use super::budget::Budget;
 use super::clock::ExpiryClock;
 use super::counters::Counters;
+use super::expirations::{Expirations, Expired};
 use super::history::History;
 use super::manifest::Manifest;
 use super::merge_pace::{MergePace, RunningMerge};
@@ -35,6 +36,7 @@ pub(super) struct Merger<'a> {
     runtime: &'a RuntimeHandle,
     tasks: &'a Tasks,
     counters: &'a Counters,
+    expirations: &'a Expirations,
     history: &'a History,
     clock: &'a ExpiryClock,
     values: &'a ValueLog,
@@ -61,16 +63,28 @@ struct Merged {
     inputs: Vec<Rc<Patch>>,
     outputs: Vec<Rc<Patch>>,
     /// Expired keys that the part dropped.
-    expired: u64,
+    expired: Vec<Expired>,
 }
 
 impl<'a> Merger<'a> {
     /// The parts of a shard that a merge uses.
     pub(super) fn of(shard: &'a Shard) -> Merger<'a> {
-        let Shard { blocks, budget, runtime, tasks, counters, history, .. } = shard;
+        let Shard { blocks, budget, runtime, tasks, counters, expirations, history, .. } = shard;
         let Shard { clock, values, merge_pace: pace, .. } = shard;
         let manifest = Manifest::of(shard);
-        Merger { blocks, budget, runtime, tasks, counters, history, clock, values, pace, manifest }
+        Merger {
+            blocks,
+            budget,
+            runtime,
+            tasks,
+            counters,
+            expirations,
+            history,
+            clock,
+            values,
+            pace,
+            manifest,
+        }
     }
 
     /// Merges the inputs, part by part. A part replaces its patches of the target level; the upper
@@ -99,7 +113,8 @@ impl<'a> Merger<'a> {
                 outputs.iter().for_each(|patch| patch.retire());
                 return Ok(());
             }
-            keys_expired += expired;
+            keys_expired += expired.len() as u64;
+            expired.into_iter().for_each(|expired| self.expirations.note_removed(expired));
             if part.last_key.is_none() {
                 inputs.append(&mut upper);
                 // Until now level 0 has these keys.
@@ -140,14 +155,18 @@ impl<'a> Merger<'a> {
             Retention::new(self.history.snapshots().all(), *bottom, self.clock.now_ms());
         let mut writer =
             PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::COMPACTION);
-        let mut kept = KeptReferences::default();
+        let (mut kept, mut expired) = (KeptReferences::default(), Vec::new());
         while let Some(record) = merge.next_up_to(part.last_key.as_deref()).await? {
             if self.tasks.is_closing() {
                 return Err(StoreError::Closed);
             }
             running.advance(|| self.runtime.now());
             running.hold(*held + writer.patches());
-            match retention.judge(&record) {
+            let fate = retention.judge(&record);
+            if retention.keys_expired > expired.len() as u64 {
+                expired.push(Expired::of(&record.key, record.expires_at_ms().unwrap_or(0)));
+            }
+            match fate {
                 Fate::Keep => {
                     kept.note(&record);
                     writer.add(&record).await?;
@@ -162,7 +181,7 @@ impl<'a> Merger<'a> {
         }
         let (outputs, bytes) = writer.finish().await?;
         self.counters.count_merge(bytes);
-        Ok(Merged { inputs, outputs, expired: retention.keys_expired })
+        Ok(Merged { inputs, outputs, expired })
     }
 
     /// A version is dropped: its separated value is dead, but for the fragments that newer versions

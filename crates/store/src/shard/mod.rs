@@ -14,7 +14,9 @@ mod coordinator;
 mod counters;
 pub(crate) mod decisions;
 pub(crate) mod examination;
+mod expirations;
 pub mod flush;
+mod fullness;
 pub mod gate;
 mod history;
 mod key_count;
@@ -72,6 +74,7 @@ use crate::kv::tree::Run;
 use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
 use crate::stats::{KeyCount, StoreStats};
+use crate::value::MAX_VALUE_BYTES;
 use admission::Throttle;
 use budget::Budget;
 use bytes::Bytes;
@@ -79,6 +82,8 @@ use cache_room::CacheRoom;
 use caches::Caches;
 use clock::ExpiryClock;
 use counters::Counters;
+use fullness::Fullness;
+use expirations::Expirations;
 use gate::Gate;
 use history::History;
 use limits::{LastLimits, Limits};
@@ -123,6 +128,8 @@ pub struct Shard {
     caches: Caches,
     tasks: Tasks,
     counters: Counters,
+    fullness: Fullness,
+    expirations: Expirations,
     /// Units that were restored from an old image.
     stale_units: u64,
 }
@@ -173,6 +180,8 @@ impl Shard {
             merge_pace: MergePace::default(),
             tasks: Tasks::default(),
             counters: Counters::default(),
+            fullness: Fullness::default(),
+            expirations: Expirations::default(),
             stale_units: stale_units.len() as u64,
         }
     }
@@ -224,6 +233,11 @@ impl Shard {
 
     pub(crate) fn layout(&self) -> &StoreLayout {
         &self.layout
+    }
+
+    /// The most bytes of a new value.
+    pub(crate) fn max_value_bytes(&self) -> usize {
+        self.options.max_value_bytes.min(MAX_VALUE_BYTES)
     }
 
     pub(crate) fn runtime(&self) -> &RuntimeHandle {
@@ -322,7 +336,9 @@ impl Shard {
             pinned_blocks: self.blocks.pinned_blocks(),
             lost_units: self.blocks.lost_units(),
             old_units: self.stale_units,
-            full: u64::from(self.is_full()),
+            full: u64::from(self.refuses_new_data()),
+            expired_keys: self.expirations.count(),
+            clock_lead_ms: self.clock.lead_ms(),
             ..self.counters.stats()
         }
     }

@@ -116,7 +116,7 @@ impl OpenShard {
 
     async fn open_mounted(self, mounted: Mounted) -> Result<Opened> {
         let Mounted { blocks, found, damaged } = mounted;
-        let clock = Rc::new(ExpiryClock::new(self.runtime.clone()));
+        let clock = Rc::new(ExpiryClock::new(self.runtime.clone(), self.options.clock));
         let options = self.options_on(&blocks);
         let total = blocks.total_blocks();
         let budget = Budget::new(&options, &self.layout, total, blocks.capacity_bytes());

@@ -5,6 +5,7 @@ use super::cache_room::CacheRoom;
 use super::caches::Caches;
 use super::clock::ExpiryClock;
 use super::counters::Counters;
+use super::expirations::{Expirations, Expired};
 use super::gate::Gate;
 use super::history::History;
 use super::log::Log;
@@ -47,6 +48,25 @@ pub(super) struct Newest {
     pub(super) content: Content,
 }
 
+impl Newest {
+    /// About the length of the value.
+    fn value_bytes(&self) -> u64 {
+        match &self.content {
+            Content::Deletion => 0,
+            Content::Inline(entry) => entry.value.len() as u64,
+            Content::Separated(separated) => separated.stored_bytes(),
+        }
+    }
+}
+
+/// What a lookup on flash finds first.
+enum First {
+    /// The newest version, by the references of a patch in memory.
+    Listed(Newest),
+    /// The first record of the newest version; others may follow.
+    Stored { run: Rc<Run>, place: usize, record: Record },
+}
+
 /// Shorter values share a block of their patch with others.
 const SHARED_BLOCK_BYTES: usize = 4096;
 /// Lookups of a key whose value is moved again and again, before the lookup fails.
@@ -63,14 +83,26 @@ pub(crate) struct Reader<'a> {
     values: &'a ValueLog,
     log: &'a Log,
     counters: &'a Counters,
+    expirations: &'a Expirations,
 }
 
 impl Reader<'_> {
     /// The parts of a shard that lookups use.
     pub(crate) fn of(shard: &Shard) -> Reader<'_> {
         let Shard { gate, history, clock, slices, caches, values, log, counters, .. } = shard;
-        let cache_room = shard.cache_room();
-        Reader { gate, history, clock, slices, caches, cache_room, values, log, counters }
+        let (cache_room, expirations) = (shard.cache_room(), &shard.expirations);
+        Reader {
+            gate,
+            history,
+            clock,
+            slices,
+            caches,
+            cache_room,
+            values,
+            log,
+            counters,
+            expirations,
+        }
     }
 
     /// Looks `key` up. Does not suspend if memory holds the answer and the gate is open.
@@ -102,6 +134,7 @@ impl Reader<'_> {
                     && entry.is_expired(now_ms)
                     && !(exclusive && planted::bug(Bug::ExclusiveSeesExpired)) =>
             {
+                self.expirations.note_found(Expired::of(key, entry.expires_at_ms));
                 self.log.note_seen_expired(entry.expires_at_ms).await?;
                 Ok(Read { entry: None, seq, at_seq })
             }
@@ -180,8 +213,24 @@ impl Reader<'_> {
     }
 
     pub(super) async fn find_on_flash(&self, slice: &Slice, key: &Bytes) -> Result<Option<Newest>> {
+        let begun_at = self.history.seq();
+        let (run, place, first) = match self.first_on_flash(slice, key).await? {
+            None => return Ok(None),
+            Some(First::Listed(newest)) => return Ok(Some(newest)),
+            Some(First::Stored { run, place, record }) => (run, place, record),
+        };
+        let seq = first.seq;
+        let content = gather(&run, place, first).await?;
+        if let Content::Inline(entry) = &content {
+            self.cache_entry(slice, key, entry, seq, begun_at);
+        }
+        Ok(Some(Newest { seq, content }))
+    }
+
+    /// The newest version of a key on flash, or the first record of it.
+    async fn first_on_flash(&self, slice: &Slice, key: &Bytes) -> Result<Option<First>> {
         // A snapshot of the tree: a write during the lookup does not change the result.
-        let (tree, hash, begun_at) = (slice.tree(), checksum::hash64(key), self.history.seq());
+        let (tree, hash) = (slice.tree(), checksum::hash64(key));
         let mut is_counted = false;
         for run in tree.runs() {
             let Some(place) = run.patch_for(key) else { continue };
@@ -191,23 +240,67 @@ impl Reader<'_> {
             }
             // The references are in memory, unless the next patch has some of them.
             if let Some(newest) = listed(patch, key) {
-                return Ok(Some(newest));
+                return Ok(Some(First::Listed(newest)));
             }
             if !std::mem::replace(&mut is_counted, true) {
                 self.counters.count_flash_lookup();
             }
-            let Some(first) = patch.find(key, u64::MAX, Hint::FOREGROUND).await? else {
+            let Some(record) = patch.find(key, u64::MAX, Hint::FOREGROUND).await? else {
                 self.counters.count_false_positive();
                 continue;
             };
-            let seq = first.seq;
-            let content = gather(run, place, first).await?;
-            if let Content::Inline(entry) = &content {
-                self.cache_entry(slice, key, entry, seq, begun_at);
-            }
-            return Ok(Some(Newest { seq, content }));
+            return Ok(Some(First::Stored { run: Rc::clone(run), place, record }));
         }
         Ok(None)
+    }
+
+    /// About the length of the value of a key, 0 where there is none, at the cost of at most one of
+    /// its fragments: that of a value of one fragment is exact, others are not read.
+    pub(crate) async fn value_bytes(&self, key: &Bytes) -> Result<u64> {
+        self.gate.pass().await;
+        let (slice, begun_at) = (self.slices.of_key(key)?, self.history.seq());
+        let found = match self.find_in_memory(slice, key) {
+            Some(newest) => First::Listed(newest),
+            None => match self.first_on_flash(slice, key).await? {
+                Some(first) => first,
+                None => return Ok(0),
+            },
+        };
+        Ok(match found {
+            First::Listed(newest) => newest.value_bytes(),
+            First::Stored { run, place, record } if record.fragments() <= 1 => {
+                let seq = record.seq;
+                let newest = Newest { seq, content: gather(&run, place, record).await? };
+                if let Content::Inline(entry) = &newest.content {
+                    // For the read that may follow.
+                    self.cache_entry(slice, key, entry, seq, begun_at);
+                }
+                newest.value_bytes()
+            }
+            First::Stored { record, .. } => {
+                let fragment = match record.reference() {
+                    Some(reference) => u64::from(reference.len()),
+                    None => record.value().len() as u64,
+                };
+                fragment * u64::from(record.fragments())
+            }
+        })
+    }
+
+    /// As [`value_bytes`](Self::value_bytes), if memory tells it.
+    pub(crate) fn value_bytes_in_memory(&self, key: &Bytes) -> Option<u64> {
+        let slice = self.slices.of_key(key).ok()?;
+        if let Some(newest) = self.find_in_memory(slice, key) {
+            return Some(newest.value_bytes());
+        }
+        let (tree, hash) = (slice.tree(), checksum::hash64(key));
+        for run in tree.runs() {
+            let patch = run.patch_for(key).and_then(|place| run.patches.get(place));
+            if let Some(patch) = patch.filter(|patch| patch.may_contain(hash)) {
+                return listed(patch, key).map(|newest| newest.value_bytes());
+            }
+        }
+        Some(0)
     }
 
     /// Caches an entry that was read from flash, unless the key may have been written since.
@@ -275,8 +368,34 @@ pub(super) async fn gather(run: &Rc<Run>, place: usize, first: Record) -> Result
     Ok(content_of(pieces, expires_at_ms))
 }
 
+/// The records of the version that begins with `first`, in order of their fragments: `next` returns
+/// the records that follow it.
+pub(crate) async fn fragments_of(
+    first: Record,
+    mut next: impl AsyncFnMut() -> Result<Option<Record>>,
+) -> Result<Vec<Record>> {
+    let (key, seq, fragments) = (first.key.clone(), first.seq, usize::from(first.fragments()));
+    let mut pieces = vec![first];
+    while pieces.len() < fragments {
+        match next().await? {
+            Some(piece) if piece.key == key && piece.seq == seq => {
+                // Sources may overlap: skip a fragment that was already read.
+                if usize::from(piece.fragment()) == pieces.len() {
+                    pieces.push(piece);
+                }
+            }
+            _ => {
+                return Err(StoreError::DataLoss(format!(
+                    "a large value (sequence {seq}) is incomplete"
+                )));
+            }
+        }
+    }
+    Ok(pieces)
+}
+
 /// The content of the records of a version, in order of their fragments.
-pub(super) fn content_of(
+pub(crate) fn content_of(
     records: impl IntoIterator<Item = Record> + Clone,
     expires_at_ms: u64,
 ) -> Content {

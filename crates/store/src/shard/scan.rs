@@ -4,10 +4,11 @@ use super::Shard;
 use super::cache_room::CacheRoom;
 use super::caches::Caches;
 use super::clock::ExpiryClock;
+use super::expirations::{Expirations, Expired};
 use super::gate::Gate;
 use super::history::History;
 use super::log::Log;
-use super::read::content_of;
+use super::read::{content_of, fragments_of};
 use super::slices::Slices;
 use super::snapshots::Snapshot;
 use super::values::ValueLog;
@@ -22,6 +23,9 @@ use softflash_base::SliceId;
 use softflash_base::planted::{self, Bug};
 use softflash_ftl::Hint;
 use std::rc::Rc;
+
+/// A page ends once its keys have this many bytes together.
+const PAGE_KEY_BYTES: usize = 64 << 10;
 
 /// A scan of one slice at one point in time.
 struct Scan {
@@ -54,14 +58,15 @@ pub(crate) struct Scanner<'a> {
     values: &'a ValueLog,
     clock: &'a ExpiryClock,
     log: &'a Log,
+    expirations: &'a Expirations,
 }
 
 impl Scanner<'_> {
     /// The parts of a shard that scans use.
     pub(crate) fn of(shard: &Shard) -> Scanner<'_> {
-        let Shard { gate, history, slices, caches, values, clock, log, .. } = shard;
+        let Shard { gate, history, slices, caches, values, clock, log, expirations, .. } = shard;
         let cache_room = shard.cache_room();
-        Scanner { gate, history, slices, caches, cache_room, values, clock, log }
+        Scanner { gate, history, slices, caches, cache_room, values, clock, log, expirations }
     }
 
     /// Up to `limit` live keys of a slice in order, from the first after `after` on. The page after
@@ -95,21 +100,44 @@ impl Scanner<'_> {
         }
         let now_ms = self.clock.now_ms();
         let (mut page, mut hidden_ms) = (ScanPage::default(), 0);
+        let mut key_bytes = 0;
         // Stops at the last key of the page: the next page would read further keys again.
-        while page.items.len() < limit {
+        while page.items.len() < limit && key_bytes < PAGE_KEY_BYTES {
             let Some((key, entry)) = scan.next().await? else {
                 self.log_hidden(hidden_ms).await?;
                 return Ok(page);
             };
             if entry.is_expired(now_ms) {
+                self.expirations.note_found(Expired::of(&key, entry.expires_at_ms));
                 hidden_ms = hidden_ms.max(entry.expires_at_ms);
             } else {
+                key_bytes += key.len();
                 page.items.push((key, entry));
             }
         }
         page.next = page.items.last().map(|(key, _)| key.clone());
         self.log_hidden(hidden_ms).await?;
         Ok(page)
+    }
+
+    /// Up to `limit` expired keys of a slice in order, from the first after `after` on; no page after
+    /// an empty one.
+    pub(crate) async fn expired(
+        &self,
+        slice: SliceId,
+        after: Option<Bytes>,
+        limit: usize,
+    ) -> Result<Vec<Bytes>> {
+        let mut scan = self.start_scan(slice, after)?;
+        scan.with_values = false;
+        let mut keys = Vec::new();
+        while keys.len() < limit {
+            let Some((key, entry)) = scan.next().await? else { break };
+            if entry.is_expired(scan.now_ms) {
+                keys.push(key);
+            }
+        }
+        Ok(keys)
     }
 
     /// Logs the clock for a page that omits expired keys, the last of which expired at
@@ -149,28 +177,12 @@ impl Scan {
     async fn next(&mut self) -> Result<Option<(Bytes, Entry)>> {
         loop {
             let Some(first) = self.next_visible().await? else { return Ok(None) };
-            let (key, seq) = (first.key.clone(), first.seq);
+            let key = first.key.clone();
             let Some(expires_at_ms) = first.expires_at_ms() else {
                 self.skip(&key).await?;
                 continue;
             };
-            let fragments = usize::from(first.fragments());
-            let mut pieces = vec![first];
-            while pieces.len() < fragments {
-                match self.next_visible().await? {
-                    Some(piece) if piece.key == key && piece.seq == seq => {
-                        // Sources may overlap: skip a fragment that was already read.
-                        if usize::from(piece.fragment()) == pieces.len() {
-                            pieces.push(piece);
-                        }
-                    }
-                    _ => {
-                        return Err(StoreError::DataLoss(format!(
-                            "a large value (sequence {seq}) is incomplete"
-                        )));
-                    }
-                }
-            }
+            let pieces = fragments_of(first, async || self.next_visible().await).await?;
             self.skip(&key).await?;
             let entry = self.entry_of(&key, content_of(pieces, expires_at_ms)).await?;
             return Ok(Some((key, entry)));

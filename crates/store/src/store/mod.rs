@@ -76,6 +76,11 @@ impl Store {
         self.layout().shard_of(key)
     }
 
+    /// The most bytes of a new value.
+    pub fn max_value_bytes(&self) -> usize {
+        self.shard.max_value_bytes()
+    }
+
     /// Milliseconds since the Unix epoch by the store's clock, which is monotonic.
     pub fn now_ms(&self) -> u64 {
         self.shard.now_ms()
@@ -153,9 +158,29 @@ impl Store {
     /// Reads keys into the cache before an exclusive transaction, so that it does not wait for
     /// flash while it blocks other tasks. Ignores errors: the transaction will get them.
     pub async fn prefetch<'k>(&self, keys: impl IntoIterator<Item = (&'k Bytes, Wanted)>) {
-        let reads =
-            keys.into_iter().map(|(key, wanted)| self.read(self.shard_of(key), key, false, wanted));
+        let reads = keys.into_iter().map(|(key, wanted)| async move {
+            // The value is dropped as soon as it is in the cache.
+            let _ = self.read(self.shard_of(key), key, false, wanted).await;
+        });
         futures_util::future::join_all(reads).await;
+    }
+
+    /// About the length of the values of these keys together, without reading all of a large one.
+    pub async fn value_bytes(&self, keys: &[Bytes]) -> Result<u64> {
+        let lengths = keys.iter().map(|key| async move {
+            let (shard, key) = (self.shard_of(key), key.clone());
+            let one = move |store: Store| -> LocalBoxFuture<'static, Result<u64>> {
+                Box::pin(async move { Reader::of(&store.shard).value_bytes(&key).await })
+            };
+            self.run_on(shard, one).await?
+        });
+        Ok(futures_util::future::try_join_all(lengths).await?.iter().sum())
+    }
+
+    /// About the length of the value of a key of this thread's shard, where memory tells it.
+    pub fn value_bytes_in_memory(&self, key: &Bytes) -> Option<u64> {
+        let is_local = self.shard_of(key) == self.local_id();
+        is_local.then(|| Reader::of(&self.shard).value_bytes_in_memory(key)).flatten()
     }
 
     /// Watches a key: the token is marked when the key is written.

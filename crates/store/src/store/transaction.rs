@@ -7,7 +7,7 @@
 use super::{CommitToken, Store};
 use crate::error::{Result, StoreError};
 use crate::shard::{ReadMark, Writes};
-use crate::value::{Entry, MAX_KEY_BYTES, MAX_VALUE_BYTES, Wanted};
+use crate::value::{Entry, MAX_KEY_BYTES, Wanted};
 use bytes::Bytes;
 use softflash_base::ShardId;
 
@@ -71,7 +71,7 @@ impl Transaction {
 
     /// Maps `key` to `entry`.
     pub fn put(&mut self, key: Bytes, entry: Entry) -> Result<()> {
-        let (bytes, limit) = (entry.value.len(), MAX_VALUE_BYTES);
+        let (bytes, limit) = (entry.value.len(), self.store.max_value_bytes());
         if bytes > limit {
             return Err(StoreError::ValueTooLong { bytes, limit });
         }

@@ -2,6 +2,7 @@
 //! Exhaustive campaigns (`every_byte`, `every_command`, `file_faults`) are binaries of their own.
 
 mod backlog;
+mod clock;
 mod counts;
 mod durability;
 mod expiry;

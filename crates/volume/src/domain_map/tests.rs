@@ -139,6 +139,12 @@ impl Pair {
                 };
                 assert_eq!(found, contents.get(&lba).copied(), "{id} at {lba}");
             }
+            for from in [0, 1, size / 3, size - 1, size, LBAS] {
+                let beyond: Vec<u32> = contents.range(from..).map(|(&lba, _)| lba).collect();
+                let units = beyond.len() as u32;
+                let expected = beyond.last().map(|&last| Beyond { units, end: last + 1 });
+                assert_eq!(self.map.data_beyond(id, from), expected, "{id} from {from}");
+            }
         }
         self.map.check().unwrap();
     }

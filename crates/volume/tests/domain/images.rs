@@ -36,7 +36,7 @@ fn snapshots_and_clones_keep_their_contents_also_after_a_power_cut() {
         domain.snapshot("v", "second").await.unwrap();
         volume.discard(2 * UNIT as u64, UNIT as u64).await.unwrap();
         write(&volume, 3, 40).await;
-        domain.resize("v", 5 * UNIT as u64).await.unwrap();
+        domain.shrink("v", 5 * UNIT as u64).await.unwrap();
         domain.clone_snapshot("v", "first", "c").await.unwrap();
         let clone = domain.volume("c").unwrap();
         write(&clone, 1, 200).await;

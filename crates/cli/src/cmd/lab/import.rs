@@ -1,11 +1,13 @@
 //! `softflash lab import`
 
 use crate::error::CliError;
+use crate::new_file::{Existing, NewFile, is_standard};
 use crate::output::{self, Form};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use softflash_lab::import::{WithoutCounterpart, mqsim};
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `lab import`.
@@ -45,10 +47,10 @@ Examples:
       --out mine -o json
 
 Writes DIR/NAME.toml (the device), DIR/NAME-layout.toml and DIR/NAME-flow-N.toml, where NAME is the \
-configuration's name without its extension, and prints every parameter without a counterpart. \
-docs/devices.md says how parameters are translated.")]
+configuration's name without its extension (`imported` for standard input), and prints every parameter without a counterpart. \
+Files that exist are replaced with --force only. docs/devices.md says how parameters are translated.")]
 struct Mqsim {
-    /// The configuration
+    /// The configuration; `-` for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The workload definitions
@@ -57,6 +59,9 @@ struct Mqsim {
     /// Directory of the files
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
+    /// Replace existing files
+    #[arg(long)]
+    force: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
@@ -81,19 +86,25 @@ impl Mqsim {
         let text = read(&self.file)?;
         let flows = self.workload.as_deref().map(read).transpose()?;
         let (file, workload) = (shown(&self.file), self.workload.as_deref().map(shown));
-        let name = self
-            .file
-            .file_stem()
-            .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        let name = match is_standard(&self.file) {
+            true => "imported".to_owned(),
+            false => self.file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        };
         let import =
             mqsim::import(&name, (&file, &text), workload.as_deref().zip(flows.as_deref()));
         let import = import.map_err(|error| CliError::Failed(error.to_string()))?;
         let files = import.files().map_err(|error| CliError::Failed(format!("{file}: {error}")))?;
         fs::create_dir_all(&self.out).map_err(CliError::file(&self.out))?;
+        let existing = Existing::by_force(self.force);
+        let path = |name: &str| self.out.join(format!("{name}.toml"));
+        // All of them before the first is written.
+        for file in &files {
+            NewFile::at(&path(&file.name), existing)?;
+        }
         let mut written = Vec::new();
         for file in files {
-            let path = self.out.join(format!("{}.toml", file.name));
-            softflash_lab::results::write_atomically(&path, file.text.as_bytes())?;
+            let path = path(&file.name);
+            NewFile::write(&path, existing, file.text.as_bytes())?;
             written.push(shown(&path));
         }
         let left = |(file, left)| Left { file, left };
@@ -125,7 +136,12 @@ impl Report {
 }
 
 fn read(path: &Path) -> Result<String, CliError> {
-    let bytes = fs::read(path).map_err(CliError::file(path))?;
+    let mut bytes = Vec::new();
+    let read = match is_standard(path) {
+        true => io::stdin().read_to_end(&mut bytes),
+        false => File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)),
+    };
+    read.map_err(CliError::file(path))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

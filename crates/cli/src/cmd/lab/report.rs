@@ -1,9 +1,10 @@
 //! `softflash lab report`
 
 use crate::error::CliError;
+use crate::new_file::{Existing, NewFile};
 use crate::output;
 use clap::Args;
-use softflash_lab::{report, results};
+use softflash_lab::report;
 use std::path::PathBuf;
 
 /// Arguments of `lab report`.
@@ -21,7 +22,8 @@ pub struct Report {
     /// Output directories of `lab run --out`
     #[arg(value_name = "DIR", required = true)]
     directories: Vec<PathBuf>,
-    /// Path of the report; by default DIR/report.html, required with several directories
+    /// Path of the report, or `-` for standard output; by default DIR/report.html, required with
+    /// several directories
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 }
@@ -38,7 +40,7 @@ impl Report {
             }
         };
         let html = report::of_directories(&self.directories)?;
-        results::write_atomically(&to, html.as_bytes())?;
+        NewFile::write(&to, Existing::Replaced, html.as_bytes())?;
         output::say(&format!("{}: written", to.display()));
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::client::{Access, Client, RespError, ServerAddress};
 use crate::cmd::serve::parse_time;
 use crate::counted::counted;
 use crate::error::CliError;
-use crate::new_file::NewFile;
+use crate::new_file::{Existing, NewFile};
 use crate::output::{self, Form};
 use crate::{host, interrupt};
 use clap::{Args, value_parser};
@@ -43,7 +43,7 @@ Examples:
 
 Ends after --duration or --requests, or at the first Ctrl-C: then the trace is complete and gets \
 its name. A second Ctrl-C ends the program immediately and leaves no file. The name selects the \
-compression: .gz, .zst or none.
+compression: .gz, .zst or none. A file that exists is replaced with --force only.
 
 Records the accesses to keys: each key gets a range of 4 KiB blocks for its value when it is first \
 seen; reads, writes and deletions become reads, writes and trims of it. With --volume records the \
@@ -76,6 +76,9 @@ pub struct Record {
     /// Buffer of the server, in events
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = value_parser!(u32).range(1..=262_144))]
     buffer: u32,
+    /// Replace an existing file, once the new one is complete
+    #[arg(long)]
+    force: bool,
     /// Output format of the summary
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
@@ -132,24 +135,15 @@ impl Record {
     }
 
     fn run_of<S: Source>(self, source: S) -> Result<(), CliError> {
-        if self.path.as_os_str() != "-" {
-            return self.to_file(source);
-        }
+        let mut new = NewFile::at(&self.path, Existing::by_force(self.force))?;
         if self.output == Form::Json {
-            let both = "-o json and the trace cannot both go to standard output; give a file";
-            return Err(CliError::Usage(both.to_owned()));
+            new.check_apart_from_results()?;
         }
-        let stop = interrupt::flag(None)?;
-        let (_, ended) = self.record(source, io::stdout(), Path::new("standard output"), &stop)?;
-        self.tell(ended, "standard output")
-    }
-
-    fn to_file<S: Source>(&self, source: S) -> Result<(), CliError> {
-        let mut new = NewFile::at(&self.path)?;
-        let stop = interrupt::flag(Some(new.temporary().to_owned()))?;
-        let (file, ended) = self.record(source, new.create()?, new.temporary(), &stop)?;
+        let stop = interrupt::flag(new.temporary().map(Path::to_owned))?;
+        let (file, ended) = self.record(source, new.create()?, new.name(), &stop)?;
+        let name = new.name().display().to_string();
         new.complete(&file)?;
-        self.tell(ended, &self.path.display().to_string())
+        self.tell(ended, &name)
     }
 
     /// Records until the end; `name` is the output's name in messages.

@@ -2,6 +2,7 @@
 
 use crate::formatting::parse_size;
 use softflash_store::Durability;
+use softflash_store::value::MAX_VALUE_BYTES;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
@@ -71,6 +72,16 @@ pub fn parse_value_threshold(text: &str) -> Result<ValueThreshold, String> {
             }
             bytes => Ok(ValueThreshold(Some(usize::try_from(bytes).unwrap_or(usize::MAX)))),
         },
+    }
+}
+
+/// Parses the size of the longest value: from 1 MiB, as in Redis, to what a store takes.
+pub fn parse_longest_value(text: &str) -> Result<usize, String> {
+    const LEAST: usize = 1 << 20;
+    let bytes = usize::try_from(parse_size(text)?).unwrap_or(usize::MAX);
+    match (LEAST..=MAX_VALUE_BYTES).contains(&bytes) {
+        true => Ok(bytes),
+        false => Err(format!("`{text}` is not from 1MiB to 512MiB")),
     }
 }
 

@@ -1,10 +1,10 @@
 //! The log of requests as CSV.
 
 use crate::error::CliError;
-use crate::new_file::NewFile;
+use crate::new_file::{Existing, NewFile};
 use softflash_base::AccessKind;
 use softflash_lab::LoggedRequest;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +13,10 @@ use std::sync::{Mutex, PoisonError};
 /// The header: times are virtual, from the beginning of the measured part.
 const HEADER: &str = "arrival_ns,start_ns,end_ns,kind,offset_bytes,length_bytes\n";
 
-/// A log whose file gets its name when it is complete. A pipe or device is written at once.
+/// A log whose file gets its name when it is complete.
 pub struct RequestLog {
     path: PathBuf,
-    new: Option<NewFile>,
+    new: NewFile,
     written: Mutex<Written>,
 }
 
@@ -29,13 +29,8 @@ struct Written {
 impl RequestLog {
     /// Begins a log. A signal removes the unfinished file.
     pub fn create(path: &Path) -> Result<RequestLog, CliError> {
-        let is_special = fs::metadata(path).is_ok_and(|existing| !existing.is_file());
-        let mut new = (!is_special).then(|| NewFile::removed_on_signal(path)).transpose()?;
-        let file = match &mut new {
-            Some(new) => new.create()?,
-            None => File::create(path).map_err(CliError::file(path))?,
-        };
-        let mut to = BufWriter::new(file);
+        let mut new = NewFile::removed_on_signal(path, Existing::Replaced)?;
+        let mut to = BufWriter::new(new.create()?);
         to.write_all(HEADER.as_bytes()).map_err(CliError::file(path))?;
         let written = Mutex::new(Written { to, failed: None });
         Ok(RequestLog { path: path.to_owned(), new, written })
@@ -68,9 +63,7 @@ impl RequestLog {
         // The error of the log is the cause if both have failed.
         let file = flushed.map_err(CliError::file(&path))?;
         let run = completed?;
-        if let Some(new) = new {
-            new.complete(&file)?;
-        }
+        new.complete(&file)?;
         Ok(run)
     }
 }

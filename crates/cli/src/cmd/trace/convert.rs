@@ -1,16 +1,16 @@
 //! `softflash trace convert`
 
-use super::{Source, is_standard, remarks};
+use super::{Source, remarks};
 use crate::counted::counted;
 use crate::error::CliError;
 use crate::formatting::parse_size;
-use crate::new_file::NewFile;
+use crate::new_file::{Existing, NewFile};
 use crate::output::{self, Form};
 use clap::Args;
 use serde::Serialize;
 use softflash_trace::adapt::{AdaptError, Item};
 use softflash_trace::{Compression, Format, LeftOut, Tally, TraceError, TraceExt, Writer};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `trace convert`.
@@ -26,8 +26,8 @@ Examples:
       | gzip > sda.csv.gz
 
 Changes apply in this order: speed, copies, wrap, device size. The name of the output selects the \
-compression: .gz, .zst or none. The file gets its name only when it is complete. docs/traces.md \
-describes what each format cannot represent.")]
+compression: .gz, .zst or none. The file gets its name only when it is complete; one that exists \
+is replaced with --force only. docs/traces.md describes what each format cannot represent.")]
 pub struct Convert {
     #[command(flatten)]
     source: Source,
@@ -52,6 +52,9 @@ pub struct Convert {
     /// Fail at a request that ends beyond a device of this size
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     device_size: Option<u64>,
+    /// Replace an existing file, once the new one is complete
+    #[arg(long)]
+    force: bool,
     /// Output format of the summary
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
@@ -69,18 +72,12 @@ struct Report {
 impl Convert {
     /// Writes the trace.
     pub fn run(self) -> Result<(), CliError> {
-        if is_standard(&self.to_path) {
-            if self.output == Form::Json {
-                return Err(CliError::Usage(
-                    "-o json and the trace cannot both go to standard output; give a file"
-                        .to_owned(),
-                ));
-            }
-            let (_, report) = self.convert(io::stdout(), Path::new("standard output"))?;
-            return self.tell(&report);
+        let existing = Existing::by_force(self.force);
+        let mut new = NewFile::removed_on_signal(&self.to_path, existing)?;
+        if self.output == Form::Json {
+            new.check_apart_from_results()?;
         }
-        let mut new = NewFile::removed_on_signal(&self.to_path)?;
-        let (file, report) = self.convert(new.create()?, new.temporary())?;
+        let (file, report) = self.convert(new.create()?, new.name())?;
         new.complete(&file)?;
         self.tell(&report)
     }

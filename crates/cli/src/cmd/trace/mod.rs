@@ -4,6 +4,7 @@ mod convert;
 mod summary;
 
 use crate::error::CliError;
+use crate::new_file::is_standard;
 use crate::output;
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressBarIter};
@@ -115,11 +116,6 @@ pub fn open(path: &Path, options: ReadOptions) -> Result<(Reader<Input>, Progres
     let name = path.display().to_string();
     let reader = Reader::open(bar.wrap_read(input), &name, options)?;
     Ok((reader, bar))
-}
-
-/// Whether a path means standard input or output.
-fn is_standard(path: &Path) -> bool {
-    path.as_os_str() == "-"
 }
 
 /// A reader's warnings about the trace.

@@ -1,7 +1,8 @@
 //! `softflash volume list`
 
-use super::open;
+use super::INSTEAD;
 use crate::domains::{Domains, with_domains};
+use crate::embedded::OpenDir;
 use crate::error::CliError;
 use crate::formatting::human_bytes;
 use crate::output::{self, Form};
@@ -40,7 +41,8 @@ struct Row {
 
 /// Prints the volumes.
 pub fn run(path: &Path, form: Form) -> Result<(), CliError> {
-    let directory = open(path)?;
+    // A mount writes, so it works on a copy in memory.
+    let directory = OpenDir::open_to_try(path, INSTEAD)?;
     let (volumes, domains) = with_domains(&directory, async |domains| Ok(look(domains)))?;
     match form {
         Form::Json => output::json(&volumes),

@@ -60,14 +60,20 @@ Examples:
         #[command(flatten)]
         settings: SettingArgs,
     },
-    /// Change the size of a volume; what lies beyond a smaller size is lost
-    #[command(after_help = "Example:\n  softflash volume resize ./data disk 200GiB")]
+    /// Change the size of a volume; data beyond it are lost only with --shrink
+    #[command(after_help = "\
+Examples:
+  softflash volume resize ./data disk 200GiB
+  softflash volume resize ./data disk 10GiB --shrink")]
     Resize {
         #[command(flatten)]
         volume: Named,
         /// Its new size, a multiple of 4096 bytes
         #[arg(value_parser = parse_size)]
         size: u64,
+        /// Lose the data beyond the new size
+        #[arg(long)]
+        shrink: bool,
     },
     /// Delete a volume and its data; its snapshots must be deleted before
     #[command(after_help = "Example:\n  softflash volume delete ./data disk")]
@@ -134,7 +140,7 @@ impl Volume {
             What::List { directory, output } => list::run(&directory, output),
             What::Create { volume, size, settings } => volume.create(size, &settings),
             What::Set { volume, settings } => volume.set(&settings),
-            What::Resize { volume, size } => volume.resize(size),
+            What::Resize { volume, size, shrink } => volume.resize(size, shrink),
             What::Delete { volume } => volume.delete(),
             What::Snapshot { volume, snapshot } => volume.snapshot(&snapshot),
             What::Clone { volume, snapshot, new } => volume.clone_snapshot(&snapshot, &new),
@@ -154,12 +160,20 @@ fn open(directory: &Path) -> Result<OpenDir, CliError> {
 impl Named {
     fn create(&self, size: u64, settings: &SettingArgs) -> Result<(), CliError> {
         let (name, settings) = (&self.name, settings.given());
-        self.change(async |domains| {
+        let usable_bytes = self.change(async |domains| {
             domains.check_unused(name)?;
             let domain = domains.roomiest().ok_or(VolumeError::Stopped)?;
-            domain.create_with(name, size, &settings).await
+            domain.create_with(name, size, &settings).await?;
+            Ok(domain.space().usable_bytes)
         })?;
         self.say(&format!("created volume `{name}` of {}", human_bytes(size)));
+        if size > usable_bytes {
+            self.say(&format!(
+                "warning: it is larger than the {} that it shares with the volumes of its shard; \
+                 writes fail once that is full",
+                human_bytes(usable_bytes)
+            ));
+        }
         Ok(())
     }
 
@@ -176,15 +190,18 @@ impl Named {
         Ok(())
     }
 
-    fn resize(&self, size: u64) -> Result<(), CliError> {
+    fn resize(&self, size: u64, shrink: bool) -> Result<(), CliError> {
         let name = &self.name;
         let before = self.change(async |domains| {
             let domain = domains.holder(name)?;
             let before = domain.volume(name)?.size_bytes()?;
-            domain.resize(name, size).await?;
+            match shrink {
+                true => domain.shrink(name, size).await?,
+                false => domain.resize(name, size).await?,
+            }
             Ok(before)
         })?;
-        let lost = if size < before { "; what was beyond is lost" } else { "" };
+        let lost = if size < before && shrink { "; what was beyond is lost" } else { "" };
         let (before, after) = (human_bytes(before), human_bytes(size));
         self.say(&format!("resized volume `{name}` from {before} to {after}{lost}"));
         Ok(())

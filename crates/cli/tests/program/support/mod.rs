@@ -29,6 +29,13 @@ pub fn noise(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
+/// Whether a command writes, or has left, an unfinished file in a directory.
+pub fn has_unfinished(directory: &std::path::Path) -> bool {
+    let names = std::fs::read_dir(directory).expect("the directory can be read");
+    let names = names.map(|entry| entry.expect("an entry").file_name());
+    names.into_iter().any(|name| name.to_string_lossy().ends_with(".tmp"))
+}
+
 /// A number that differs in every run, for seeds.
 pub fn time_of_day_us() -> u32 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

@@ -69,7 +69,11 @@ pub struct Client {
 impl Client {
     /// Connects.
     pub fn connect(address: SocketAddr) -> Client {
-        let writer = TcpStream::connect(address).expect("the server accepts connections");
+        Client::on(TcpStream::connect(address).expect("the server accepts connections"))
+    }
+
+    /// A client on a connection.
+    pub fn on(writer: TcpStream) -> Client {
         writer.set_nodelay(true).expect("a socket without delay");
         writer.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket with a timeout");
         let reader =

@@ -6,6 +6,7 @@ use crate::format::log::event::Checkpoint;
 use crate::format::log::{End, EventStream, FrameRole, Replayed};
 use crate::format::testing::rng;
 use crate::format::version::Version;
+use crate::options::ClockSource;
 use crate::shard::values::ValueLog;
 use crate::shard::values::ledger::Ledger;
 use crate::value::Entry;
@@ -44,7 +45,7 @@ impl Bench {
         let (flash, inventory) = mounted.unwrap();
         let (blocks, _) =
             BlockLayer::new(flash, SHARD, device.info().uuid, &inventory, Redundancy::None);
-        let clock = Rc::new(ExpiryClock::new(runtime.clone()));
+        let clock = Rc::new(ExpiryClock::new(runtime.clone(), ClockSource::Wall));
         let log = Log::new(
             SHARD,
             blocks.clone(),

@@ -1,7 +1,7 @@
 use super::*;
 use crate::format::log::event::{self, Event};
 use crate::format::version::Version;
-use crate::options::StoreOptions;
+use crate::options::{ClockSource, StoreOptions};
 use crate::value::Entry;
 use bytes::Bytes;
 use softflash_blocks::{Member, Redundancy};
@@ -79,7 +79,7 @@ pub(in crate::shard) fn on_flash<R>(
         let (blocks, _) =
             BlockLayer::new(flash, SHARD, device.info().uuid, &inventory, Redundancy::None);
         let reader = LogReader::new(blocks.clone(), SHARD);
-        test(&blocks, &reader, &ExpiryClock::new(runtime.clone())).await
+        test(&blocks, &reader, &ExpiryClock::new(runtime.clone(), ClockSource::Wall)).await
     })
 }
 

@@ -7,10 +7,10 @@ mod input;
 mod over_time;
 
 use crate::error::CliError;
+use crate::new_file::{Existing, NewFile};
 use crate::output;
 use clap::Args;
 use input::{Input, Script};
-use softflash_lab::results::write_atomically;
 use softflash_report::{Block, Cell, Report, Section, Table};
 use std::path::{Path, PathBuf};
 
@@ -69,7 +69,7 @@ impl BenchReport {
         let intro = format!("Results of {}.", files.join(", "));
         let report = Report::new("SoftFlash benchmarks").intro(intro);
         let report = parts.into_iter().map(Part::section).fold(report, Report::section);
-        write_atomically(&self.out, report.to_html().as_bytes())?;
+        NewFile::write(&self.out, Existing::Replaced, report.to_html().as_bytes())?;
         output::say(&format!("{}: written", self.out.display()));
         Ok(())
     }
@@ -104,7 +104,7 @@ impl Part {
         let plots = self.blocks.iter().filter_map(Block::to_svg);
         for (index, svg) in plots.enumerate() {
             let path = page.with_file_name(format!("{stem}-{}-{}.svg", self.id, index + 1));
-            write_atomically(&path, svg.as_bytes())?;
+            NewFile::write(&path, Existing::Replaced, svg.as_bytes())?;
         }
         Ok(())
     }

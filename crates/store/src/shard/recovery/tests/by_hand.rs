@@ -7,7 +7,7 @@ use crate::format::log::FrameRole;
 use crate::format::log::event::{self, Checkpoint, Edit, Event, KeyChange, PatchEntry};
 use crate::format::log::frame;
 use crate::format::version::Version;
-use crate::options::StoreOptions;
+use crate::options::{ClockSource, StoreOptions};
 use crate::value::Entry;
 use bytes::Bytes;
 use softflash_base::IoBuf;
@@ -110,7 +110,7 @@ impl Hand {
         let (flash, inventory) = mounted.unwrap();
         let uuid = device.info().uuid;
         let (blocks, _) = BlockLayer::new(flash, SHARD, uuid, &inventory, redundancy);
-        let clock = ExpiryClock::new(runtime.clone());
+        let clock = ExpiryClock::new(runtime.clone(), ClockSource::Wall);
         Hand { blocks, faults, found: Vec::new(), sequence: 1, clock }
     }
 

@@ -1,0 +1,152 @@
+//! Devices that are cut short, and damage of the label: no command advises to destroy what is left.
+
+use crate::support::damage::LABEL_COPIES;
+use crate::support::noise;
+use crate::support::program::{Backend, check, check_clean, format_with, json, said, softflash};
+use crate::support::server::Server;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use tempfile::TempDir;
+
+const MIB: u64 = 1 << 20;
+const KEYS: u64 = 300;
+
+fn with_keys(backend: Backend, more: &[&str]) -> (TempDir, PathBuf) {
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    format_with(&data, backend, 256 * MIB, &[&["--shards", "1"], more].concat());
+    let server = Server::start(&data, &["--memory", "32MiB"]);
+    let mut client = server.client();
+    for key in 0..KEYS {
+        assert!(client.set(format!("k{key}").as_bytes(), &noise(key, 9000)).is_ok());
+    }
+    assert!(server.terminate().success());
+    (temp, data)
+}
+
+fn cut(data: &Path, to: impl Fn(u64) -> u64) {
+    let file = OpenOptions::new().write(true).open(data.join("flash.sfd")).unwrap();
+    file.set_len(to(file.metadata().unwrap().len())).unwrap();
+}
+
+fn run(command: &str, data: &Path, more: &[&str]) -> Output {
+    let output = softflash([&[command, data.to_str().unwrap()], more].concat());
+    assert!(!said(&output).contains("--force"), "{command}: {}", said(&output));
+    output
+}
+
+fn serve_says(data: &Path) -> String {
+    let refused = Server::try_start(data, &["--memory", "32MiB"]).err().expect("it does not start");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(!said(&refused).contains("--force"), "{}", said(&refused));
+    said(&refused)
+}
+
+#[test]
+fn a_device_one_byte_short_is_read_and_becomes_whole_again() {
+    for backend in [Backend::File, Backend::Model] {
+        let (temp, data) = with_keys(backend, &["--units", "4"]);
+        cut(&data, |len| len - 1);
+        let said_by_server = serve_says(&data);
+        assert!(said_by_server.contains("cut short"), "{said_by_server}");
+        assert!(said_by_server.contains("check --repair"), "{said_by_server}");
+        let info = run("info", &data, &[]);
+        assert_eq!(info.status.code(), Some(1), "{}", said(&info));
+        assert!(said(&info).contains("cut short"), "{}", said(&info));
+        let checked = check(&data);
+        assert!(!checked.ok && checked.report.to_string().contains("cut short"));
+        let dump = temp.path().join("dump");
+        let dumped = run("dump", &data, &[dump.to_str().unwrap()]);
+        assert!(said(&dumped).contains("300 keys"), "{backend:?}: {}", said(&dumped));
+        let dry = run("check", &data, &["--repair", "--dry-run"]);
+        assert!(
+            said(&dry).contains("found: ") && said(&dry).contains("cut short"),
+            "{}",
+            said(&dry)
+        );
+        let repaired = run("check", &data, &["--repair"]);
+        assert!(repaired.status.success(), "{backend:?}: {}", said(&repaired));
+        assert!(said(&repaired).contains("the device has its size again"), "{}", said(&repaired));
+        check_clean(&data);
+        let server = Server::start(&data, &["--memory", "32MiB"]);
+        assert_eq!(server.client().call(&[b"DBSIZE"]).integer() as u64, KEYS);
+        assert!(server.terminate().success());
+    }
+}
+
+#[test]
+fn a_device_cut_to_a_quarter_tells_so_everywhere() {
+    let (temp, data) = with_keys(Backend::File, &["--units", "8"]);
+    cut(&data, |len| len / 4);
+    assert!(serve_says(&data).contains("cut short"));
+    let info = run("info", &data, &["-o", "json"]);
+    assert_eq!(info.status.code(), Some(1));
+    assert!(said(&info).contains("cut short"), "{}", said(&info));
+    let units = run("units", &data, &[]);
+    assert!(units.status.success(), "what is left of each unit: {}", said(&units));
+    assert!(!check(&data).ok);
+    // A dump of what is left, or an error that says what is missing: never other data.
+    let dump = temp.path().join("dump");
+    let dumped = run("dump", &data, &[dump.to_str().unwrap()]);
+    let salvaged = run("dump", &data, &[dump.to_str().unwrap(), "--salvage"]);
+    assert!(dumped.status.success() || salvaged.status.code() == Some(1), "{}", said(&salvaged));
+    assert!(dump.exists(), "{}", said(&salvaged));
+    let copy = temp.path().join("copy");
+    format_with(&copy, Backend::File, 256 * MIB, &["--units", "2", "--shards", "1"]);
+    let loaded = run("load", &copy, &[dump.to_str().unwrap()]);
+    assert!(loaded.status.success(), "{}", said(&loaded));
+    let server = Server::start(&copy, &["--memory", "32MiB"]);
+    let mut client = server.client();
+    let kept = (0..KEYS).filter(|key| {
+        let found = client.get(format!("k{key}").as_bytes());
+        found.inspect(|value| assert!(*value == noise(*key, 9000), "k{key}")).is_some()
+    });
+    println!("{} of {KEYS} keys are left", kept.count());
+    assert!(server.terminate().success());
+}
+
+#[test]
+fn a_damaged_label_copy_is_used_repaired_and_told() {
+    for damaged in 0..2 {
+        for all in [false, true] {
+            let (_temp, data) = with_keys(Backend::File, &["--units", "4"]);
+            let file = OpenOptions::new().write(true).open(data.join("flash.sfd")).unwrap();
+            let zeros = vec![0; if all { 512 << 10 } else { 100 }];
+            file.write_all_at(&zeros, LABEL_COPIES[damaged]).unwrap();
+            let info = run("info", &data, &[]);
+            assert!(said(&info).contains("label copy"), "{}", said(&info));
+            let checked = check(&data);
+            assert!(!checked.ok && checked.report.to_string().contains("label copy"));
+            if all {
+                let repaired = run("check", &data, &["--repair"]);
+                assert!(repaired.status.success(), "{}", said(&repaired));
+                assert!(said(&repaired).contains("label is intact again"), "{}", said(&repaired));
+            } else {
+                let server = Server::start(&data, &["--memory", "32MiB"]);
+                server.await_said("was repaired from the other one");
+                assert_eq!(server.client().call(&[b"DBSIZE"]).integer() as u64, KEYS);
+                assert!(server.terminate().success());
+            }
+            check_clean(&data);
+        }
+    }
+}
+
+#[test]
+fn without_a_label_the_first_advice_is_a_backup() {
+    let (_temp, data) = with_keys(Backend::File, &["--units", "4"]);
+    let device = data.join("flash.sfd");
+    let label = fs::read(&device).unwrap()[..MIB as usize].to_vec();
+    let file = OpenOptions::new().write(true).open(&device).unwrap();
+    file.write_all_at(&vec![0; MIB as usize], 0).unwrap();
+    assert!(serve_says(&data).contains("from a backup"));
+    for command in ["info", "units", "check"] {
+        let output = run(command, &data, &[]);
+        assert_eq!(output.status.code(), Some(1), "{command}");
+        assert!(said(&output).contains("from a backup"), "{command}: {}", said(&output));
+    }
+    file.write_all_at(&label, 0).unwrap();
+    assert!(json(&run("check", &data, &["-o", "json"]))["ok"].as_bool().unwrap());
+}

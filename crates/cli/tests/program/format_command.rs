@@ -1,0 +1,118 @@
+//! `softflash format`: completely or not at all, whatever ends it, and checked before anything is lost.
+
+use crate::support::program::{Backend, binary, fails, format, said, softflash};
+use crate::support::server::Server;
+use crate::support::{setting, time_of_day_us};
+use softflash_base::random::Rng;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const MIB: u64 = 1 << 20;
+const SHARES: [&str; 6] = ["--units", "4", "--shards", "1", "--volume-units", "1"];
+
+fn formatting(directory: &Path, backend: &str, more: &[&str]) -> Command {
+    let mut command = Command::new(binary());
+    command.arg("format").arg(directory).args(["--backend", backend, "--size", "256MiB"]);
+    command.args(SHARES).args(more).stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+/// Kills formats at random moments of their lives. Returns how many had begun and not ended.
+fn kill_formats(backend: &str, rng: &mut Rng, rounds: u64) -> u64 {
+    let temp = tempfile::tempdir().unwrap();
+    let began = Instant::now();
+    let whole = formatting(&temp.path().join("whole"), backend, &[]).output().unwrap();
+    assert!(whole.status.success(), "{}", said(&whole));
+    let life_us = began.elapsed().as_micros() as u64;
+    let mut unfinished = 0;
+    for round in 0..rounds {
+        let data = temp.path().join(format!("data{round}"));
+        let mut child = formatting(&data, backend, &[]).spawn().unwrap();
+        std::thread::sleep(Duration::from_micros(rng.below(life_us)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if data.join("softflash.toml").exists() {
+            let info = softflash(["info".as_ref(), data.as_os_str()]);
+            assert!(info.status.success(), "round {round}: {}", said(&info));
+        } else {
+            unfinished += u64::from(data.exists());
+            // Every second remains are left to `serve`, which makes its default directory.
+            if round.is_multiple_of(2) {
+                let again = formatting(&data, backend, &[]).output().unwrap();
+                assert!(again.status.success(), "round {round}: {}", said(&again));
+            }
+        }
+        let server = Server::start(&data, &["--memory", "32MiB"]);
+        assert!(server.client().set(b"k", b"v").is_ok(), "round {round}");
+        assert!(server.terminate().success());
+        fs::remove_dir_all(&data).unwrap();
+    }
+    unfinished
+}
+
+#[test]
+fn a_killed_format_leaves_a_whole_directory_or_one_that_format_and_serve_take() {
+    let seed = setting("SOFTFLASH_TEST_SEED", u64::from(time_of_day_us()));
+    println!("replay with SOFTFLASH_TEST_SEED={seed}");
+    let mut rng = Rng::seeded(seed);
+    let rounds = setting("SOFTFLASH_RESTARTS", 8);
+    let unfinished = ["file", "model"].map(|backend| kill_formats(backend, &mut rng, rounds));
+    println!("of {rounds} formats each, {unfinished:?} were killed half-way");
+}
+
+#[test]
+fn a_format_with_force_that_is_killed_leaves_the_old_directory_or_one_that_format_takes() {
+    let seed = setting("SOFTFLASH_TEST_SEED", u64::from(time_of_day_us()));
+    println!("replay with SOFTFLASH_TEST_SEED={seed}");
+    let mut rng = Rng::seeded(seed);
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    format(&data, Backend::File, 256 * MIB);
+    for round in 0..setting("SOFTFLASH_RESTARTS", 8) {
+        let mut child = formatting(&data, "file", &["--force"]).spawn().unwrap();
+        std::thread::sleep(Duration::from_micros(rng.below(40_000)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let is_whole = data.join("softflash.toml").exists();
+        let force: &[&str] = if is_whole { &["--force"] } else { &[] };
+        let again = formatting(&data, "file", force).output().unwrap();
+        assert!(again.status.success(), "round {round}, whole: {is_whole}: {}", said(&again));
+    }
+}
+
+#[test]
+fn what_a_format_with_force_cannot_do_is_refused_before_anything_is_deleted() {
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    format(&data, Backend::File, 256 * MIB);
+    let server = Server::start(&data, &["--memory", "32MiB"]);
+    assert!(server.client().set(b"k", b"v").is_ok());
+    assert!(server.terminate().success());
+    let path = data.to_str().unwrap();
+    let refused = |code: i32, more: &[&str], parts: &[&str]| {
+        fails(code, &[&["format", path, "--force"], more].concat(), parts);
+        assert!(
+            data.join("flash.sfd").exists() && data.join("softflash.toml").exists(),
+            "{more:?}"
+        );
+    };
+    refused(2, &["--size", "1MiB"], &["too few", "are needed"]);
+    refused(
+        2,
+        &["--size", "32MiB", "--units", "2", "--shards", "2"],
+        &["holds no data", "at least"],
+    );
+    refused(1, &["--size", "4EiB"], &["no space for"]);
+    let no_volumes = ["--units", "4", "--shards", "1", "--volume-units", "1"];
+    refused(2, &[&["--size", "50MiB"], &no_volumes[..]].concat(), &["leave no space for data"]);
+    refused(2, &["--size", "256MiB", "--units", "0"], &["0 units cannot be spread"]);
+    refused(2, &["--backend", "model", "--size", "1MiB"], &["multiple of"]);
+    refused(2, &["--backend", "model", "--size", "1EiB", "--preset", "tlc"], &["the most is"]);
+    refused(1, &["--block-device", "/dev/null"], &["neither a regular file nor a block device"]);
+    refused(1, &["--block-device", "/dev/nothing"], &["/dev/nothing", "not found"]);
+    let server = Server::start(&data, &["--memory", "32MiB"]);
+    assert_eq!(server.client().get(b"k").as_deref(), Some(&b"v"[..]), "the data are there");
+    assert!(server.terminate().success());
+}

@@ -1,0 +1,139 @@
+//! A file whose changes stay in memory: what is written is kept beside the file, which is only read.
+
+use super::calls::FileCalls;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+const PAGE: usize = 4096;
+
+type Pages = BTreeMap<u64, Box<[u8; PAGE]>>;
+
+/// A file and the pages that differ from it.
+#[derive(Debug)]
+pub(crate) struct ScratchFile {
+    file: File,
+    changed: Mutex<Pages>,
+}
+
+/// A part of a range inside one page: the page, and where the part begins in it and in the range.
+struct Part {
+    page: u64,
+    at: usize,
+    from: usize,
+    len: usize,
+}
+
+fn parts(offset: u64, len: usize) -> impl Iterator<Item = Part> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let start = offset + from as u64;
+        let at = usize::try_from(start % PAGE as u64).unwrap_or(0);
+        let part = Part { page: start / PAGE as u64, at, from, len: (PAGE - at).min(len - from) };
+        from += part.len;
+        (part.len > 0).then_some(part)
+    })
+}
+
+impl ScratchFile {
+    /// Nothing has changed yet.
+    pub(crate) fn over(file: File) -> ScratchFile {
+        ScratchFile { file, changed: Mutex::default() }
+    }
+
+    fn changed(&self) -> MutexGuard<'_, Pages> {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A page of the file; zeros beyond its end.
+    fn page(&self, page: u64) -> io::Result<Box<[u8; PAGE]>> {
+        let mut bytes = Box::new([0; PAGE]);
+        let mut filled = 0;
+        while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match FileExt::read_at(&self.file, rest, page * PAGE as u64 + filled as u64)? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+impl FileCalls for ScratchFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        let changed = self.changed();
+        let end = (offset + bytes.len() as u64).div_ceil(PAGE as u64);
+        if changed.range(offset / PAGE as u64..end).next().is_none() {
+            drop(changed);
+            return self.file.read_exact_at(bytes, offset);
+        }
+        for Part { page, at, from, len } in parts(offset, bytes.len()) {
+            let Some(into) = bytes.get_mut(from..from + len) else { break };
+            match changed.get(&page).and_then(|page| page.get(at..at + len)) {
+                Some(kept) => into.copy_from_slice(kept),
+                None => self.file.read_exact_at(into, page * PAGE as u64 + at as u64)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut changed = self.changed();
+        for Part { page, at, from, len } in parts(offset, bytes.len()) {
+            if !changed.contains_key(&page) {
+                changed.insert(page, self.page(page)?);
+            }
+            let kept = changed.get_mut(&page).and_then(|page| page.get_mut(at..at + len));
+            if let (Some(kept), Some(part)) = (kept, bytes.get(from..from + len)) {
+                kept.copy_from_slice(part);
+            }
+        }
+        Ok(())
+    }
+
+    fn write_durable_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// What was there stays: space that is freed or zeroed is not read before it is written.
+    fn allocate(&self, _mode: i32, _offset: u64, _len: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn what_is_written_is_read_back_and_the_file_stays_as_it_was() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let whole: Vec<u8> = (0..3 * PAGE).map(|at| (at / 7) as u8).collect();
+        file.write_all(&whole).unwrap();
+        let scratch = ScratchFile::over(file.reopen().unwrap());
+        let mut expected = whole.clone();
+        // Within a page, over an edge of pages, and beyond the end.
+        for (offset, len) in [(100, 50), (PAGE - 3, 7), (3 * PAGE - 1, 5000)] {
+            let new = vec![0xa5; len];
+            scratch.write_at(&new, offset as u64).unwrap();
+            expected.resize(expected.len().max(offset + len), 0);
+            expected[offset..offset + len].copy_from_slice(&new);
+        }
+        let mut read = vec![0; expected.len()];
+        scratch.read_at(&mut read, 0).unwrap();
+        assert!(read == expected);
+        let mut part = vec![0; 10];
+        scratch.read_at(&mut part, (PAGE - 5) as u64).unwrap();
+        assert_eq!(part, expected[PAGE - 5..PAGE + 5]);
+        assert_eq!(std::fs::read(file.path()).unwrap(), whole);
+        let beyond = scratch.read_at(&mut part, 20 * PAGE as u64).unwrap_err();
+        assert_eq!(beyond.kind(), io::ErrorKind::UnexpectedEof, "the file was cut short");
+    }
+}

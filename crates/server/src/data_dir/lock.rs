@@ -1,0 +1,65 @@
+//! The lock of a data directory.
+
+use super::{DataDirError, LOCK_NAME};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+
+/// Locks the directory and records this process in the lock file.
+pub(super) fn acquire_lock(directory: &Path) -> Result<File, DataDirError> {
+    let path = directory.join(LOCK_NAME);
+    let io_error = |source| match is_unwritable(&source) {
+        true => DataDirError::Unwritable { path: directory.to_owned(), source },
+        false => DataDirError::Io { path: path.clone(), source },
+    };
+    let mut options = fs::OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let file = options.open(&path).map_err(io_error)?;
+    let mut file = lock(directory, file)?.map_err(io_error)?;
+    let mut note_holder = || {
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "{}", std::process::id())
+    };
+    match note_holder() {
+        // The lock holds on a full file system, too; its holder is only for messages.
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => Ok(file),
+        noted => noted.map(|()| file).map_err(io_error),
+    }
+}
+
+/// Locks the directory for a reader. On a file system that cannot be written there may be no lock
+/// file, and no process that writes.
+pub(super) fn lock_to_look(directory: &Path) -> Result<Option<File>, DataDirError> {
+    match acquire_lock(directory) {
+        Err(DataDirError::Unwritable { .. }) => {
+            let Ok(file) = File::open(directory.join(LOCK_NAME)) else { return Ok(None) };
+            // Some file systems lock only what is open for writing.
+            lock(directory, file).map(Result::ok)
+        }
+        locked => locked.map(Some),
+    }
+}
+
+fn is_unwritable(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
+}
+
+/// The file, locked; the inner error is one of the file system.
+fn lock(directory: &Path, mut file: File) -> Result<io::Result<File>, DataDirError> {
+    match file.try_lock() {
+        Ok(()) => Ok(Ok(file)),
+        Err(TryLockError::WouldBlock) => {
+            let holder = holder(&mut file);
+            Err(DataDirError::Busy { path: directory.to_owned(), holder })
+        }
+        Err(TryLockError::Error(source)) => Ok(Err(source)),
+    }
+}
+
+/// The process that a lock file names.
+fn holder(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}

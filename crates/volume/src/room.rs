@@ -1,0 +1,53 @@
+//! The room for the data of volumes on the flash of a domain.
+
+use crate::config::DomainConfig;
+use crate::format::MAPPING_UNIT_BYTES;
+use softflash_base::cast;
+use softflash_device::UnitGeometry;
+
+/// Superblocks of a unit that are not counted as space for data: the open ones of clients and of
+/// collection, and the reserve of [`Stream::Host`](crate::stream::Stream::Host).
+const RESERVED_OF_UNIT: u32 = 8;
+
+/// Open superblocks of each further class.
+const OPEN_OF_CLASS: u32 = 2;
+
+/// The places that data may take, so that collection has enough spare space: without frontiers, the
+/// map, reserves, heads of frames, and the spare space of the configuration. `unit_blocks` are the
+/// good superblocks of each unit.
+pub(crate) fn usable_units(
+    unit_blocks: impl Iterator<Item = u32>,
+    block_units: u32,
+    classes: u8,
+    config: &DomainConfig,
+) -> u32 {
+    let reserved = RESERVED_OF_UNIT + OPEN_OF_CLASS * u32::from(classes.saturating_sub(1));
+    let good: u32 = unit_blocks.map(|blocks| blocks.saturating_sub(reserved)).sum();
+    let map = map_superblocks(good, block_units);
+    let units = u64::from(good.saturating_sub(map)) * u64::from(block_units);
+    let frame = u64::from(config.frame_units);
+    let data = units * frame / (frame + 1);
+    let usable = data as f64 / (1.0 + config.op_percent / 100.0);
+    u32::try_from(usable as u64).unwrap_or(u32::MAX)
+}
+
+/// Superblocks for leaves and roots: twice the map, as old leaves lie between new ones.
+fn map_superblocks(superblocks: u32, block_units: u32) -> u32 {
+    // A leaf entry has 8 bytes for 4096 bytes of data.
+    superblocks.div_ceil(512) * 3 + 4.min(superblocks / 4) + u32::from(block_units < 64)
+}
+
+/// The bytes that volumes may hold in a domain of so many units without bad blocks: what
+/// [`DomainSpace::usable_bytes`](crate::DomainSpace) of a new domain is, or a little more on an array
+/// where a power cut in one page damages others.
+pub fn room_bytes(units: u16, unit: &UnitGeometry, config: &DomainConfig) -> u64 {
+    let page_units = unit.page_bytes / cast::saturating_u32(MAPPING_UNIT_BYTES);
+    let payload = softflash_ftl::payload_bytes(unit);
+    let pages = payload.checked_div(u64::from(unit.page_bytes)).unwrap_or(0);
+    let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+    let shown = pages.saturating_sub(unit.row_pages());
+    let data_pages = if shown >= pages / 2 { shown } else { pages };
+    let unit_blocks = std::iter::repeat_n(unit.blocks_per_plane, usize::from(units));
+    let usable = usable_units(unit_blocks, data_pages.saturating_mul(page_units), 1, config);
+    u64::from(usable) * cast::wide(MAPPING_UNIT_BYTES)
+}
