@@ -20,11 +20,11 @@ pub const BLOCKS_OF_FLUSH: u32 = 2;
 /// Blocks that background work (compaction, the collector, rebuilds, parity) leaves free.
 pub const KEPT_BY_BACKGROUND: u32 = BLOCKS_OF_LOG + SPARES_OF_LOG + BLOCKS_OF_FLUSH;
 
-/// Free blocks that a new block of this kind leaves to the writes that must follow it. A log without
-/// a block for its next segment fails, a start without one for its first segment can release
-/// nothing, and the inputs of a compaction stay until the flush that the log waits for is done. So
-/// only the log takes the last blocks. A flush takes the spare, because it lets the log release
-/// segments.
+/// Free blocks that a new block of this kind leaves to the writes that must follow it. A log
+/// without a block for its next segment fails, a start without one for its first segment can
+/// release nothing, and the inputs of a compaction stay until the flush that the log waits for is
+/// done. So only the log takes the last blocks. A flush takes the spare, because it lets the log
+/// release segments.
 pub fn kept_from(kind: BlockKind, hint: Hint) -> u32 {
     match (kind, hint.priority) {
         // A user of blocks alone has no log.

@@ -233,8 +233,8 @@ impl Shard {
     /// Freezes all memtables and waits until the background task has flushed them.
     ///
     /// # Errors
-    /// [`OutOfSpace`](crate::error::StoreError::OutOfSpace) where there is no space for a while; the
-    /// memtables stay frozen.
+    /// [`OutOfSpace`](crate::error::StoreError::OutOfSpace) where there is no space for a while;
+    /// the memtables stay frozen.
     pub async fn flush(&self) -> Result<()> {
         let deadline = self.runtime.now() + SPACE_TIMEOUT;
         let last = self.history.seq();

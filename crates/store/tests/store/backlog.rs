@@ -46,7 +46,8 @@ const SMALL_WRITES: u64 = 150_000;
 
 #[test]
 fn small_records_do_not_wait_while_the_flash_keeps_up() {
-    for slices in [1, 8] {
+    // Half of the rate at which one unit takes the flushes.
+    for (slices, pause_ns) in [(1, 6_000), (8, 8_000)] {
         let mut bed = VirtualBed::new(1, 128);
         bed.layout.slices = slices;
         bed.options.memory_bytes = 8 << 20;
@@ -58,7 +59,7 @@ fn small_records_do_not_wait_while_the_flash_keeps_up() {
                 let key = Bytes::from(format!("{:032}:{:012}", 0, number * 7919 % 1_000_003));
                 transaction.put(key, Entry::new(Bytes::from_static(&[7; 20]))).unwrap();
                 store.commit(transaction).await.unwrap();
-                runtime.sleep_until(runtime.now() + 3_000).await;
+                runtime.sleep_until(runtime.now() + pause_ns).await;
             }
             store.stats().await.unwrap()
         });

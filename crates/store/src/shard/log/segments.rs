@@ -220,8 +220,8 @@ impl Inner {
         BlockKind::Log { segment: position.segment + 1, after }
     }
 
-    /// Opens the block of a segment that was not announced. On a full device waits for space, unless
-    /// the writer is new: nothing frees space before the log has begun.
+    /// Opens the block of a segment that was not announced. On a full device waits for space,
+    /// unless the writer is new: nothing frees space before the log has begun.
     async fn open_block(&self, kind: Segment) -> Result<OpenBlock> {
         let block_kind = self.next_kind();
         let attempts = if kind == Segment::OfNewWriter { 1 } else { SPACE_ATTEMPTS };
