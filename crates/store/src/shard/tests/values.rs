@@ -197,14 +197,11 @@ fn values_are_moved_in_batches_with_one_event_each() {
             (first.block, first.values)
         };
         assert!(live >= 40, "{live} live values");
-        let (before, seq) = (shard.stats(), shard.history.seq());
+        let seq = shard.history.seq();
         Mover::of(shard).empty_block(victim).await.unwrap();
-        let (after, events) = (shard.stats(), shard.history.seq() - seq);
-        let reads = after.device_reads - before.device_reads;
-        println!("{live} values: {events} events, {reads} reads");
+        let events = shard.history.seq() - seq;
         // About a mebibyte is live.
         assert!((1..=2).contains(&events), "{events} events for {live} values");
-        assert!(reads <= 4 * events, "{reads} reads for {live} values");
         for number in 0..120 {
             let expected = value(if number % 2 == 0 { number + 1 } else { number }, LARGE);
             assert_eq!(got(store, &key(number)).await, Some(expected), "{number}");
