@@ -10,7 +10,7 @@ use softflash_device::geometry::UnitGeometry;
 use softflash_server::data_dir::Manifest;
 
 /// Superblocks of a unit up to which the size is searched.
-const MOST_SEARCHED: u32 = 4096;
+const MOST_SEARCHED: u32 = 1 << 14;
 
 impl Plan {
     /// The `--size` of the smallest device of this kind that holds data; none if that is too large

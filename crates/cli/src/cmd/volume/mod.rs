@@ -114,8 +114,8 @@ Examples:
     /// Give up a volume with its snapshots, or all volumes of a shard, also damaged ones
     #[command(after_help = "\
 Examples:
-  softflash volume give-up ./data disk             what it costs; nothing is changed
-  softflash volume give-up ./data disk --force     the volume and its snapshots are gone
+  softflash volume give-up ./data disk            what it costs; changes nothing
+  softflash volume give-up ./data disk --force    gives the volume up
   softflash volume give-up ./data --domain 1 --force
 
 Nothing can bring back what was given up. All volumes of a shard can be given up also where damage \
