@@ -35,6 +35,8 @@ struct ExportedShard {
     flash: Flash,
     blocks: BlockLayer,
     recovered: Recovered,
+    /// The clock that the log records: an export keeps the keys that a server would still serve,
+    /// whatever the wall clock of this machine says.
     now_ms: u64,
 }
 
@@ -98,7 +100,7 @@ impl Export {
 
 impl ExportedShard {
     fn new(examined: Examined) -> Result<ExportedShard> {
-        let Examined { flash, blocks, recovered, now_ms, .. } = examined;
+        let Examined { flash, blocks, recovered, recorded_ms: now_ms, .. } = examined;
         match recovered {
             Ok(recovered) => Ok(ExportedShard { flash, blocks, recovered, now_ms }),
             Err(error) => {
