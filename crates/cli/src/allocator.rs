@@ -43,8 +43,8 @@ pub fn set_up() {
     unsafe { mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MS) };
 }
 
-/// Has free memory returned to the system although nobody allocates: mimalloc looks for it only when
-/// it is called, so that an idle server would keep what its last clients have left.
+/// Has free memory returned to the system although nobody allocates: mimalloc looks for it only
+/// when it is called, so that an idle server would keep what its last clients have left.
 ///
 /// # Errors
 /// The thread cannot be started.

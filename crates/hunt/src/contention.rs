@@ -50,8 +50,8 @@ impl Scenario {
         many || self.clients.scans > 0.0 || self.clients.pause_us > 0
     }
 
-    /// Long pipelines on a handful of keys, beside transactions that hold the gates of shards: reads
-    /// and changes of a key wait at the same gate.
+    /// Long pipelines on a handful of keys, beside transactions that hold the gates of shards:
+    /// reads and changes of a key wait at the same gate.
     fn draw_long_pipelines(&mut self, rng: &mut Rng) {
         if let Some(resp) = &mut self.resp {
             resp.pipeline = 8 << rng.below(3);
@@ -91,8 +91,8 @@ impl Scenario {
         self.store.memory_kib = self.store.memory_kib.max(1024);
     }
 
-    /// Writes at shorter distances than the interval, for many intervals, on a drive that keeps them
-    /// in its cache until a flush.
+    /// Writes at shorter distances than the interval, for many intervals, on a drive that keeps
+    /// them in its cache until a flush.
     fn write_steadily(&mut self, rng: &mut Rng) {
         self.resp = None;
         self.drive = Some(DriveShape { discards: rng.chance(0.5), ..DriveShape::default() });

@@ -4,7 +4,7 @@ use crate::client_model::{Pace, Resp};
 use crate::fault_plan::FaultPlan;
 use crate::profile::Profile;
 use crate::scenario::{Clients, DriveShape, Flash, Scenario, StoreShape};
-use crate::superblocks::SuperblockShape;
+use crate::superblock_shape::SuperblockShape;
 use crate::volume_shape::VolumeShape;
 use softflash_base::random::Rng;
 use softflash_nand::faults::{CutErases, CutPages, FaultConfig, SlowOperations};

@@ -21,8 +21,8 @@ pub struct FaultPlan {
     /// its pages change places. Of volumes.
     #[serde(skip_serializing_if = "is_never")]
     pub changed_pages: f64,
-    /// Probability per outage that a unit returns in its state of the outage before, again and again:
-    /// the store has a rest after each. Only with redundancy.
+    /// Probability per outage that a unit returns in its state of the outage before, again and
+    /// again: the store has a rest after each. Only with redundancy.
     #[serde(skip_serializing_if = "is_never")]
     pub returns: f64,
     /// Commands per session, all on one unit, that silently do something else.

@@ -63,6 +63,7 @@ pub mod shrink;
 pub mod size;
 pub mod small_scenario;
 mod strikes;
+pub mod superblock_shape;
 pub mod superblocks;
 pub mod trial;
 pub mod trouble;

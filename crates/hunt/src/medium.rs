@@ -133,8 +133,9 @@ impl Medium {
         }
     }
 
-    /// Changes pages of the flash array, whose power is off: `visit` sees each that can be read, with
-    /// the number of its block and its own, and may change it. Returns the array as it was before.
+    /// Changes pages of the flash array, whose power is off: `visit` sees each that can be read,
+    /// with the number of its block and its own, and may change it. Returns the array as it was
+    /// before.
     ///
     /// # Errors
     /// Errors of the device, which are not expected; pages of a drive cannot be changed.

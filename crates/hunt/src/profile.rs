@@ -43,14 +43,14 @@ pub enum Profile {
     /// Volumes with snapshots and clones instead of a store; half of the scenarios also lose older
     /// pages of a word line, or have pages that decay after a cut
     Volumes,
-    /// Parity over patches that are merged all the time, so that groups are rewritten, and units that
-    /// return again and again in their state before the last cut: nothing may be lost
+    /// Parity over patches that are merged all the time, so that groups are rewritten, and units
+    /// that return again and again in their state before the last cut: nothing may be lost
     Regrouped,
-    /// No other faults than power cuts; at the end some patches are damaged, and the store is repaired:
-    /// every key has its value or is reported as lost
+    /// No other faults than power cuts; at the end some patches are damaged, and the store is
+    /// repaired: every key has its value or is reported as lost
     Repaired,
-    /// The FTL alone: superblocks that are allocated, written, and released, some unused, on units of
-    /// several dies with blocks that fail often
+    /// The FTL alone: superblocks that are allocated, written, and released, some unused, on units
+    /// of several dies with blocks that fail often
     Superblocks,
 }
 

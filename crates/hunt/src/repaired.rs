@@ -132,8 +132,8 @@ fn compare(
     Ok(())
 }
 
-/// Whether the report names the key as lost, or a range around it. Keys of the hunter are printable,
-/// so that their texts have their order.
+/// Whether the report names the key as lost, or a range around it. Keys of the hunter are
+/// printable, so that their texts have their order.
 fn may_have_lost(patch: &RepairedPatch, key: &str) -> bool {
     let is_behind = |from: &Bound| match from {
         Bound::Inclusive(from) => *from.0 <= *key,

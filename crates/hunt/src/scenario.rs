@@ -2,7 +2,7 @@
 
 use crate::client_model::{Pace, Resp};
 use crate::fault_plan::FaultPlan;
-use crate::superblocks::SuperblockShape;
+use crate::superblock_shape::SuperblockShape;
 use crate::volume_shape::VolumeShape;
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;

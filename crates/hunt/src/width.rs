@@ -71,8 +71,8 @@ impl Scenario {
         self
     }
 
-    /// Limits the frames of some logs to a page or two, so that openings and streams have several. Not
-    /// where segments are short: an opening must leave room.
+    /// Limits the frames of some logs to a page or two, so that openings and streams have several.
+    /// Not where segments are short: an opening must leave room.
     pub(crate) fn with_short_frames(mut self) -> Scenario {
         let mut rng = Rng::seeded(self.seed).fork("frames");
         let is_long = self.flash.block_bytes() >= LEAST_SEGMENT_BYTES;
@@ -82,7 +82,8 @@ impl Scenario {
         self
     }
 
-    /// A store of several runs with keys in common, whose patches are damaged and repaired at the end.
+    /// A store of several runs with keys in common, whose patches are damaged and repaired at the
+    /// end.
     pub(crate) fn draw_repairs(&mut self, rng: &mut Rng) {
         self.repairs = 8;
         self.resp = None;

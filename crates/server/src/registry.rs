@@ -27,7 +27,8 @@ pub(crate) const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit without progress for a client that has begun a large request, and for one that keeps
 /// memory in a transaction or for watched keys while others wait for it.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// A client that takes its replies makes progress with each so many bytes of them, and at their end.
+/// A client that takes its replies makes progress with each so many bytes of them, and at their
+/// end.
 pub(crate) const PROGRESS_BYTES: usize = 64 << 10;
 /// Time limit for a client that does not receive its replies ...
 pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(60);

@@ -60,8 +60,8 @@ pub struct StoreOptions {
     /// The least size of a separated value, which is written to a value block; `None` for no
     /// separated values. Values that were written under another setting stay readable.
     pub value_threshold: Option<usize>,
-    /// The most bytes of a new value, at most [`MAX_VALUE_BYTES`](crate::value::MAX_VALUE_BYTES). Longer ones that were written
-    /// under another setting stay readable.
+    /// The most bytes of a new value, at most [`MAX_VALUE_BYTES`](crate::value::MAX_VALUE_BYTES).
+    /// Longer ones that were written under another setting stay readable.
     pub max_value_bytes: usize,
     /// The most bytes of a frame of the log, header included; `None` for the format's limit. Logs
     /// with longer frames stay readable.

@@ -2,8 +2,8 @@
 
 pub mod bench;
 pub mod check;
-pub mod clock;
 mod check_volumes;
+pub mod clock;
 pub mod dump;
 pub mod format;
 pub mod info;

@@ -56,8 +56,8 @@ fn still_there(
 
 impl RespClient {
     /// A whole iteration must return every own key that exists, and no other own key. Where many
-    /// keys are drawn, it is one over the keys of all clients, and must return every key that exists
-    /// all the while.
+    /// keys are drawn, it is one over the keys of all clients, and must return every key that
+    /// exists all the while.
     pub(super) async fn scan(
         &self,
         session: &Session<'_>,

@@ -1,15 +1,15 @@
 //! A client: one request after the other on its own volumes, snapshots and clones.
 
 use super::paces::Paces;
+use super::reading::{read_units, rest};
 use super::reference::{Name, Pending, Reference};
-use super::session::{read_units, rest};
 use crate::volume_shape::VolumeShape;
 use softflash_base::random::Rng;
 use softflash_runtime::RuntimeHandle;
 use softflash_volume::{Domain, MAPPING_UNIT_BYTES, VolumeError};
 use std::cell::RefCell;
 
-pub const UNIT: u64 = MAPPING_UNIT_BYTES as u64;
+pub use super::reading::UNIT;
 
 /// An error of a request, or a wrong result.
 #[derive(Debug)]

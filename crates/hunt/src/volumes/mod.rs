@@ -8,6 +8,7 @@ mod damage;
 mod lifting;
 mod limits;
 mod paces;
+mod reading;
 mod reference;
 mod session;
 

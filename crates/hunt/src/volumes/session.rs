@@ -3,6 +3,7 @@
 use super::client::{Client, Ended, UNIT, state};
 use super::contest::contest;
 use super::paces::Paces;
+use super::reading::{read_units, rest};
 use super::reference::{Name, Pending, Reference};
 use crate::medium::Medium;
 use crate::scenario::Scenario;
@@ -13,14 +14,11 @@ use futures_util::future::{Either, select, try_join_all};
 use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
-use softflash_volume::{
-    Domain, DomainConfig, MAPPING_UNIT_BYTES, Volume, VolumeError, VolumeSettings,
-};
+use softflash_volume::{Domain, DomainConfig, VolumeError, VolumeSettings};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::rc::Rc;
-use std::time::Duration;
 
 pub struct Session<'a> {
     pub strikes: Strikes,
@@ -150,7 +148,7 @@ impl Session<'_> {
                 && name.volume == first
                 && name.snapshot.is_none()
             {
-                let bytes = u64::from(contents.len()) * MAPPING_UNIT_BYTES as u64;
+                let bytes = u64::from(contents.len()) * UNIT;
                 domain.create(&first, bytes).await.map_err(trouble)?;
                 if may_lose {
                     rest(runtime).await;
@@ -176,7 +174,7 @@ impl Session<'_> {
 fn images(domain: &Domain, reference: &Reference) -> Result<BTreeMap<Name, u32>, Trouble> {
     let mut found = BTreeMap::new();
     for info in domain.list().into_iter().filter(|info| reference.owns(&info.name)) {
-        let units = |bytes: u64| (bytes / MAPPING_UNIT_BYTES as u64) as u32;
+        let units = |bytes: u64| (bytes / UNIT) as u32;
         for snapshot in info.snapshots {
             let opened = domain.open_snapshot(&info.name, &snapshot).map_err(trouble)?;
             let size = units(opened.size_bytes().map_err(trouble)?);
@@ -208,39 +206,6 @@ async fn states(
     let read = read_units(&opened.map_err(trouble)?, 0, units, may_lose).await.map_err(trouble)?;
     let states = read.into_iter().map(|unit| unit.map(|bytes| state(&bytes)).transpose());
     states.collect::<Result<Vec<_>, String>>().map_err(Trouble::Wrong)
-}
-
-/// Mapping units of an image; none of those whose data are lost, where that may be.
-pub(super) async fn read_units(
-    image: &Volume,
-    lba: u32,
-    count: u32,
-    may_lose: bool,
-) -> Result<Vec<Option<Vec<u8>>>, VolumeError> {
-    let mut bytes = vec![0; count as usize * MAPPING_UNIT_BYTES];
-    match image.read(u64::from(lba) * UNIT, &mut bytes).await {
-        Ok(()) => {
-            return Ok(bytes.chunks(MAPPING_UNIT_BYTES).map(|unit| Some(unit.to_vec())).collect());
-        }
-        Err(VolumeError::DataLoss { .. }) if may_lose => {}
-        Err(error) => return Err(error),
-    }
-    let mut units = Vec::new();
-    for lba in lba..lba + count {
-        let mut unit = vec![0; MAPPING_UNIT_BYTES];
-        match image.read(u64::from(lba) * UNIT, &mut unit).await {
-            Ok(()) => units.push(Some(unit)),
-            Err(VolumeError::DataLoss { .. }) => units.push(None),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(units)
-}
-
-/// Until the loss of what was flushed before would be known: a second, and the time that the proof
-/// takes.
-pub(super) async fn rest(runtime: &RuntimeHandle) {
-    runtime.sleep_until(runtime.now() + Duration::from_secs(3)).await;
 }
 
 fn ended_by(ended: Ended) -> Trouble {

@@ -38,7 +38,7 @@ pub(crate) use call::Call;
 pub(crate) use handler::Handler;
 pub(crate) use introspection::{unknown_command, unknown_subcommand};
 pub(crate) use keyed::{keyed_handler, loads, wanted};
-pub(crate) use lookups::{looks_up_first, lookups};
 pub(crate) use keyspace::scans_little;
+pub(crate) use lookups::{looks_up_first, lookups};
 pub(crate) use script::{NOT_KNOWN, count_keys};
 pub(crate) use table::handler_of;

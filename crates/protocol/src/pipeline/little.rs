@@ -18,7 +18,8 @@ pub const LITTLE_BYTES: u64 = FREE_REQUEST_BYTES;
 const SHORT_REPLY_BYTES: u64 = 128;
 /// A text about the server, such as that of INFO.
 const TEXT_BYTES: u64 = 16 << 10;
-/// CLIENT LIST of at most so many clients counts as small: who looks for the cause of a wait needs it.
+/// CLIENT LIST of at most so many clients counts as small: who looks for the cause of a wait needs
+/// it.
 const LISTED_CLIENTS: usize = 1024;
 /// With more keys than this, a request is not small.
 const MOST_KEYS: usize = 1024;

@@ -77,9 +77,10 @@ impl Pipeline {
         self.account(store, since);
     }
 
-    /// Runs requests until `next`, which is given the client's state, returns none, or the batch limits are reached. In the second case it returns true: call it again
-    /// once the replies are sent. The replies are in [`output`](Self::output), and all data that
-    /// they reveal are durable.
+    /// Runs requests until `next`, which is given the client's state, returns none, or the batch
+    /// limits are reached. In the second case it returns true: call it again once the replies are
+    /// sent. The replies are in [`output`](Self::output), and all data that they reveal are
+    /// durable.
     ///
     /// Commands on one key take effect in the order of the requests; commands on different shards
     /// may run concurrently.

@@ -1,7 +1,7 @@
 //! The connections of HTTP, which has no login: few at a time, and none without a request for long.
 //!
-//! A client that is served within milliseconds needs no old connection, so a new one takes the place
-//! of the one that has waited longest.
+//! A client that is served within milliseconds needs no old connection, so a new one takes the
+//! place of the one that has waited longest.
 
 use crate::listener::pause_after;
 use futures_util::task::AtomicWaker;

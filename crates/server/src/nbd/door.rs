@@ -100,8 +100,8 @@ impl Door {
         }
     }
 
-    /// Counts and logs a client that is not admitted. There is no reply for this in the protocol: it
-    /// sees the end of the connection.
+    /// Counts and logs a client that is not admitted. There is no reply for this in the protocol:
+    /// it sees the end of the connection.
     pub fn refused(&self, peer: SocketAddr, reason: &str) {
         static LINE: Seldom = Seldom::new();
         self.context.counters.rejected_connections.fetch_add(1, Ordering::Relaxed);

@@ -3,9 +3,9 @@
 //! [`accept`] admits connections on the main thread ([`door`] decides which, and whether they need
 //! TLS); [`handshake`] negotiates there, with the [`exports`] of all shards. Then the connection
 //! moves as a [`client`] to the thread of its volume, whose [`sessions`] serve it: [`receive`]
-//! cuts requests for which the [`budget`] has memory, [`carry_out`] runs them side by side on the volume ([`target`], with
-//! [`range_locks`] for what is not aligned), and [`send`] writes the replies as they come. [`tap`]
-//! tells recorders of the requests.
+//! cuts requests for which the [`budget`] has memory, [`carry_out`] runs them side by side on the
+//! volume ([`target`], with [`range_locks`] for what is not aligned), and [`send`] writes the
+//! replies as they come. [`tap`] tells recorders of the requests.
 
 mod accept;
 mod budget;

@@ -46,8 +46,8 @@ pub fn stored_len(key_len: usize, value_len: usize) -> usize {
     VALUE_HEADER_BYTES + key_len + value_len
 }
 
-/// As a [`StoredValue`], in the bytes from which it was read: a value can be copied from block to block
-/// without any other copy.
+/// As a [`StoredValue`], in the bytes from which it was read: a value can be copied from block to
+/// block without any other copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueBytes<'a> {
     /// The key.

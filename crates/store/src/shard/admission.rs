@@ -7,8 +7,8 @@ use super::limits::Limits;
 use crate::error::{Result, StoreError};
 use crate::kv::compaction::leveled::GATHERED_RUNS;
 use futures_util::future::select;
-use softflash_base::planted::{self, Bug};
 use softflash_base::Time;
+use softflash_base::planted::{self, Bug};
 use softflash_blocks::space::BLOCKS_OF_LOG;
 use softflash_runtime::yield_now;
 use std::cell::Cell;
@@ -247,14 +247,14 @@ impl Shard {
         waiting > 0 && waiting + bytes > self.budget.values_waiting_bytes
     }
 
-    /// Whether the collector has to gain space before `bytes` of values are taken. A larger value takes
-    /// space ahead, which later ones wait for.
+    /// Whether the collector has to gain space before `bytes` of values are taken. A larger value
+    /// takes space ahead, which later ones wait for.
     fn awaits_collector(&self, bytes: usize) -> bool {
         self.space().of_values() < bytes.min(self.blocks.capacity_bytes()) as u64
     }
 
-    /// Waits until the value log has room for `bytes`, in order of arrival: writers get the space that
-    /// the collector gains, as it gains it.
+    /// Waits until the value log has room for `bytes`, in order of arrival: writers get the space
+    /// that the collector gains, as it gains it.
     async fn wait_for_values(&self, bytes: usize) -> Result<()> {
         let turn = self.values_turn.acquire(1);
         let _turn = self.stall(StallCause::Cleaning, turn).await;

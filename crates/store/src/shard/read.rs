@@ -310,8 +310,8 @@ impl Reader<'_> {
         }
     }
 
-    /// As [`find_on_flash`](Self::find_on_flash), where memory lists the newest version or tells that
-    /// there is none.
+    /// As [`find_on_flash`](Self::find_on_flash), where memory lists the newest version or tells
+    /// that there is none.
     pub(super) fn find_listed(&self, slice: &Slice, key: &[u8]) -> Listed {
         let (tree, hash) = (slice.tree(), checksum::hash64(key));
         let of_run = |run: &Rc<Run>| run.patches.get(run.patch_for(key)?).map(Rc::clone);

@@ -11,11 +11,11 @@ use softflash_base::cast;
 use softflash_blocks::BlockLayer;
 use softflash_blocks::space::{BLOCKS_OF_LOG, KEPT_BY_BACKGROUND};
 
-/// Blocks of the reserve for the log, for a flush that the collector causes, and for blocks that fail,
-/// two each.
+/// Blocks of the reserve for the log, for a flush that the collector causes, and for blocks that
+/// fail, two each.
 const LEAST_RESERVE: u32 = 6;
-/// The space by which the collector keeps ahead of the writers while they leave it time, in blocks. It
-/// is lost to the data, so that it is little.
+/// The space by which the collector keeps ahead of the writers while they leave it time, in blocks.
+/// It is lost to the data, so that it is little.
 const LEAD: u64 = 2;
 
 /// The space of a shard.
@@ -36,8 +36,8 @@ impl Space<'_> {
         if !self.values.is_used() {
             return of_tree;
         }
-        // A small tree, as that of large values, needs little room: the memtables of all slices, each of
-        // which takes a block at least, and then the merge of one slice after the other.
+        // A small tree, as that of large values, needs little room: the memtables of all slices,
+        // each of which takes a block at least, and then the merge of one slice after the other.
         let block = self.blocks.capacity_bytes();
         let flush = |slice: &Slice| slice.memtable_bytes().div_ceil(block);
         let merge = |slice: &Slice| slice.tree.borrow().patches().count() + flush(slice);
@@ -118,8 +118,8 @@ impl Space<'_> {
         u64::from(self.blocks.free_blocks()) * self.block() + self.under_way().min(of_collector)
     }
 
-    /// Blocks of the reserve for the collector: one for each stream that it fills, and one that it has
-    /// emptied and may not delete yet. While it works they are in use.
+    /// Blocks of the reserve for the collector: one for each stream that it fills, and one that it
+    /// has emptied and may not delete yet. While it works they are in use.
     fn reserve_of_collector(&self) -> u32 {
         self.values.moved_streams() + 1
     }

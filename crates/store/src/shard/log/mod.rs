@@ -253,8 +253,8 @@ impl Log {
         Log { inner: Rc::new(inner) }
     }
 
-    /// Limits the frames to so many bytes, at least to the longest or a sixty-fourth of a segment: an
-    /// opening of many frames must leave room for others.
+    /// Limits the frames to so many bytes, at least to the longest or a sixty-fourth of a segment:
+    /// an opening of many frames must leave room for others.
     pub fn limit_frames(&self, bytes: usize) {
         let longest = self.inner.frame_bytes.get();
         let least = self.inner.blocks.capacity_bytes() / LEAST_FRAME;

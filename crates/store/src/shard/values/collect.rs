@@ -29,8 +29,8 @@ use std::time::Duration;
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 const PAUSE_FOR_SCANS: Duration = Duration::from_millis(5);
 const PAUSE_FOR_SPACE: Duration = Duration::from_millis(20);
-/// Empty blocks, which wait for the durability of the events before their deletion, from which on no
-/// other block is emptied: nobody has their space yet.
+/// Empty blocks, which wait for the durability of the events before their deletion, from which on
+/// no other block is emptied: nobody has their space yet.
 const MOST_RETIRING: usize = 3;
 /// Blocks that are emptied at the same time: while the last values of one are written, those of the
 /// next are read.
@@ -166,8 +166,8 @@ impl Collection<'_> {
         Ok(true)
     }
 
-    /// Deletes blocks without live values; where space is short, waits for the log if it `may_wait`.
-    /// Returns whether there were any.
+    /// Deletes blocks without live values; where space is short, waits for the log if it
+    /// `may_wait`. Returns whether there were any.
     async fn delete_empty(&self, may_wait: bool) -> Result<bool> {
         self.take_empty();
         self.retire(may_wait).await

@@ -81,10 +81,11 @@ mod tests {
     fn neighbouring_values_are_read_together_up_to_a_mebibyte() {
         let (kib, mib) = (1 << 10, 1 << 20);
         let live = [(0, 100), (100, 100), (70 * kib, 100), (2 * mib, mib), (3 * mib, 10)];
-        let found: Vec<_> =
-            extents(&live).iter().map(|e| (e.range.start, e.values.len(), e.live_bytes())).collect();
-        let expected =
-            [(0, 2, 200), (70 << 10, 1, 100), (2 << 20, 1, 1 << 20), (3 << 20, 1, 10)];
+        let found: Vec<_> = extents(&live)
+            .iter()
+            .map(|e| (e.range.start, e.values.len(), e.live_bytes()))
+            .collect();
+        let expected = [(0, 2, 200), (70 << 10, 1, 100), (2 << 20, 1, 1 << 20), (3 << 20, 1, 10)];
         assert_eq!(found, expected);
     }
 

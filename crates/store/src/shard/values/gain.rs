@@ -56,7 +56,8 @@ mod tests {
     #[test]
     fn a_block_is_gained_in_proportion_to_the_values_that_are_moved() {
         let gain = Gain::default();
-        let (one, other) = (gain.begin(1000, &[(0, 100), (500, 300)]), gain.begin(1000, &[(0, 10)]));
+        let (one, other) =
+            (gain.begin(1000, &[(0, 100), (500, 300)]), gain.begin(1000, &[(0, 10)]));
         one.advance(100);
         assert_eq!(gain.bytes(), 250);
         other.advance(10);

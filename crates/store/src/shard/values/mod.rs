@@ -243,13 +243,7 @@ impl ValueLog {
 
 impl Inner {
     /// Queues the fragments of a client's value; returns their bytes.
-    fn enqueue(
-        &self,
-        key: &Bytes,
-        seq: u64,
-        owner: &Rc<Separated>,
-        stream: ValueStream,
-    ) -> usize {
+    fn enqueue(&self, key: &Bytes, seq: u64, owner: &Rc<Separated>, stream: ValueStream) -> usize {
         let queue = &self.fresh;
         let Some(value) = owner.value() else { return 0 };
         let fragments = value.fragments().len();

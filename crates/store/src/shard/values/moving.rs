@@ -171,8 +171,7 @@ impl Mover<'_> {
     async fn move_batch(&self, block: u64, batch: &[Extent], born: u64) -> Result<()> {
         self.wait_for_room().await?;
         let reads = join_all(batch.iter().map(|extent| self.read(block, extent))).await;
-        let (identity, page) =
-            (self.blocks.identity(BlockId(block)), self.blocks.page_bytes());
+        let (identity, page) = (self.blocks.identity(BlockId(block)), self.blocks.page_bytes());
         let (mut found, mut damaged) = (Vec::new(), Vec::new());
         for (extent, pages) in batch.iter().zip(&reads) {
             for place in extent.values.iter().copied() {

@@ -1,7 +1,7 @@
 //! Copies live values to other blocks, for the collector.
 
-use super::writer::Placed;
 use super::ValueLog;
+use super::writer::Placed;
 use crate::error::Result;
 use crate::format::reference::Reference;
 use crate::format::value::ValueBytes;

@@ -32,17 +32,17 @@ impl Drop for Victim<'_> {
 
 impl Collector {
     /// The collector has no work, or may have some.
-    pub(in crate::shard) fn set_idle(&self, is_idle: bool) {
+    pub fn set_idle(&self, is_idle: bool) {
         self.is_idle.set(is_idle);
     }
 
     /// A writer waits for space for a value of so many bytes.
-    pub(in crate::shard) fn note_wanted(&self, bytes: usize) {
+    pub fn note_wanted(&self, bytes: usize) {
         self.wanted.set(self.wanted.get().max(wide(bytes)));
     }
 
     /// Bytes of the largest value that a writer waits with.
-    pub(in crate::shard) fn wanted(&self) -> u64 {
+    pub fn wanted(&self) -> u64 {
         self.wanted.get()
     }
 
@@ -75,7 +75,7 @@ impl Collector {
     }
 
     /// The number of blocks to delete.
-    pub(in crate::shard) fn retiring(&self) -> usize {
+    pub fn retiring(&self) -> usize {
         self.retiring.borrow().len()
     }
 
@@ -85,13 +85,13 @@ impl Collector {
     }
 
     /// Whether it has no work.
-    pub(in crate::shard) fn is_idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.is_idle.get()
     }
 
     /// Whether something can be taken back: blocks wait for their deletion, are worth collecting,
     /// or expire by this time.
-    pub(in crate::shard) fn has_garbage(&self, ledger: &Ledger, by_ms: u64) -> bool {
+    pub fn has_garbage(&self, ledger: &Ledger, by_ms: u64) -> bool {
         !self.retiring.borrow().is_empty()
             || !self.is_idle.get() && !ledger.is_empty()
             || ledger.next_expiry_ms().is_some_and(|expires_ms| expires_ms <= by_ms)

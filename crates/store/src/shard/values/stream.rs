@@ -36,9 +36,9 @@ pub struct StreamCounts {
 }
 
 impl StreamCounts {
-    /// The streams of a shard with this number of blocks: open blocks are a small part of them. With
-    /// 128 blocks, 70 % full under Zipf 0.99, a simulation writes 1.65 times with all streams and 1.84
-    /// times with two.
+    /// The streams of a shard with this number of blocks: open blocks are a small part of them.
+    /// With 128 blocks, 70 % full under Zipf 0.99, a simulation writes 1.65 times with all streams
+    /// and 1.84 times with two.
     pub fn on(blocks: u32) -> StreamCounts {
         match blocks {
             0..64 => StreamCounts { by_lifetime: false, expiring: 0, moved: 1 },

@@ -18,9 +18,9 @@ const AGE_EXPONENT: f64 = 0.75;
 /// Chooses the block with the greatest benefit for its cost. The benefit is the space that is
 /// freed, times a power of the age: old blocks lose few more values by themselves. The cost is the
 /// bytes to move and to read. Rosenblum and Ousterhout (SOSP '91) take the age itself. In a
-/// simulation of 279 blocks of 509 values, 70 % full, three overwrites write 1.48 times under Zipf 0.99
-/// with this exponent, 1.50 times with 0.5 and 1.53 with 1; under uniform overwrites 1.98 times with
-/// each. `now` is the value clock.
+/// simulation of 279 blocks of 509 values, 70 % full, three overwrites write 1.48 times under Zipf
+/// 0.99 with this exponent, 1.50 times with 0.5 and 1.53 with 1; under uniform overwrites 1.98
+/// times with each. `now` is the value clock.
 pub fn choose(
     candidates: impl Iterator<Item = Candidate>,
     (capacity, page_bytes): (u64, u64),
