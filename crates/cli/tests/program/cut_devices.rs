@@ -109,12 +109,12 @@ fn a_device_cut_to_a_quarter_tells_so_everywhere() {
 
 #[test]
 fn a_damaged_label_copy_is_used_repaired_and_told() {
-    for damaged in 0..2 {
+    for copy in LABEL_COPIES {
         for all in [false, true] {
             let (_temp, data) = with_keys(Backend::File, &["--units", "4"]);
             let file = OpenOptions::new().write(true).open(data.join("flash.sfd")).unwrap();
             let zeros = vec![0; if all { 512 << 10 } else { 100 }];
-            file.write_all_at(&zeros, LABEL_COPIES[damaged]).unwrap();
+            file.write_all_at(&zeros, copy).unwrap();
             let info = run("info", &data, &[]);
             assert!(said(&info).contains("label copy"), "{}", said(&info));
             let checked = check(&data);

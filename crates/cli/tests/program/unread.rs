@@ -81,11 +81,11 @@ fn small_commands_are_answered(clients: usize, memory: &str, shards: &str) {
     let mut before: Vec<Client> = (0..4).map(|_| server.client()).collect();
     let unread = leave_unread(&server, clients);
     std::thread::sleep(Duration::from_millis(500));
-    for round in 0..4 {
+    for client in &mut before {
         for words in SMALL {
             let what = String::from_utf8_lossy(&words.join(&b' ')).into_owned();
             let took = shortest(&format!("{what}, {clients} clients"), || {
-                let reply = before[round].call(words);
+                let reply = client.call(words);
                 assert_eq!(reply.error(), None, "{what}");
             });
             if took > PROMISED / 4 {

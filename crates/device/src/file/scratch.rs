@@ -3,6 +3,7 @@
 
 use super::calls::FileCalls;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -83,11 +84,13 @@ impl FileCalls for ScratchFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut changed = self.changed();
         for Part { page, at, from, len } in parts(offset, bytes.len()) {
-            if !changed.contains_key(&page) {
-                changed.insert(page, self.page(page)?);
-            }
-            let kept = changed.get_mut(&page).and_then(|page| page.get_mut(at..at + len));
-            if let (Some(kept), Some(part)) = (kept, bytes.get(from..from + len)) {
+            let kept = match changed.entry(page) {
+                Entry::Occupied(kept) => kept.into_mut(),
+                Entry::Vacant(place) => place.insert(self.page(page)?),
+            };
+            if let (Some(kept), Some(part)) =
+                (kept.get_mut(at..at + len), bytes.get(from..from + len))
+            {
                 kept.copy_from_slice(part);
             }
         }

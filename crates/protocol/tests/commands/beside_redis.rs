@@ -266,6 +266,7 @@ fn passwords_do_not_enter_the_slow_log() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the real redis-server runs in real time")]
 fn hits_misses_and_errors_are_counted_as_redis_counts_them() {
     let Some(server) = RedisServer::start() else { return };
     for shards in [1, 3] {
