@@ -145,7 +145,7 @@ fn every_metric_of_the_dashboard_is_printed() {
 }
 
 /// Fields of the store that only grow.
-const COUNTERS: [&str; 29] = [
+const COUNTERS: [&str; 30] = [
     "device_reads",
     "device_programs",
     "device_erases",
@@ -171,6 +171,7 @@ const COUNTERS: [&str; 29] = [
     "stall_runs_us",
     "stall_merge_us",
     "refused_writes",
+    "keys_expired",
     "data_losses",
     "patrols",
     "patrolled_bytes",
