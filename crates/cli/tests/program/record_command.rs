@@ -28,7 +28,7 @@ pub fn recorder(server: &Server, trace: &str, more: &[&str]) -> Child {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut client = server.client();
     let started = Instant::now();
-    while !client.call(&[b"CLIENT", b"LIST"]).text().contains("cmd=flash.record|") {
+    while !client.call(&[b"CLIENT", b"LIST"]).text().contains("cmd=flash.record|read") {
         assert!(started.elapsed() < PATIENCE, "the recorder does not connect");
         std::thread::sleep(Duration::from_millis(5));
     }
