@@ -217,19 +217,29 @@ impl Shard {
                 has_frozen = true;
                 self.make_room();
             }
-            // A flush that lacks space itself waits, too.
-            let flushing = self.blocks.free_blocks() > BLOCKS_OF_LOG
-                && self.slices.iter().any(|slice| !slice.frozen.borrow().is_empty());
-            let cannot_free_space = self.tasks.is_compaction_idle()
-                && !flushing
-                && !self.has_value_garbage(EXPIRY_WAIT);
-            if has_frozen && cannot_free_space || self.runtime.now() >= deadline {
+            if has_frozen && self.cannot_free_space() {
+                // The collector may have paused for a compaction that has ended since.
+                self.tasks.request_collection();
+                yield_now().await;
+                if self.cannot_free_space() && self.lacks_space(separated) {
+                    return Err(self.blocks.lack_of_space().into());
+                }
+            }
+            if self.runtime.now() >= deadline {
                 return Err(self.blocks.lack_of_space().into());
             }
             let wait = self.runtime.sleep_until(self.runtime.now() + POLL_INTERVAL);
             select(wait, pin!(self.tasks.room_announced())).await;
         }
         Ok(())
+    }
+
+    /// Whether neither flushes, compaction nor the collector are going to free space.
+    fn cannot_free_space(&self) -> bool {
+        // A flush that lacks space itself waits, too.
+        let flushing = self.blocks.free_blocks() > BLOCKS_OF_LOG
+            && self.slices.iter().any(|slice| !slice.frozen.borrow().is_empty());
+        self.tasks.is_compaction_idle() && !flushing && !self.has_value_garbage(EXPIRY_WAIT)
     }
 
     /// Whether the value log takes `bytes` at once, and nobody waits for that.

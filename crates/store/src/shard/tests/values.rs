@@ -4,6 +4,8 @@ use super::*;
 use crate::options::Durability;
 use crate::shard::values::{Collection, Mover};
 use crate::value::Wanted;
+use futures_util::future::join_all;
+use softflash_base::random::Rng;
 use softflash_base::{SliceId, Time};
 use std::time::Duration;
 
@@ -270,5 +272,42 @@ fn removing_everything_frees_all_value_blocks() {
         let stats = shard.stats();
         assert_eq!(stats.value_bytes_live, 0);
         assert!(stats.value_blocks <= 1, "the open block: {}", stats.value_blocks);
+    });
+}
+
+#[test]
+fn moves_at_the_same_time_leave_blocks_open_that_have_room_for_a_value() {
+    const VALUES: usize = 2000;
+    const LEN: usize = 9 << 10;
+    let mut bench = bench(512);
+    bench.options.durability = Durability::Interval(Duration::from_secs(1));
+    bench.run(async |stores, _| {
+        let (store, shard) = (&stores[0], stores[0].local());
+        for first in (0..VALUES).step_by(40) {
+            let numbers = first..first + 40;
+            join_all(numbers.map(|number| async move {
+                put(store, &key(number), value(number, LEN)).await;
+            }))
+            .await;
+        }
+        shard.log().written_soon(shard.history.seq()).await.unwrap();
+        let mut rng = Rng::seeded(1);
+        for number in (0..VALUES).filter(|_| rng.below(5) < 2) {
+            delete(store, &key(number)).await;
+        }
+        let mover = Mover::of(shard);
+        let full: Vec<u64> = {
+            let ledger = shard.values.ledger().borrow();
+            ledger.candidates().map(|candidate| candidate.block).collect()
+        };
+        let (free, moved) = (shard.blocks.free_blocks(), shard.values.moved_bytes());
+        for blocks in full.chunks(3) {
+            let emptied = join_all(blocks.iter().map(|block| mover.empty_block(*block))).await;
+            emptied.into_iter().collect::<Result<Vec<()>>>().unwrap();
+        }
+        let taken = u64::from(free - shard.blocks.free_blocks());
+        let capacity = taken * shard.blocks.capacity_bytes() as u64;
+        let moved = shard.values.moved_bytes() - moved;
+        assert!(capacity < moved * 11 / 10, "{capacity} bytes of blocks for {moved}");
     });
 }

@@ -19,6 +19,7 @@ use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
 use softflash_base::ShardId;
+use softflash_base::cast::index;
 use softflash_base::planted::{self, Bug};
 use softflash_blocks::{BlockId, BlockLayer};
 use softflash_runtime::RuntimeHandle;
@@ -29,12 +30,15 @@ use std::time::Duration;
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 const PAUSE_FOR_SCANS: Duration = Duration::from_millis(5);
 const PAUSE_FOR_SPACE: Duration = Duration::from_millis(20);
-/// Empty blocks, which wait for the durability of the events before their deletion, from which on
-/// no other block is emptied: nobody has their space yet.
-const MOST_RETIRING: usize = 3;
+/// A shard has another empty block that waits for the durability of the events before its deletion
+/// for each so many blocks: one sync of the log serves all of them. From then on no other block is
+/// emptied: nobody has their space yet.
+const BLOCKS_PER_RETIRING: u32 = 240;
+const FEWEST_RETIRING: u32 = 3;
+const MOST_RETIRING: u32 = 8;
 /// Blocks that are emptied at the same time: while the last values of one are written, those of the
 /// next are read.
-const VICTIMS: usize = 3;
+const VICTIMS: usize = 2;
 /// The weight of the last block in the average lifetime of short-lived blocks, as a divisor.
 const LIFETIME_WEIGHT: u64 = 16;
 
@@ -81,7 +85,7 @@ impl Collection<'_> {
             let mut outcome = self.delete_empty(false).await.map(drop);
             while outcome.is_ok()
                 && under_way.len() < VICTIMS
-                && self.collector.retiring() < MOST_RETIRING
+                && self.collector.retiring() < self.most_retiring()
                 && let Some(victim) = self.choose_victim()
             {
                 under_way.push(self.empty(victim));
@@ -166,6 +170,11 @@ impl Collection<'_> {
         Ok(true)
     }
 
+    fn most_retiring(&self) -> usize {
+        let share = self.blocks.total_blocks() / BLOCKS_PER_RETIRING;
+        index(share.clamp(FEWEST_RETIRING, MOST_RETIRING))
+    }
+
     /// Deletes blocks without live values; where space is short, waits for the log if it
     /// `may_wait`. Returns whether there were any.
     async fn delete_empty(&self, may_wait: bool) -> Result<bool> {
@@ -190,6 +199,9 @@ impl Collection<'_> {
             if !planted::bug(Bug::ValueBlockFreedEarly) {
                 if !self.log.is_stable(seq) {
                     if !self.room.space().is_short_for_values() {
+                        break;
+                    }
+                    if !may_wait && self.collector.retiring() < self.most_retiring() / 2 {
                         break;
                     }
                     self.log.request_sync(seq);

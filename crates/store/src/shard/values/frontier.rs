@@ -89,21 +89,28 @@ impl Inner {
     }
 
     /// Bytes left in the frontier that takes the next append of a stream: the idlest one with room
-    /// for `least` bytes. Opens a block if there is none. Waits for free space.
-    pub(super) async fn room(&self, stream: ValueStream, least: usize) -> Result<(BlockId, usize)> {
+    /// for `bytes`. Ends those that have no room for the `next` value; others stay open for a
+    /// shorter append. Opens a block if there is none. Waits for free space.
+    pub(super) async fn room(
+        &self,
+        stream: ValueStream,
+        bytes: usize,
+        next: usize,
+    ) -> Result<(BlockId, usize)> {
         let attempts = match stream {
             ValueStream::Moved(_) => SPACE_ATTEMPTS_OF_MOVES,
             _ => SPACE_ATTEMPTS,
         };
         for _ in 0..attempts {
-            self.seal_without_room(stream, least);
+            self.seal_without_room(stream, next);
             let open = {
                 let frontiers = self.frontiers.borrow();
                 let of_stream = frontiers.get(&stream).map_or(&[][..], Vec::as_slice);
                 let taking = of_stream.iter().filter(|frontier| !frontier.is_full);
-                let idlest = taking.clone().min_by_key(|frontier| frontier.under_way.len());
-                let may_open = taking.count() < self.width();
-                idlest
+                let may_open = taking.clone().count() < self.width();
+                taking
+                    .filter(|frontier| self.left(frontier) >= bytes)
+                    .min_by_key(|frontier| frontier.under_way.len())
                     .filter(|idlest| idlest.under_way.is_empty() || !may_open)
                     .map(|frontier| (frontier.block.id(), self.left(frontier)))
             };
@@ -114,7 +121,7 @@ impl Inner {
                 Ok(opened) => return Ok((opened, self.capacity())),
                 Err(StoreError::OutOfSpace) => {
                     // With other open blocks the stream goes on in one of them.
-                    let taking = self.idlest(stream);
+                    let taking = self.idlest(stream, bytes);
                     if let Some(open) = taking {
                         return Ok(open);
                     }
@@ -130,9 +137,11 @@ impl Inner {
         Err(StoreError::OutOfSpace)
     }
 
-    fn idlest(&self, stream: ValueStream) -> Option<(BlockId, usize)> {
+    /// The idlest frontier with room for `bytes`.
+    fn idlest(&self, stream: ValueStream, bytes: usize) -> Option<(BlockId, usize)> {
         let frontiers = self.frontiers.borrow();
         let taking = frontiers.get(&stream)?.iter().filter(|frontier| !frontier.is_full);
+        let taking = taking.filter(|frontier| self.left(frontier) >= bytes);
         let idlest = taking.min_by_key(|frontier| frontier.under_way.len())?;
         Some((idlest.block.id(), self.left(idlest)))
     }
@@ -141,13 +150,12 @@ impl Inner {
         self.capacity() - frontier.next_page as usize * self.blocks.page_bytes()
     }
 
-    /// Ends the frontiers of a stream that have no room for `least` bytes.
-    fn seal_without_room(&self, stream: ValueStream, least: usize) {
+    /// Ends the frontiers of a stream that have no room for the next value, of so many bytes.
+    fn seal_without_room(&self, stream: ValueStream, next: usize) {
         let mut full = Vec::new();
         if let Some(of_stream) = self.frontiers.borrow_mut().get_mut(&stream) {
             for frontier in of_stream.iter_mut() {
-                let page = self.blocks.page_bytes();
-                if self.capacity() - (frontier.next_page as usize * page) < least {
+                if self.left(frontier) < next {
                     frontier.is_full = true;
                     full.push(frontier.block.id());
                 }

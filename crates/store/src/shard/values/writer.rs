@@ -128,7 +128,7 @@ impl Inner {
         lens: impl Iterator<Item = usize> + Clone,
     ) -> Result<usize> {
         let first = lens.clone().next().unwrap_or(0);
-        let (_, room) = self.room(stream, first).await?;
+        let (_, room) = self.room(stream, first, first).await?;
         let mut bytes = 0;
         let fits = |len: &usize| {
             bytes += len;
@@ -145,9 +145,10 @@ impl Inner {
         values: &[ValueBytes<'_>],
     ) -> Result<Placed> {
         let bytes: usize = values.iter().map(ValueBytes::stored_len).sum();
+        let next = values.first().map_or(0, ValueBytes::stored_len);
         let mut last = None;
         for attempt in 1..=MAX_ATTEMPTS {
-            let (block, _) = self.room(stream, bytes).await?;
+            let (block, _) = self.room(stream, bytes, next).await?;
             let started = match self.append(stream, block, values) {
                 Ok(started) => started,
                 Err(error) => {
