@@ -55,7 +55,8 @@ pub(crate) fn leave_room(pools: &Pools, kind: BlockKind, hint: Hint) -> Result<(
 /// If it has taken one of them. Not where blocks have redundancy: how many fit depends on which
 /// units they are on.
 pub(crate) fn check_room_of_log(pools: &Pools, kind: BlockKind) {
-    if pools.redundancy().is_some() || kept_from(kind, Hint::FLUSH) == 0 {
+    let may_take_it = matches!(kind, BlockKind::Log { .. } | BlockKind::User);
+    if pools.redundancy().is_some() || may_take_it {
         return;
     }
     let free = pools.free_blocks();

@@ -105,8 +105,17 @@ impl Hunt<'_> {
 
 /// The profile that hunts for a bug: the default one, since the hunter must find a bug without
 /// knowing what to look for; that of volumes, with the order of their competing requests; that of
-/// repairs.
+/// repairs; that with the damage that a check is for.
 fn profile_of(bug: Bug) -> Profile {
+    match bug {
+        Bug::FreeBlocksOfOneUnit => return Profile::Mirrored,
+        Bug::GroupFreedEarly => return Profile::Regrouped,
+        Bug::OldestHeaderWins => return Profile::Superblocks,
+        Bug::LeafOfOtherLife => return Profile::Misread,
+        Bug::EndNotProven => return Profile::Worn,
+        Bug::RecordsTogether => return Profile::Unit,
+        _ => {}
+    }
     let is_of = |place: &&str| bug.place().starts_with(place);
     if ["volume/", "mapping/"].iter().any(is_of) {
         Profile::Volumes

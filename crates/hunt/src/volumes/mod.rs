@@ -53,6 +53,11 @@ pub fn run(scenario: &Scenario, shape: &VolumeShape) -> Result<Record, String> {
             trial.record.worn_out = true;
             Ok(trial.record)
         }
+        // The data of a dead die stay in the map, and its space is gone.
+        Err(Trouble::Full) if trial.fault_state.has_dead_die() => {
+            trial.record.loss = true;
+            Ok(trial.record)
+        }
         // Bad blocks have taken what collection needs, and the data stay.
         Err(Trouble::Full) if trial.medium.has_lost_its_reserve() => {
             trial.record.worn_out = true;
@@ -107,7 +112,8 @@ impl Trial<'_> {
         }
         // The first recovers from the last cut; the second must find the same.
         self.session(None, false)?;
-        self.session(None, self.shape.contest)?;
+        // A volume whose data are lost reads nothing.
+        self.session(None, self.shape.contest && !self.scenario.may_lose())?;
         Ok(())
     }
 

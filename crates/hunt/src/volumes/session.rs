@@ -66,8 +66,9 @@ impl Session<'_> {
         });
         let at = executor.now();
         drop(executor);
-        // Nothing is acknowledged after a failed flush, until the next start.
-        let has_stopped = matches!(trouble, Some(Trouble::Lost(_) | Trouble::Refused(_)));
+        // Nothing is acknowledged after a failed flush, until the next start, and no space is made.
+        let has_stopped =
+            matches!(trouble, Some(Trouble::Lost(_) | Trouble::Refused(_) | Trouble::Full));
         let trouble = trouble.filter(|_| !(has_stopped && self.medium.has_failed_flush()));
         let cut = self.medium.power_cut(at, self.seed).err().map(Trouble::Wrong);
         SessionEnd { at, compared: compared.get(), full: full.get(), trouble: trouble.or(cut) }
