@@ -103,6 +103,18 @@ impl Scenario {
         .with_contention()
         .with_value_log()
         .with_owner(profile)
+        .with_one_fault()
+    }
+
+    /// Redundancy holds against one fault: a failed flush, which may lose data of all units, is not
+    /// drawn together with a unit that fails.
+    fn with_one_fault(mut self) -> Scenario {
+        if self.store.is_redundant()
+            && let Some(drive) = &mut self.drive
+        {
+            (drive.failed_flushes, drive.stays_failed) = (0.0, false);
+        }
+        self
     }
 
     fn with_owner(mut self, profile: Profile) -> Scenario {

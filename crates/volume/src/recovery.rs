@@ -132,7 +132,7 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     let is_unnumbered = root.as_ref().is_some_and(|root| root.root.change.is_none())
         || frames.iter().any(|frame| frame.head.proven_below == 0);
     frames.retain(|frame| frame.head.sequence >= root_sequence);
-    let mut uncertain = uncertain_frames(core, &frames, durable_below);
+    let mut uncertain = uncertain_frames(core, &frames, durable_below).await;
     if is_root_lost {
         // They count in this recovery only: the next one may find another root.
         uncertain.extend(rewritten.iter().map(|frame| frame.head.sequence));

@@ -6,7 +6,8 @@ use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
 use crate::format::frame::{self, Head};
 use softflash_base::{cast, checksum};
-use softflash_ftl::{Hint, Superblock};
+use softflash_device::DeviceError;
+use softflash_ftl::{FtlError, Hint, Superblock};
 
 /// A frame that was found.
 #[derive(Debug, Clone)]
@@ -31,9 +32,11 @@ pub(crate) async fn frames(core: &Core, superblock: Superblock) -> Vec<FoundFram
     let start = core.geometry.places_of(block).start;
     let pages = core.geometry.block_pages();
     let mut found = Vec::new();
-    let mut page = 0;
+    let (mut page, mut is_expected) = (0, true);
     while page < pages {
-        match head_at(core, &superblock, page).await {
+        let head = head_at(core, &superblock, page, is_expected).await;
+        is_expected = head.is_some();
+        match head {
             Some(head) => {
                 let length = head.pages.max(1);
                 found.push(FoundFrame {
@@ -49,11 +52,42 @@ pub(crate) async fn frames(core: &Core, superblock: Superblock) -> Vec<FoundFram
     found
 }
 
-async fn head_at(core: &Core, superblock: &Superblock, page: u32) -> Option<Head> {
-    let read = core.flash.read(superblock, page, 1, Hint::FOREGROUND).await.ok()?;
-    let head =
-        frame::decode(read.bytes.get(..MAPPING_UNIT_BYTES)?, core.position(superblock, page))?;
-    (head.pages <= core.geometry.block_pages() - page).then_some(head)
+/// Reads of a page that may hold a head. A read that fails, or has something else where a head is
+/// expected, may succeed the next time; a head that is found by a later recovery only would bring
+/// old data back.
+const ATTEMPTS: usize = 3;
+
+async fn head_at(
+    core: &Core,
+    superblock: &Superblock,
+    page: u32,
+    is_expected: bool,
+) -> Option<Head> {
+    for _ in 0..ATTEMPTS {
+        match core.flash.read(superblock, page, 1, Hint::FOREGROUND).await {
+            Ok(read) => {
+                let bytes = read.bytes.get(..MAPPING_UNIT_BYTES)?;
+                let head = frame::decode(bytes, core.position(superblock, page));
+                let fits = |head: &Head| head.pages <= core.geometry.block_pages() - page;
+                if let Some(head) = head.filter(fits) {
+                    return Some(head);
+                }
+                if !is_expected || bytes.iter().all(|byte| *byte == 0) {
+                    return None;
+                }
+            }
+            Err(error) if is_blank(&error) => return None,
+            Err(_) => {}
+        }
+    }
+    None
+}
+
+fn is_blank(error: &FtlError) -> bool {
+    matches!(
+        error,
+        FtlError::Unwritten { .. } | FtlError::Device { error: DeviceError::Erased { .. }, .. }
+    )
 }
 
 /// Reads a mapping unit; `None` if it cannot be read, or is not what was written.

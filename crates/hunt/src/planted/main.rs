@@ -153,19 +153,9 @@ fn chosen(text: &str) -> Result<Choice, String> {
     })
 }
 
-/// Bugs that a number of bugs does not include: a named profile finds them (`--profile`), or no
-/// hunt has measured yet how long they take (docs/results/planted.md).
-const BY_NAME: &[Bug] = &[
-    Bug::GroupFreedEarly,
-    Bug::FreeBlocksOfOneUnit,
-    Bug::OldestHeaderWins,
-    Bug::FailedCheckpointCounts,
-    Bug::LogRoomTaken,
-    Bug::LostChangesIgnored,
-    Bug::RecordsTogether,
-    Bug::EndNotProven,
-    Bug::LeafOfOtherLife,
-];
+/// Bugs that a number of bugs does not include: no hunt has found them in five minutes
+/// (docs/results/planted.md).
+const BY_NAME: &[Bug] = &[Bug::RecordsTogether, Bug::LogRoomTaken];
 
 fn bugs(choice: Choice, seed: u64) -> Vec<Bug> {
     match choice {

@@ -5,29 +5,62 @@ use crate::format::entry::Entry;
 use crate::format::operation::Operation;
 use crate::image::ImageId;
 use crate::walk::FoundFrame;
-use std::collections::{BTreeSet, HashMap};
+use softflash_ftl::Hint;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// The numbers of frames that were not known to be durable, and behind which too few pages follow
 /// to show that their programs were complete: their pages can be read now, and perhaps not later.
-pub(super) fn uncertain_frames(
+pub(super) async fn uncertain_frames(
     core: &Core,
     frames: &[FoundFrame],
     durable_below: u64,
 ) -> BTreeSet<u64> {
-    let page = |place: u32| core.geometry.page_of(place).0;
-    let end = |frame: &FoundFrame| page(frame.first) + frame.head.pages;
-    let mut ends: HashMap<u32, u32> = HashMap::new();
-    for frame in frames {
-        let last = ends.entry(frame.block).or_default();
-        *last = end(frame).max(*last);
+    let end = |frame: &FoundFrame| page_of(core, frame) + frame.head.pages;
+    let undurable = frames.iter().filter(|frame| frame.head.sequence >= durable_below);
+    let mut by_block: BTreeMap<u32, Vec<&FoundFrame>> = BTreeMap::new();
+    undurable.for_each(|frame| by_block.entry(frame.block).or_default().push(frame));
+    let mut uncertain = BTreeSet::new();
+    for (block, frames) in by_block {
+        let started = started(core, block, &frames).await;
+        let complete_at = |frame: &&&FoundFrame| {
+            core.flash.safe_after(end(frame)).saturating_add(core.flash.row_pages())
+        };
+        let unsafe_ones = frames.iter().filter(|frame| complete_at(frame) > started);
+        uncertain.extend(unsafe_ones.map(|frame| frame.head.sequence));
     }
-    let is_uncertain = |frame: &&FoundFrame| {
-        let complete_at = core.flash.safe_after(end(frame)) + core.flash.row_pages();
-        frame.head.sequence >= durable_below
-            && ends.get(&frame.block).is_some_and(|&last| complete_at > last)
-    };
-    frames.iter().filter(is_uncertain).map(|frame| frame.head.sequence).collect()
+    uncertain
+}
+
+fn page_of(core: &Core, frame: &FoundFrame) -> u32 {
+    core.geometry.page_of(frame.first).0
+}
+
+/// The page of a superblock below which all programs have begun, as far as readable pages show.
+/// Each die programs its pages in their order, and does not wait for the other dies: a page that
+/// can be read tells of the pages before it in its column only.
+async fn started(core: &Core, block: u32, frames: &[&FoundFrame]) -> u32 {
+    let columns = core.flash.row_pages().max(1);
+    let pages = frames.iter().map(|frame| page_of(core, frame));
+    let heads: BTreeSet<u32> = pages.collect();
+    let ends = frames.iter().map(|frame| page_of(core, frame) + frame.head.pages);
+    let (first, last) = (heads.first().copied().unwrap_or(0), ends.max().unwrap_or(0));
+    let Some(superblock) = core.superblocks.handle(block) else { return first };
+    let mut started = last;
+    for column in 0..columns {
+        let of_column = (first..last).filter(|page| page % columns == column);
+        let mut unknown = last;
+        for page in of_column.rev() {
+            let is_there = heads.contains(&page)
+                || core.flash.read(&superblock, page, 1, Hint::FOREGROUND).await.is_ok();
+            if is_there {
+                break;
+            }
+            unknown = page;
+        }
+        started = started.min(unknown);
+    }
+    started
 }
 
 /// Superblocks whose data uncertain frames replaced: they are needed again if those frames cannot
