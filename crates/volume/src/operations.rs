@@ -101,8 +101,9 @@ async fn write(
     for _ in 0..MOST_ATTEMPTS {
         // Padding takes room, too.
         if frontier::room(core, unit, stream) < needed {
-            let next = frontier::unit_now(core, needed)?;
-            (unit, stream) = (next.ok_or(VolumeError::WornOut)?, Stream::Collector(NO_HINT));
+            // Without room elsewhere the reason why it failed here counts.
+            let Some(next) = frontier::unit_now(core, needed)? else { return Err(last) };
+            (unit, stream) = (next, Stream::Collector(NO_HINT));
         }
         match write_once(core, unit, stream, change).await {
             Ok(()) => return Ok(()),
