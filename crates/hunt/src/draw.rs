@@ -109,7 +109,10 @@ impl Scenario {
     /// Redundancy holds against one fault: a failed flush, which may lose data of all units, is not
     /// drawn together with a unit that fails.
     fn with_one_fault(mut self) -> Scenario {
+        let FaultPlan { deaths, strikes, old_images, replacements, returns, .. } = self.fault_plan;
+        let fails = deaths + old_images + replacements + returns > 0.0 || strikes > 0;
         if self.store.is_redundant()
+            && fails
             && let Some(drive) = &mut self.drive
         {
             (drive.failed_flushes, drive.stays_failed) = (0.0, false);

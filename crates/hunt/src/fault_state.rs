@@ -27,11 +27,6 @@ impl FaultState {
         self.is_old || !self.dead.is_empty()
     }
 
-    /// Whether a die has failed for good.
-    pub fn has_dead_die(&self) -> bool {
-        !self.dead.is_empty()
-    }
-
     /// Faults that keep dead dies dead.
     pub fn dead(&self) -> Strikes {
         self.dead.iter().map(|die| death(*die, Time::ZERO)).collect()

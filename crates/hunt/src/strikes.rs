@@ -19,6 +19,15 @@ pub fn dead_dies(strikes: &Strikes) -> BTreeSet<u16> {
     strikes.iter().filter_map(of).collect()
 }
 
+/// When the first die fails.
+pub(crate) fn first_death(strikes: &Strikes) -> Option<Time> {
+    let of = |fault: &PlannedFault| match (fault.when, fault.what) {
+        (FaultTime::AtNs(at), Strike::Death) => Some(Time(at)),
+        _ => None,
+    };
+    strikes.iter().filter_map(of).min()
+}
+
 /// A die that fails at this time.
 pub(crate) fn death(die: u32, at: Time) -> PlannedFault {
     PlannedFault { place: FaultPlace::Die(die), when: FaultTime::AtNs(at.0), what: Strike::Death }

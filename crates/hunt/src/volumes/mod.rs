@@ -15,6 +15,7 @@ mod session;
 use crate::fault_state::FaultState;
 use crate::medium::Medium;
 use crate::scenario::Scenario;
+use crate::strikes::first_death;
 use crate::trial::Record;
 use crate::trouble::Trouble;
 use crate::volume_shape::VolumeShape;
@@ -40,6 +41,7 @@ pub fn run(scenario: &Scenario, shape: &VolumeShape) -> Result<Record, String> {
         open: 0,
         fault_state: FaultState::default(),
         faults_rng: Rng::seeded(scenario.seed).fork("faults of volumes"),
+        has_dead_die: false,
     };
     match trial.go() {
         Ok(()) => Ok(trial.record),
@@ -54,7 +56,7 @@ pub fn run(scenario: &Scenario, shape: &VolumeShape) -> Result<Record, String> {
             Ok(trial.record)
         }
         // The data of a dead die stay in the map, and its space is gone.
-        Err(Trouble::Full) if trial.fault_state.has_dead_die() => {
+        Err(Trouble::Full) if trial.has_dead_die => {
             trial.record.loss = true;
             Ok(trial.record)
         }
@@ -94,6 +96,8 @@ struct Trial<'a> {
     open: u64,
     fault_state: FaultState,
     faults_rng: Rng,
+    /// A die has failed.
+    has_dead_die: bool,
 }
 
 impl Trial<'_> {
@@ -121,6 +125,7 @@ impl Trial<'_> {
     fn session(&mut self, cut: Option<Time>, contest: bool) -> Result<bool, Trouble> {
         let works = cut.is_some();
         let strikes = self.fault_state.strikes(self.scenario, &mut self.faults_rng, works);
+        let first_death = first_death(&strikes);
         let session = Session {
             strikes,
             scenario: self.scenario,
@@ -132,6 +137,7 @@ impl Trial<'_> {
             seed: self.rng.next_u64(),
         };
         let ended = session.run();
+        self.has_dead_die |= first_death.is_some_and(|at| at <= ended.at);
         self.record.simulated_ns += ended.at.0;
         self.record.full += u64::from(ended.full);
         let found = self.references.iter().map(|reference| reference.borrow().hash());
