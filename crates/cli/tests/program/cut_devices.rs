@@ -87,12 +87,18 @@ fn a_device_cut_to_a_quarter_tells_so_everywhere() {
     let units = run("units", &data, &[]);
     assert!(units.status.success(), "what is left of each unit: {}", said(&units));
     assert!(!check(&data).ok);
-    // A dump of what is left, or an error that says what is missing: never other data.
+    // A dump of what is left, or an error that says what is missing: never other data. Which
+    // superblocks are behind the end differs from run to run.
     let dump = temp.path().join("dump");
     let dumped = run("dump", &data, &[dump.to_str().unwrap()]);
-    let salvaged = run("dump", &data, &[dump.to_str().unwrap(), "--salvage"]);
-    assert!(dumped.status.success() || salvaged.status.code() == Some(1), "{}", said(&salvaged));
-    assert!(dump.exists(), "{}", said(&salvaged));
+    if !dumped.status.success() {
+        let salvaged = run("dump", &data, &[dump.to_str().unwrap(), "--salvage"]);
+        assert_eq!(salvaged.status.code(), Some(1), "{}", said(&salvaged));
+        if !dump.exists() {
+            assert!(said(&salvaged).contains("superblock"), "{}", said(&salvaged));
+            return;
+        }
+    }
     let copy = temp.path().join("copy");
     format_with(&copy, Backend::File, 256 * MIB, &["--units", "2", "--shards", "1"]);
     let loaded = run("load", &copy, &[dump.to_str().unwrap()]);
