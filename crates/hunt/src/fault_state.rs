@@ -16,6 +16,8 @@ pub struct FaultState {
     image: Option<(u16, Image)>,
     /// A unit was restored from an old image.
     is_old: bool,
+    /// A die has failed, and no recovery is complete since.
+    is_weakened: bool,
 }
 
 /// Maximum sequence number, per kind of command, of a command with a fault.
@@ -47,7 +49,9 @@ impl FaultState {
         if has_copies && (!works || !self.dead.is_empty()) {
             return strikes;
         }
-        if rng.chance(scenario.fault_plan.deaths) {
+        let may_die = scenario.volumes.is_none() || !self.is_weakened;
+        if rng.chance(scenario.fault_plan.deaths) && may_die {
+            self.is_weakened = true;
             let die = rng.below(u64::from(scenario.flash.channels)) as u32;
             strikes.push(death(die, Time(1 << (10 + rng.below(22)))));
             self.dead.push(die);
@@ -66,6 +70,11 @@ impl FaultState {
             strikes.push(PlannedFault { place: FaultPlace::Die(unit), when, what });
         }
         strikes
+    }
+
+    /// A recovery is complete in which no further die failed.
+    pub fn has_recovered(&mut self) {
+        self.is_weakened = false;
     }
 
     /// Whether a unit has returned in an earlier state, so that the store needs a rest until all

@@ -151,7 +151,7 @@ pub(crate) async fn prove(core: &Shared) -> Result<Vec<u32>, VolumeError> {
 }
 
 /// Copies of a root, and of the frame that says that it is durable.
-const COPIES: usize = 2;
+pub(crate) const COPIES: usize = 2;
 
 /// A unit that takes a frame of the map: another one than the avoided, or that one, if only its
 /// open superblock has room. Waits for space if none is to be avoided.
@@ -325,8 +325,10 @@ async fn write_root(core: &Shared, root: &Root) -> Result<Vec<u32>, VolumeError>
     for _ in 0..COPIES {
         let Some(unit) = unit_apart(core, avoided).await? else { break };
         let copy = write_copy(core, number, &bytes, unit).await?;
+        // A unit that fails leaves the copy to another one.
+        avoided =
+            copy.first().map(|&(place, _)| core.geometry.unit_of(core.geometry.block_of(place)));
         places.extend(copy.into_iter().map(|(place, _)| place));
-        avoided = Some(unit);
     }
     Ok(places)
 }

@@ -185,6 +185,11 @@ impl Domain {
         // were written again must not depend on frames that the next one may not find.
         if is_uncertain || moves.are_some {
             checkpoint::make(core).await?;
+        } else if recovered.lacks_copy {
+            match checkpoint::make(core).await {
+                Ok(()) | Err(VolumeError::OutOfSpace { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         // Only now are older data not needed any more.
         let empty = recovered.empty.into_iter().filter(|block| !recovered.useless.contains(block));

@@ -11,6 +11,7 @@ mod report;
 mod roots;
 mod uncertain;
 
+use crate::checkpoint::COPIES;
 use crate::core::Core;
 use crate::domain_map::low;
 use crate::error::VolumeError;
@@ -44,6 +45,8 @@ pub(crate) struct Recovered {
     pub unstable: Vec<(u32, Vec<u8>)>,
     /// The next recovery may not find some of the recovered frames, or may read torn ones.
     pub is_uncertain: bool,
+    /// The root has one copy only: the next unit that fails may have it.
+    pub lacks_copy: bool,
     /// Superblocks without valid data. The newer data may not be durable yet.
     pub empty: Vec<u32>,
     /// Superblocks of the map that no recovery can need, also from the root before: they are
@@ -88,7 +91,9 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     // No number is used twice, also not those of an interrupted recovery.
     let rewritten = frames_of(core, found.iter().filter(|found| is_rewritten(found))).await;
     let all = frames.iter().chain(&map_frames).chain(&rewritten);
-    if let (None, Some(unit)) = (all.clone().next(), unreadable_unit(core, &found)) {
+    if all.clone().next().is_none()
+        && let Some(unit) = unreadable_unit(core, &found).await
+    {
         let reason = format!("unit {unit} cannot be read, and no other unit holds anything");
         return Err(VolumeError::Damaged { reason });
     }
@@ -167,6 +172,7 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         next_change: changes.next.max(if is_unnumbered { 2 } else { 1 }),
         proven_below: changes.proven_below,
         is_uncertain,
+        lacks_copy: root.as_ref().is_some_and(|root| root.whole_copies < COPIES),
         unstable: read,
         useless_map,
         useless,

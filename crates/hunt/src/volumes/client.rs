@@ -158,9 +158,14 @@ impl Client<'_> {
         let volume = self.domain.volume(&name.volume)?;
         let read = read_units(&volume, lba, count, self.may_lose).await?;
         for (lba, bytes) in (lba..).zip(read) {
-            let Some(bytes) = bytes else { continue };
-            let state = state(&bytes).map_err(Ended::Wrong)?;
-            self.reference.borrow_mut().begin(name, lba, state);
+            let mut reference = self.reference.borrow_mut();
+            match bytes {
+                Some(bytes) => {
+                    let state = state(&bytes).map_err(Ended::Wrong)?;
+                    reference.begin(name, lba, state);
+                }
+                None => reference.forget_newest(name, lba),
+            }
         }
         Ok(())
     }
@@ -178,12 +183,8 @@ impl Client<'_> {
     /// Compares what was read with the newest states.
     pub(super) fn compare_newest(&self, name: &Name, lba: u32, bytes: &[u8]) -> Result<(), Ended> {
         for (lba, bytes) in (lba..).zip(bytes.chunks(MAPPING_UNIT_BYTES)) {
-            let (found, expected) = (state(bytes), self.reference.borrow().newest(name, lba));
-            if found != Ok(expected.unwrap_or(0)) {
-                return Err(Ended::Wrong(format!(
-                    "{name:?} at {lba}: {found:?}, not {expected:?}"
-                )));
-            }
+            let found = state(bytes).map_err(Ended::Wrong)?;
+            self.reference.borrow().may_read(name, lba, found).map_err(Ended::Wrong)?;
         }
         Ok(())
     }

@@ -124,7 +124,9 @@ impl Trial<'_> {
     /// Runs from power on to power off; returns whether everything was compared.
     fn session(&mut self, cut: Option<Time>, contest: bool) -> Result<bool, Trouble> {
         let works = cut.is_some();
+        let dead_before = self.fault_state.dead().len();
         let strikes = self.fault_state.strikes(self.scenario, &mut self.faults_rng, works);
+        let dies_anew = self.fault_state.dead().len() > dead_before;
         let first_death = first_death(&strikes);
         let session = Session {
             strikes,
@@ -143,6 +145,9 @@ impl Trial<'_> {
         let found = self.references.iter().map(|reference| reference.borrow().hash());
         let parts: Vec<u64> = [self.record.trace, ended.at.0].into_iter().chain(found).collect();
         self.record.trace = identity(&parts);
+        if ended.compared && !dies_anew {
+            self.fault_state.has_recovered();
+        }
         if ended.compared {
             self.record.crash_points += self.open;
             self.record.comparisons += 1;

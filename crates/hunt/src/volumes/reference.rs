@@ -8,11 +8,14 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Promise {
     possible: Vec<u64>,
+    /// A write was refused and the unit cannot be read: any of the possible states may be the
+    /// newest.
+    is_unknown: bool,
 }
 
 impl Promise {
     fn of(state: u64) -> Promise {
-        Promise { possible: vec![state] }
+        Promise { possible: vec![state], is_unknown: false }
     }
 
     fn newest(&self) -> u64 {
@@ -114,6 +117,7 @@ impl Reference {
     pub fn begin(&mut self, name: &Name, lba: u32, state: u64) {
         if let Some(promise) = self.promise(name, lba) {
             promise.possible.push(state);
+            promise.is_unknown = false;
         }
     }
 
@@ -121,15 +125,32 @@ impl Reference {
         self.images.get_mut(name)?.units.get_mut(lba as usize)
     }
 
-    /// The state that a read must return while the power is on.
-    pub fn newest(&self, name: &Name, lba: u32) -> Option<u64> {
-        Some(self.images.get(name)?.units.get(lba as usize)?.newest())
+    /// A write was refused, and a read cannot tell whether it was made.
+    pub fn forget_newest(&mut self, name: &Name, lba: u32) {
+        if let Some(promise) = self.promise(name, lba) {
+            promise.is_unknown = true;
+        }
+    }
+
+    /// Whether a read may return this state while the power is on.
+    pub fn may_read(&self, name: &Name, lba: u32, state: u64) -> Result<(), String> {
+        let units = self.images.get(name).map(|contents| &contents.units);
+        let Some(promise) = units.and_then(|units| units.get(lba as usize)) else {
+            return Err(format!("{name:?} at {lba}: {state}, beyond the end"));
+        };
+        let newest = promise.newest();
+        if state == newest || promise.is_unknown && promise.possible.contains(&state) {
+            return Ok(());
+        }
+        Err(format!("{name:?} at {lba}: {state}, not {newest}"))
     }
 
     /// A flush has completed: the newest states are durable, as nothing else was under way.
     pub fn settle(&mut self) {
         for promise in self.images.values_mut().flat_map(|contents| &mut contents.units) {
-            *promise = Promise::of(promise.newest());
+            if !promise.is_unknown {
+                *promise = Promise::of(promise.newest());
+            }
         }
     }
 

@@ -6,7 +6,8 @@ use crate::format::tag::{self, Class};
 use crate::walk::{self, FoundFrame};
 use futures_util::future::join_all;
 use softflash_base::cast;
-use softflash_ftl::{Inventory, SpaceAccount, Superblock};
+use softflash_device::DeviceError;
+use softflash_ftl::{FtlError, Hint, Inventory, SpaceAccount, Superblock};
 
 /// A superblock of the domain.
 pub(super) struct FoundSuperblock {
@@ -48,8 +49,9 @@ pub(super) fn superblocks(
     Ok(all)
 }
 
-/// A unit of which no superblock can be read: it is dead, and may have held anything.
-pub(super) fn unreadable_unit(core: &Core, found: &[FoundSuperblock]) -> Option<u16> {
+/// A unit that cannot be read, and may have held anything: none of its superblocks can be read, or
+/// it has failed during the mount.
+pub(super) async fn unreadable_unit(core: &Core, found: &[FoundSuperblock]) -> Option<u16> {
     let units = (0..u32::from(core.geometry.units)).map(|unit| core.unit_id(unit));
     let mut units = units.map(|unit| (unit, core.flash.space(unit)));
     let is_unreadable = |(unit, space): &(u16, SpaceAccount)| {
@@ -58,7 +60,16 @@ pub(super) fn unreadable_unit(core: &Core, found: &[FoundSuperblock]) -> Option<
         let damaged = cast::saturating_u32(damaged.count());
         damaged > 0 && damaged + space.bad >= space.total()
     };
-    units.find(is_unreadable).map(|(unit, _)| unit)
+    if let Some((unit, _)) = units.find(is_unreadable) {
+        return Some(unit);
+    }
+    for one in found {
+        let read = core.flash.read(&one.superblock, 0, 1, Hint::FOREGROUND).await;
+        if matches!(read, Err(FtlError::Device { error: DeviceError::DeadDie, .. })) {
+            return Some(one.superblock.unit.0);
+        }
+    }
+    None
 }
 
 /// Whether a superblock can hold data of volumes.

@@ -21,6 +21,8 @@ pub(super) struct WholeRoot {
     pub last_frame: u64,
     /// Copies of its parts that cannot be read.
     pub damaged_copies: u32,
+    /// Copies of it that are whole, at least.
+    pub whole_copies: usize,
 }
 
 /// Reads the newest whole root, and the one before it, if that is still there: then the newest may
@@ -53,12 +55,13 @@ pub(super) async fn newest_roots(
         let read = read_root(core, number, parts, &found).await;
         let parts = found.values().flatten().map(|&(place, _)| place).collect();
         match (read, newest) {
-            (Some((root, damaged_copies)), None) => {
-                newest = Some(WholeRoot { root, number, parts, last_frame, damaged_copies });
-            }
-            (Some((root, damaged_copies)), Some(newest)) => {
-                let before = WholeRoot { root, number, parts, last_frame, damaged_copies };
-                return (Some(newest), Some(before));
+            (Some(ReadRoot { root, damaged_copies, whole_copies }), found) => {
+                let read =
+                    WholeRoot { root, number, parts, last_frame, damaged_copies, whole_copies };
+                match found {
+                    None => newest = Some(read),
+                    Some(newest) => return (Some(newest), Some(read)),
+                }
             }
             (None, Some(found)) => newest = Some(found),
             (None, None) => {
@@ -71,19 +74,26 @@ pub(super) async fn newest_roots(
     (newest, None)
 }
 
-/// A root, and the number of copies of its parts that cannot be read.
-async fn read_root(core: &Core, root: u64, parts: u32, found: &Parts) -> Option<(Root, u32)> {
-    let (mut bytes, mut damaged) = (Vec::new(), 0);
+/// The contents of a root.
+struct ReadRoot {
+    root: Root,
+    damaged_copies: u32,
+    whole_copies: usize,
+}
+
+async fn read_root(core: &Core, root: u64, parts: u32, found: &Parts) -> Option<ReadRoot> {
+    let (mut bytes, mut damaged_copies, mut whole_copies) = (Vec::new(), 0, usize::MAX);
     for (&part, copies) in found {
-        let mut whole = None;
+        let (mut whole, mut of_part) = (None, 0);
         for &(place, checksum) in copies {
             let entry = Entry::Root { root, part, parts, checksum };
             match read_checked(core, place, entry.seed(), checksum).await {
-                Some(read) => whole = Some(read),
-                None => damaged += 1,
+                Some(read) => (whole, of_part) = (Some(read), of_part + 1),
+                None => damaged_copies += 1,
             }
         }
         bytes.extend(whole?);
+        whole_copies = whole_copies.min(of_part);
     }
-    Some((Root::decode(&bytes)?, damaged))
+    Some(ReadRoot { root: Root::decode(&bytes)?, damaged_copies, whole_copies })
 }

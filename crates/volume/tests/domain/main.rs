@@ -4,6 +4,7 @@
 
 mod bed;
 mod damage;
+mod dead_units;
 mod failed_checkpoints;
 mod full;
 mod giving_up;

@@ -1,0 +1,120 @@
+//! Units that fail one after the other, each after a mount without the one before. The domain is
+//! there, and each read returns the flushed data or an error; or the mount is refused.
+
+use crate::bed::{Bed, UNIT, content, unit};
+use softflash_device::{Device, ModelConfig, UnitsImage};
+use softflash_nand::faults::{FaultPlace, FaultSchedule, FaultTime, PlannedFault, Strike};
+use softflash_volume::{Domain, VolumeError};
+use std::time::Duration;
+
+const UNITS: u64 = 60;
+
+fn bed(units: u16) -> Bed {
+    let mut config = ModelConfig::model();
+    // A die each.
+    config.array.geometry.channels = units;
+    config.array.geometry.chips_per_channel = 1;
+    config.array.geometry.blocks_per_plane = 60;
+    config.array.geometry.pages_per_block = 16;
+    Bed::of(config)
+}
+
+/// Plans the failure of these units at this time.
+fn fail(bed: &Bed, units: &[u16], at_ns: u64) {
+    let fault = |&unit: &u16| PlannedFault {
+        place: FaultPlace::Die(unit.into()),
+        when: FaultTime::AtNs(at_ns),
+        what: Strike::Death,
+    };
+    bed.device
+        .schedule_faults(&FaultSchedule { faults: units.iter().map(fault).collect() })
+        .unwrap();
+}
+
+async fn write(domain: &Domain) {
+    let volume = domain.volume("v").unwrap();
+    for lba in 0..UNITS {
+        volume.write(lba * UNIT as u64, &unit(1 + lba)).await.unwrap();
+        if lba % 7 == 0 {
+            volume.flush().await.unwrap();
+        }
+    }
+    volume.flush().await.unwrap();
+}
+
+/// Compares all reads, also those of a volume without data; returns how many fail.
+async fn compare(domain: &Domain, has_data: bool) -> u64 {
+    let volume = domain.volume("v").unwrap();
+    let mut lost = 0;
+    for lba in 0..UNITS {
+        let mut bytes = vec![0; UNIT];
+        match volume.read(lba * UNIT as u64, &mut bytes).await {
+            Ok(()) if has_data => assert_eq!(content(&bytes), 1 + lba, "{lba}"),
+            Ok(()) => assert_eq!(content(&bytes), 0, "{lba}"),
+            Err(error) => {
+                assert!(matches!(error, VolumeError::DataLoss { .. }), "{lba}: {error}");
+                lost += 1;
+            }
+        }
+    }
+    lost
+}
+
+/// Mounts while these units have failed; returns the number of lost reads, or nothing if the mount
+/// is refused.
+fn mount_without(bed: &Bed, units: &[u16], at_ns: u64, has_data: bool) -> Option<u64> {
+    let mounted: Result<u64, VolumeError> = bed.on_flash(async |queue, config, runtime| {
+        fail(bed, units, at_ns);
+        let (domain, _) = Domain::mount(queue, config, runtime.clone()).await?;
+        let lost = compare(&domain, has_data).await;
+        domain.stop();
+        Ok(lost)
+    });
+    mounted.ok()
+}
+
+/// A volume whose creation is proven, perhaps with data.
+fn created(bed: &Bed, has_data: bool) -> UnitsImage {
+    bed.run(async |domain, runtime, _| {
+        domain.create("v", UNITS * UNIT as u64).await.unwrap();
+        if has_data {
+            write(domain).await;
+        }
+        runtime.sleep_until(runtime.now() + Duration::from_secs(3)).await;
+    });
+    // Has a root, and no frames behind it.
+    bed.run(async |_, _, _| {});
+    bed.device.image(0..bed.device.info().units).unwrap()
+}
+
+#[test]
+fn units_that_fail_one_after_the_other_never_bring_older_states_back() {
+    for (units, has_data) in [2, 3, 4].into_iter().flat_map(|units| [(units, false), (units, true)])
+    {
+        let bed = bed(units);
+        let image = created(&bed, has_data);
+        for first in 0..units {
+            for second in (0..units).filter(|&second| second != first) {
+                bed.device.restore(&image).unwrap();
+                let lost = mount_without(&bed, &[first], 0, has_data);
+                assert!(lost.is_some_and(|lost| lost < UNITS), "{lost:?}");
+                let after = mount_without(&bed, &[first, second], 0, has_data);
+                assert_eq!(after.is_some(), units > 2, "the mount had written all roots twice");
+                assert!(after.is_none_or(|after| after >= lost.unwrap()), "{lost:?} {after:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_unit_that_fails_while_its_domain_is_mounted_never_makes_it_empty() {
+    for has_data in [false, true] {
+        let bed = bed(1);
+        let image = created(&bed, has_data);
+        let refused = (0..60).filter(|step| {
+            bed.device.restore(&image).unwrap();
+            mount_without(&bed, &[0], 100_000 * step, has_data).is_none()
+        });
+        assert!(refused.count() > 0);
+    }
+}
