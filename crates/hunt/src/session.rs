@@ -515,15 +515,16 @@ pub fn check_offline(
     match checked {
         Ok(report) if report.ok => None,
         Ok(report) => {
-            // A misdirected program may overwrite the erase header of any superblock of its unit:
-            // only a repair moves the contents away from there.
-            let misdirects = scenario.fault_plan.strikes > 0;
+            // A misdirected program may overwrite the erase header of any superblock of its unit, and
+            // a cut the older page of a word line: only a repair moves the contents away from there.
+            let may_overwrite =
+                scenario.fault_plan.strikes > 0 || scenario.faults.paired_page_loss > 0.0;
             let is_overwritten =
                 |finding: &Finding| finding.problem.starts_with("the erase header is damaged");
             let is_wrong = |finding: &&Finding| {
                 finding.is_error
                     && !(lacks_room && finding.is_degraded)
-                    && !(misdirects && is_overwritten(finding))
+                    && !(may_overwrite && is_overwritten(finding))
             };
             let wrong = report.findings.iter().filter(is_wrong);
             let wrong: Vec<String> =

@@ -307,7 +307,7 @@ async fn replacement(
     shard: ShardId,
     slice: &Slice,
     (level, run): (usize, u64),
-    RewriteRange { patches, before, after }: RewriteRange,
+    RewriteRange { patches, before, after, joined_before, joined_after }: RewriteRange,
     report: &mut RepairReport,
 ) -> Result<(Vec<Rc<Patch>>, Vec<Record>)> {
     let (mut old, mut records) = (Vec::new(), Vec::new());
@@ -335,7 +335,8 @@ async fn replacement(
     }
     records.sort_by(Record::order);
     records.dedup_by(|a, b| a.order(b).is_eq());
-    let torn = torn::delete_torn_values(&mut records);
+    let torn =
+        torn::delete_torn_values(&mut records, joined_before.as_ref(), joined_after.as_ref());
     if let Some(repaired) = report.patches.last_mut() {
         repaired.torn_keys = torn.iter().map(|key| KeyText::from(&key[..])).collect();
     }

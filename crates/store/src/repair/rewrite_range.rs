@@ -18,6 +18,17 @@ pub(super) struct RewriteRange {
     pub(super) before: Option<Bytes>,
     /// The first key of the whole patch behind.
     pub(super) after: Option<Bytes>,
+    /// The version whose first fragments are in the whole patch in front.
+    pub(super) joined_before: Option<Version>,
+    /// The version whose last fragments are in the whole patch behind.
+    pub(super) joined_after: Option<Version>,
+}
+
+/// A version of a key: the key and the sequence number.
+pub(super) type Version = (Bytes, u64);
+
+pub(super) fn version_of(record: &Record) -> Version {
+    (record.key.clone(), record.seq)
 }
 
 /// A patch of the run.
@@ -26,9 +37,17 @@ struct Member {
     /// Its first and last readable record.
     edges: Option<(Record, Record)>,
     salvaged: Option<Salvaged>,
+    /// It cannot be read completely, so that the fragments at its edges may not be there.
+    is_damaged: bool,
 }
 
 impl Member {
+    /// The first and the last record, if all between them is there.
+    fn whole(&self) -> Option<(&Record, &Record)> {
+        let edges = self.edges.as_ref().filter(|_| !self.is_damaged);
+        edges.map(|(first, last)| (first, last))
+    }
+
     fn first_key(&self) -> &[u8] {
         match (&self.edges, self.patch.index()) {
             (Some((first, _)), _) => &first.key,
@@ -55,9 +74,11 @@ impl Member {
 pub(super) async fn rewrite_ranges_of(run: &Run, source: &Source<'_>) -> Result<Vec<RewriteRange>> {
     let mut members = Vec::new();
     for patch in &run.patches {
-        let mut member = Member { patch: Rc::clone(patch), edges: None, salvaged: None };
-        if let Some(problem) = problem_of(patch, source).await {
-            member.note_salvaged(salvage(patch, problem, source).await?);
+        let patch = Rc::clone(patch);
+        let mut member = Member { patch, edges: None, salvaged: None, is_damaged: false };
+        if let Some(problem) = problem_of(&member.patch, source).await {
+            member.is_damaged = true;
+            member.note_salvaged(salvage(&member.patch, problem, source).await?);
         }
         members.push(member);
     }
@@ -68,7 +89,8 @@ pub(super) async fn rewrite_ranges_of(run: &Run, source: &Source<'_>) -> Result<
         member.edges = edges_of(&member.patch).await?;
     }
     members.sort_by(Member::order);
-    while let Some(torn) = (0..members.len()).find(|place| is_torn(&members, *place)) {
+    let torn: Vec<usize> = (0..members.len()).filter(|place| is_torn(&members, *place)).collect();
+    for torn in torn {
         let Some(member) = members.get_mut(torn) else { break };
         let problem = "it holds a part of a value that has another part in a damaged patch";
         let salvaged = salvage(&member.patch, problem.to_owned(), source).await?;
@@ -84,43 +106,70 @@ async fn edges_of(patch: &Patch) -> Result<Option<(Record, Record)>> {
     Ok(first.and_then(Result::ok).zip(last.and_then(Result::ok)))
 }
 
-/// Whether a whole patch begins or ends inside a value whose other parts are not in its whole
-/// neighbours.
+/// Whether a whole patch begins or ends inside a value of which another part is not there.
 fn is_torn(members: &[Member], place: usize) -> bool {
-    let whole = |place: Option<usize>| {
-        let member = place.and_then(|place| members.get(place))?;
-        member.salvaged.is_none().then_some(member.edges.as_ref()).flatten()
-    };
-    let Some((first, last)) = whole(Some(place)) else { return false };
-    let continues = |before: &Record, after: &Record| {
-        (&before.key, before.seq, before.fragment() + 1)
-            == (&after.key, after.seq, after.fragment())
-    };
-    let begun = first.fragment() > 0
-        && !whole(place.checked_sub(1)).is_some_and(|(_, before)| continues(before, first));
-    let unfinished = last.fragment() + 1 < last.fragments()
-        && !whole(Some(place + 1)).is_some_and(|(after, _)| continues(last, after));
-    begun || unfinished
+    begins_torn(members, place) || ends_torn(members, place)
+}
+
+/// Whether the first value of a whole patch has fragments in front of it that are not there.
+fn begins_torn(members: &[Member], place: usize) -> bool {
+    let whole = |place: usize| members.get(place).and_then(Member::whole);
+    let Some((first, _)) = whole(place) else { return false };
+    let before = place.checked_sub(1).and_then(|before| whole(before).map(|edges| (before, edges)));
+    first.fragment() > 0
+        && !before.is_some_and(|(before, (begin, end))| {
+            continues(end, first) && !(is_of(begin, first) && begins_torn(members, before))
+        })
+}
+
+/// Whether the last value of a whole patch has fragments behind it that are not there.
+fn ends_torn(members: &[Member], place: usize) -> bool {
+    let whole = |place: usize| members.get(place).and_then(Member::whole);
+    let Some((_, last)) = whole(place) else { return false };
+    last.fragment() + 1 < last.fragments()
+        && !whole(place + 1).is_some_and(|(begin, end)| {
+            continues(last, begin) && !(is_of(end, last) && ends_torn(members, place + 1))
+        })
+}
+
+/// Whether two records are fragments of the same value.
+fn is_of(record: &Record, other: &Record) -> bool {
+    (&record.key, record.seq) == (&other.key, other.seq)
+}
+
+/// Whether a record is the next fragment of a value.
+fn continues(before: &Record, after: &Record) -> bool {
+    is_of(before, after) && before.fragment() + 1 == after.fragment()
 }
 
 fn group(members: Vec<Member>) -> Vec<RewriteRange> {
-    let mut ranges = Vec::new();
-    let (mut open, mut before): (Vec<Salvaged>, Option<Bytes>) = (Vec::new(), None);
+    let mut ranges: Vec<RewriteRange> = Vec::new();
+    // The edges of the member before, and whether the last range is open.
+    let (mut before, mut is_open): (Option<(Record, Record)>, bool) = (None, false);
     for Member { edges, salvaged, .. } in members {
-        match (salvaged, edges) {
-            (Some(salvaged), _) => open.push(salvaged),
-            (None, edges) => {
-                let (first, last) = edges.map(|(first, last)| (first.key, last.key)).unzip();
-                if !open.is_empty() {
-                    let patches = std::mem::take(&mut open);
-                    ranges.push(RewriteRange { patches, before: before.take(), after: first });
-                }
-                before = last;
+        let first = edges.as_ref().map(|(first, _)| first);
+        let joined = before.as_ref().zip(first).filter(|((_, last), first)| continues(last, first));
+        let joined = joined.map(|(_, first)| version_of(first));
+        match (salvaged, ranges.last_mut().filter(|_| is_open)) {
+            (Some(salvaged), Some(open)) => open.patches.push(salvaged),
+            (Some(salvaged), None) => {
+                is_open = true;
+                ranges.push(RewriteRange {
+                    patches: vec![salvaged],
+                    before: before.map(|(_, last)| last.key),
+                    after: None,
+                    joined_before: joined,
+                    joined_after: None,
+                });
             }
+            (None, Some(open)) => {
+                is_open = false;
+                open.after = first.map(|first| first.key.clone());
+                open.joined_after = joined;
+            }
+            (None, None) => {}
         }
-    }
-    if !open.is_empty() {
-        ranges.push(RewriteRange { patches: open, before, after: None });
+        before = edges;
     }
     ranges
 }

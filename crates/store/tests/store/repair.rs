@@ -74,6 +74,30 @@ fn a_whole_store_needs_no_repair() {
     assert!(report.is_clean() && !report.has_changed && lost == 0, "{report:#?}");
 }
 
+/// Values of which most patches hold a part at both ends, so that all patches of the run are linked.
+#[test]
+fn a_damaged_patch_is_rewritten_with_its_neighbours_and_not_with_the_whole_run() {
+    let (mut bed, mut history) = (Bed::new(1, 1, 2, 64, SUPERBLOCK), History::default());
+    bed.options.memory_bytes = 32 << 20;
+    bed.options.fragment_bytes = 1000;
+    let mut random = Rng::seeded(12);
+    let ids = bed.run(async |stores, _| {
+        for number in 0..600 {
+            history.write(&stores[0], key(number), Some(value(&mut random, 20_000))).await;
+        }
+        stores[0].flush().await.unwrap();
+        stores[0].blocks().ids().iter().map(|id| id.0).collect::<Vec<_>>()
+    });
+    let run = patches(&bed, &ids, SUPERBLOCK);
+    assert!(run.len() > 8, "{}", run.len());
+    let damaged = &run[run.len() / 2];
+    flip(&bed, damaged.data() + 1000);
+    let (report, lost) = repair_and_compare(&bed, &history);
+    assert!((1..=3).contains(&report.patches.len()), "{report:#?}");
+    assert!((1..=3).contains(&lost), "{lost} values are lost");
+    assert!(bed.check().ok);
+}
+
 /// Without its metadata the keys of a patch are unknown: no key that it may hold is reported
 /// absent.
 #[test]
