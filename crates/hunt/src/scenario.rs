@@ -237,6 +237,18 @@ impl Scenario {
             || *fault_plan != FaultPlan::default()
     }
 
+    /// Whether the contents of one unit of several may be replaced, once, and nothing else is lost.
+    pub fn loses_one_unit_at_most(&self) -> bool {
+        let Scenario { faults, fault_plan, flash, .. } = self;
+        let replaces = FaultPlan { replacements: fault_plan.replacements, ..FaultPlan::default() };
+        flash.channels > 1
+            && *fault_plan == replaces
+            && faults.silent == SilentFaults::default()
+            && !faults.bit_errors.is_on()
+            && faults.paired_page_loss == 0.0
+            && faults.cut_pages.unstable == 0.0
+    }
+
     /// The interval of durability, where clients write steadily: there the age of lost writes is
     /// compared with it.
     pub fn steady_interval(&self) -> Option<Duration> {

@@ -515,10 +515,13 @@ pub fn check_offline(
     match checked {
         Ok(report) if report.ok => None,
         Ok(report) => {
-            // A misdirected program may overwrite the erase header of any superblock of its unit, and
-            // a cut the older page of a word line: only a repair moves the contents away from there.
-            let may_overwrite =
-                scenario.fault_plan.strikes > 0 || scenario.faults.paired_page_loss > 0.0;
+            // A misdirected program may overwrite the erase header of any superblock of its unit, a
+            // cut costs older pages of a word line, and a header that a cut interrupted may decay
+            // when the superblock is in use: only a repair moves the contents away from there.
+            let faults = &scenario.faults;
+            let may_overwrite = scenario.fault_plan.strikes > 0
+                || faults.paired_page_loss > 0.0
+                || faults.cut_pages.unstable > 0.0;
             let is_overwritten =
                 |finding: &Finding| finding.problem.starts_with("the erase header is damaged");
             let is_wrong = |finding: &&Finding| {

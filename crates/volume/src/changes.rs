@@ -20,7 +20,7 @@ struct State {
     next: u64,
     /// The last changes before `next`, without those that are proven.
     recent: VecDeque<Recent>,
-    /// Those of them that no frame records, oldest first.
+    /// Those of them that too few frames record, oldest first.
     unrecorded: VecDeque<u64>,
     /// Heads that say more than those before on their unit, and may not be durable.
     statements: Vec<Statement>,
@@ -33,8 +33,24 @@ struct State {
 
 struct Recent {
     record: Record,
-    /// The frame that records it.
-    recorded_by: Option<u64>,
+    /// The program of its own frame has failed, so that only records say that there was one.
+    has_failed: bool,
+    /// The frames that record it, with their units.
+    recorded_by: Vec<(u64, u16)>,
+}
+
+impl Recent {
+    /// The frames that have to record it, so that the loss of one unit leaves its own frame or one
+    /// of them.
+    fn records_needed(&self) -> usize {
+        if self.has_failed { 2 } else { 1 }
+    }
+
+    /// Whether a record on this unit helps if one unit is lost.
+    fn takes_record_on(&self, unit: u16) -> bool {
+        let is_own = !self.has_failed && self.record.unit == unit;
+        !is_own && !self.recorded_by.iter().any(|&(_, by)| by == unit)
+    }
 }
 
 /// The head of a frame on a unit says that the changes below a number are proven.
@@ -107,19 +123,21 @@ impl Changes {
         let mut records = Vec::new();
         for recent in state.unrecorded.iter().take(MOST_LOOKED_AT).filter_map(|&at| state.get(at)) {
             let bytes = recent.record.len();
-            let is_apart = recent.record.unit != teller.unit || planted::bug(Bug::RecordsTogether);
+            let is_apart =
+                recent.takes_record_on(teller.unit) || planted::bug(Bug::RecordsTogether);
             if bytes <= room && (is_apart || teller.is_alone) {
                 room -= bytes;
                 records.push(recent.record.clone());
             }
         }
-        let is_told = |record: &Record| {
-            let recorded_here = || records.iter().any(|told| told.change == record.change);
-            let recorded_by = state.get(record.change).and_then(|recent| recent.recorded_by);
-            record.sequence < teller.durable_below
-                && (recorded_by.is_some_and(|by| by < teller.durable_below) || recorded_here())
+        let is_told = |recent: &&Recent| {
+            let is_durable = |sequence: u64| sequence < teller.durable_below;
+            let here = records.iter().any(|told| told.change == recent.record.change);
+            let before = recent.recorded_by.iter().filter(|(by, _)| is_durable(*by)).count();
+            is_durable(recent.record.sequence)
+                && before + usize::from(here) >= recent.records_needed()
         };
-        let first = state.recent.iter().find(|recent| !is_told(&recent.record));
+        let first = state.recent.iter().find(|recent| !is_told(recent));
         let proven_below = first.map_or(state.next, |first| first.record.change);
         let proven_below = proven_below.min(state.most.unwrap_or(u64::MAX));
         Told { change: if has_change { state.next } else { 0 }, proven_below, records }
@@ -130,11 +148,12 @@ impl Changes {
         let state = &mut *self.state.borrow_mut();
         for record in &told.records {
             if let Some(recent) = state.get_mut(record.change) {
-                recent.recorded_by = Some(teller.sequence);
+                recent.recorded_by.push((teller.sequence, teller.unit));
+                if recent.recorded_by.len() >= recent.records_needed() {
+                    state.unrecorded.retain(|at| *at != record.change);
+                }
             }
         }
-        let is_told = |at: &u64| told.records.iter().any(|record| record.change == *at);
-        state.unrecorded.retain(|at| !is_told(at));
         let Teller { sequence, unit, .. } = teller;
         let proven_below = told.proven_below;
         let is_news = |said: &Statement| said.unit == unit && said.proven_below >= proven_below;
@@ -143,20 +162,23 @@ impl Changes {
         }
         if let Some(contents) = contents {
             let record = Record { change: told.change, sequence, unit, contents };
-            state.recent.push_back(Recent { record, recorded_by: None });
+            state.recent.push_back(Recent { record, has_failed: false, recorded_by: Vec::new() });
             state.unrecorded.push_back(told.change);
             state.next = told.change + 1;
         }
     }
 
-    /// The program of a frame has failed: what its head says counts no more.
+    /// The program of a frame has failed: its own change and what its head says are not there.
     pub fn failed(&self, sequence: u64) {
         let state = &mut *self.state.borrow_mut();
         state.statements.retain(|said| said.sequence != sequence);
         for recent in state.recent.iter_mut().rev() {
-            if recent.recorded_by == Some(sequence) {
-                recent.recorded_by = None;
-                state.unrecorded.push_front(recent.record.change);
+            recent.has_failed |= recent.record.sequence == sequence;
+            recent.recorded_by.retain(|&(by, _)| by != sequence);
+            let lacks_records = recent.recorded_by.len() < recent.records_needed();
+            let change = recent.record.change;
+            if lacks_records && !state.unrecorded.contains(&change) {
+                state.unrecorded.push_front(change);
             }
         }
     }
@@ -174,7 +196,7 @@ impl Changes {
                 None => state.stated.push(said),
             }
         }
-        while state.recent.front().is_some_and(|first| state.is_proven(&first.record, is_alone)) {
+        while state.recent.front().is_some_and(|first| state.is_proven(first, is_alone)) {
             state.recent.pop_front();
         }
         state.forget_recorded();
@@ -189,12 +211,13 @@ impl Changes {
         state.forget_recorded();
     }
 
-    /// The oldest change below a number that is not proven: its unit, from which another one has to
-    /// say it.
+    /// The unit of the oldest change below a number that is not proven: another one has to say it.
     pub fn first_unproven(&self, below: u64) -> Option<u16> {
         let state = self.state.borrow();
-        let first = &state.recent.front()?.record;
-        (first.change < below).then_some(first.unit)
+        let first = state.recent.front()?;
+        let recorded_on = first.recorded_by.last().filter(|_| first.has_failed);
+        let unit = recorded_on.map_or(first.record.unit, |&(_, unit)| unit);
+        (first.record.change < below).then_some(unit)
     }
 }
 
@@ -214,9 +237,10 @@ impl State {
     }
 
     /// Whether a durable head says that a change is proven, on another unit than the change.
-    fn is_proven(&self, record: &Record, is_alone: bool) -> bool {
+    fn is_proven(&self, Recent { record, has_failed, .. }: &Recent, is_alone: bool) -> bool {
         let says = |said: &Statement| {
-            said.proven_below > record.change && (said.unit != record.unit || is_alone)
+            let is_apart = said.unit != record.unit || is_alone || *has_failed;
+            said.proven_below > record.change && is_apart
         };
         self.stated.iter().any(says)
     }

@@ -91,8 +91,8 @@ impl Session<'_> {
             seed: self.scenario.seed,
             ..DomainConfig::default()
         };
-        let (domain, _) =
-            Domain::mount(queue, config, Rc::clone(runtime)).await.map_err(trouble)?;
+        let mounted = Domain::mount(queue, config, Rc::clone(runtime)).await;
+        let (domain, _) = mounted.map_err(|error| self.not_mounted(error))?;
         self.compare(&domain, runtime).await?;
         compared.set(true);
         let requests = self.cut.is_none().then_some(self.scenario.clients.requests);
@@ -133,6 +133,16 @@ impl Session<'_> {
         self.references.iter().for_each(|reference| reference.borrow_mut().settle());
         domain.stop();
         Ok(())
+    }
+
+    /// Of several units, one may be lost: the others say which data it held.
+    fn not_mounted(&self, error: VolumeError) -> Trouble {
+        match error {
+            VolumeError::Damaged { reason } if self.scenario.loses_one_unit_at_most() => {
+                Trouble::Wrong(format!("one unit was replaced, and the domain is lost: {reason}"))
+            }
+            error => trouble(error),
+        }
     }
 
     /// Compares all images with the references, and creates the volumes that do not exist yet.

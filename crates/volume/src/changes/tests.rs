@@ -72,6 +72,19 @@ fn a_statement_on_the_unit_of_the_change_does_not_prove_it() {
 }
 
 #[test]
+fn a_change_whose_own_frame_has_failed_is_recorded_on_two_units() {
+    let mut bed = Bed::new();
+    bed.append(0, 3);
+    assert_eq!(bed.append(1, 0).0, [1]);
+    bed.changes.failed(1);
+    assert!(bed.flush());
+    assert_eq!(bed.append(1, 0), (vec![], 1), "unit 1 has a record, and may be lost");
+    assert_eq!(bed.changes.first_unproven(2), Some(1));
+    assert_eq!(bed.append(0, 0), (vec![1], 2), "its own unit takes the other record");
+    assert!(!bed.flush());
+}
+
+#[test]
 fn one_unit_alone_records_and_proves_its_own_changes() {
     let mut bed = Bed { is_alone: true, ..Bed::new() };
     bed.append(0, 3);

@@ -211,10 +211,16 @@ impl Half {
             stored[cast::index(self.half)].checksum = low(checksum64(self.seed(), bytes));
         }
         let places = core.geometry.places();
+        let mut has_lost = false;
         leaf::decode(self.half, bytes, |at, place, checksum| {
             let is_there = place >= places || older.contains(&core.geometry.block_of(place));
+            has_lost |= !is_there;
             map.restore(self.leaf, at, if is_there { place } else { LOST }, checksum);
         });
+        if has_lost {
+            // A later root would take the superblock that is there now for the one that was named.
+            map.touch(self.leaf);
+        }
         true
     }
 
