@@ -43,6 +43,10 @@ pub(crate) fn room_of_compaction(pools: &Pools) -> usize {
 /// Checks that a new block leaves room for the writes that must follow it.
 pub(crate) fn leave_room(pools: &Pools, kind: BlockKind, hint: Hint) -> Result<()> {
     let kept = kept_from(kind, hint);
+    if kept > 0 {
+        // Superblocks that have gone bad since the last count are not free any more.
+        pools.note_change();
+    }
     match kept == 0 || pools.free_blocks() > kept {
         true => Ok(()),
         false => Err(pools.main().lack_of_space()),

@@ -84,6 +84,9 @@ pub(crate) struct Teller {
 /// Changes without a record that are looked at for a head.
 const MOST_LOOKED_AT: usize = 64;
 
+/// Changes that may wait for a flush of a client.
+const MOST_UNPROVEN: usize = 4096;
+
 impl Changes {
     /// The changes below `next` are those of a recovery, which has found those below
     /// `proven_below` proven.
@@ -168,16 +171,25 @@ impl Changes {
         }
     }
 
+    /// Whether so many changes are not proven that a flush is due, also if no client asks for one:
+    /// their records take memory.
+    pub fn are_many(&self) -> bool {
+        let unproven = self.state.borrow().recent.len();
+        unproven > 0 && unproven.is_multiple_of(MOST_UNPROVEN)
+    }
+
     /// The program of a frame has failed: its own change and what its head says are not there.
     pub fn failed(&self, sequence: u64) {
         let state = &mut *self.state.borrow_mut();
         state.statements.retain(|said| said.sequence != sequence);
         for recent in state.recent.iter_mut().rev() {
-            recent.has_failed |= recent.record.sequence == sequence;
+            let (is_own, records) = (recent.record.sequence == sequence, recent.recorded_by.len());
+            recent.has_failed |= is_own;
             recent.recorded_by.retain(|&(by, _)| by != sequence);
+            let has_lost = is_own || recent.recorded_by.len() < records;
             let lacks_records = recent.recorded_by.len() < recent.records_needed();
             let change = recent.record.change;
-            if lacks_records && !state.unrecorded.contains(&change) {
+            if has_lost && lacks_records && !state.unrecorded.contains(&change) {
                 state.unrecorded.push_front(change);
             }
         }

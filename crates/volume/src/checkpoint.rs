@@ -36,22 +36,28 @@ pub(crate) async fn run(core: Shared) {
             return;
         }
         let waiting = std::mem::take(&mut *core.checkpoint_waiters.borrow_mut());
-        let entries = core.entries_since_root.get();
-        let result = make(&core).await;
-        core.root_failed.set(result.is_err());
-        if let Err(error) = &result {
-            if !planted::bug(Bug::FailedCheckpointCounts) {
-                core.map.borrow_mut().thaw();
-            }
-            core.entries_since_root.set(core.entries_since_root.get() + entries);
-            // Nothing that waits for this root can be released now.
-            core.space.notify_all();
-            tracing::warn!(%error, "a checkpoint was not made; the one before stays");
-        }
+        let result = try_make(&core).await;
         for completion in waiting {
             completion.end(result.clone());
         }
     }
+}
+
+/// Makes a checkpoint. If it fails, the next one writes all that this one would have written.
+pub(crate) async fn try_make(core: &Shared) -> Result<(), VolumeError> {
+    let entries = core.entries_since_root.get();
+    let result = make(core).await;
+    core.root_failed.set(result.is_err());
+    if let Err(error) = &result {
+        if !planted::bug(Bug::FailedCheckpointCounts) {
+            core.map.borrow_mut().thaw();
+        }
+        core.entries_since_root.set(core.entries_since_root.get() + entries);
+        // Nothing that waits for this root can be released now.
+        core.space.notify_all();
+        tracing::warn!(%error, "a checkpoint was not made; the one before stays");
+    }
+    result
 }
 
 /// Makes a checkpoint.
@@ -153,8 +159,8 @@ pub(crate) async fn prove(core: &Shared) -> Result<Vec<u32>, VolumeError> {
 /// Copies of a root, and of the frame that says that it is durable.
 pub(crate) const COPIES: usize = 2;
 
-/// A unit that takes a frame of the map: another one than the avoided, or that one, if only its
-/// open superblock has room. Waits for space if none is to be avoided.
+/// A unit that takes a frame of the map: another one than the avoided, or that one, if no other
+/// does. Waits for space if none is to be avoided.
 async fn unit_apart(core: &Core, avoided: Option<u32>) -> Result<Option<u32>, VolumeError> {
     let Some(avoided) = avoided else {
         return Ok(Some(unit_for(core, Stream::Map, 2, None).await?.0));
@@ -163,7 +169,7 @@ async fn unit_apart(core: &Core, avoided: Option<u32>) -> Result<Option<u32>, Vo
     let has_room = |unit: &u32| frontier::room(core, *unit, Stream::Map) > 1;
     let able = others.clone().find(has_room);
     let able = able.or_else(|| others.find(|&unit| takes_map(core, unit)));
-    Ok(able.or_else(|| has_room(&avoided).then_some(avoided)))
+    Ok(able.or_else(|| (has_room(&avoided) || takes_map(core, avoided)).then_some(avoided)))
 }
 
 /// Whether a unit has room for a frame of the map, perhaps in a superblock that is opened for it.
@@ -324,7 +330,12 @@ async fn write_root(core: &Shared, root: &Root) -> Result<Vec<u32>, VolumeError>
     let mut avoided = None;
     for _ in 0..COPIES {
         let Some(unit) = unit_apart(core, avoided).await? else { break };
-        let copy = write_copy(core, number, &bytes, unit).await?;
+        let copy = match write_copy(core, number, &bytes, unit).await {
+            Ok(copy) => copy,
+            // One copy releases the space for the next.
+            Err(VolumeError::OutOfSpace { .. }) if !places.is_empty() => break,
+            Err(error) => return Err(error),
+        };
         // A unit that fails leaves the copy to another one.
         avoided =
             copy.first().map(|&(place, _)| core.geometry.unit_of(core.geometry.block_of(place)));

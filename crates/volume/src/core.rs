@@ -115,10 +115,16 @@ impl Core {
         unit.map_or_else(|| (0..self.geometry.units.into()).all(worn_out), worn_out)
     }
 
-    /// Whether at most one unit takes data.
+    /// Whether at most one unit takes data: the others are worn out, dead, or have no room.
     pub fn is_alone(&self) -> bool {
-        let units = 0..u32::from(self.geometry.units);
-        units.filter(|&unit| !self.is_worn_out(Some(unit))).take(2).count() < 2
+        let takes_data = |unit: &u32| {
+            let has_room = || {
+                let mut streams = self.frontiers.streams().filter(|one| one.holds_changes());
+                streams.any(|stream| crate::frontier::room(self, *unit, stream) > 0)
+            };
+            !self.is_worn_out(Some(*unit)) && (self.free_superblocks(*unit) > 0 || has_room())
+        };
+        (0..u32::from(self.geometry.units)).filter(takes_data).take(2).count() < 2
     }
 
     pub fn position(&self, superblock: &Superblock, page: u32) -> Position {

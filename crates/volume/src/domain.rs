@@ -186,8 +186,9 @@ impl Domain {
         if is_uncertain || moves.are_some {
             checkpoint::make(core).await?;
         } else if recovered.lacks_copy {
-            match checkpoint::make(core).await {
-                Ok(()) | Err(VolumeError::OutOfSpace { .. }) => {}
+            match checkpoint::try_make(core).await {
+                // What is there can be read.
+                Ok(()) | Err(VolumeError::OutOfSpace { .. } | VolumeError::WornOut) => {}
                 Err(error) => return Err(error),
             }
         }

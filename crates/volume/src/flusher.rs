@@ -1,6 +1,6 @@
 //! Flushes: one flush of the device serves all tasks that wait when it begins.
 
-use crate::core::Shared;
+use crate::core::{Core, Shared};
 use crate::error::VolumeError;
 use crate::frames::Completion;
 use crate::frontier;
@@ -14,6 +14,15 @@ pub(crate) async fn flush(core: &Shared) -> Result<(), VolumeError> {
     core.flush_waiters.borrow_mut().push(completion.clone());
     core.flush.notify_one();
     completion.wait().await
+}
+
+/// Begins a flush that nobody waits for.
+pub(crate) fn ask(core: &Core) {
+    let mut waiters = core.flush_waiters.borrow_mut();
+    if waiters.is_empty() {
+        waiters.push(Completion::default());
+        core.flush.notify_one();
+    }
 }
 
 /// Serves flushes until the domain is stopped.

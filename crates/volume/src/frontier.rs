@@ -5,6 +5,7 @@ use crate::building::Building;
 use crate::changes::{Teller, Told};
 use crate::core::{Core, Shared};
 use crate::error::VolumeError;
+use crate::flusher;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
 use crate::format::frame::{self, Head, MOST_ENTRIES};
@@ -254,6 +255,9 @@ pub(crate) fn append(
             let block = core.geometry.block(superblock.unit.0, superblock.index);
             if stream.holds_changes() {
                 core.changes.told(teller, &told, contents);
+                if core.changes.are_many() {
+                    flusher::ask(core);
+                }
                 core.superblocks.pin(block, sequence);
             }
             let next_page = next_page + pages;

@@ -45,7 +45,7 @@ pub(crate) struct Recovered {
     pub unstable: Vec<(u32, Vec<u8>)>,
     /// The next recovery may not find some of the recovered frames, or may read torn ones.
     pub is_uncertain: bool,
-    /// The root has one copy only: the next unit that fails may have it.
+    /// The root or a leaf has one copy only: the next unit that fails may have it.
     pub lacks_copy: bool,
     /// Superblocks without valid data. The newer data may not be durable yet.
     pub empty: Vec<u32>,
@@ -163,8 +163,10 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         || passes_over
         || changes.needs_root
         || is_unnumbered
-        || report.has_damaged_leaves();
+        || report.rebuilt_halves + report.lost_halves > 0;
+    let lacks_copy = root.as_ref().is_some_and(|root| root.whole_copies < COPIES);
     Ok(Recovered {
+        lacks_copy: lacks_copy || report.copied_halves > 0,
         report,
         next_sequence: last.map_or(1, |last| last + 1).max(root_sequence),
         durable_below: durable_below.max(root_sequence),
@@ -172,7 +174,6 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         next_change: changes.next.max(if is_unnumbered { 2 } else { 1 }),
         proven_below: changes.proven_below,
         is_uncertain,
-        lacks_copy: root.as_ref().is_some_and(|root| root.whole_copies < COPIES),
         unstable: read,
         useless_map,
         useless,

@@ -2,7 +2,7 @@
 //! They do not wait for the memory of replies, so that clients who leave large replies unread hold
 //! up only each other.
 
-use crate::command::{Command, CommandId, KeyList, find};
+use crate::command::{Command, CommandId, Flags, KeyList, find};
 use crate::handlers::{Handler, handler_of, loads, scans_little, wanted};
 use crate::resp::request::{FREE_REQUEST_BYTES, Request};
 use crate::session::Session;
@@ -90,15 +90,33 @@ fn need_of(session: &Session, request: &Request) -> Need {
     }
     let command = Command { spec, args: args.clone(), silent: false };
     match (handler_of(spec), &session.transaction) {
-        (Handler::Exec, Some(queue)) => {
-            let needs = queue.commands.iter().map(|command| need_of_command(session, command));
-            needs.fold(Need::Bytes(SHORT_REPLY_BYTES), Need::and)
-        }
-        (_, Some(_)) if !spec.flags.has(crate::command::Flags::UNQUEUED) => {
-            Need::Bytes(SHORT_REPLY_BYTES)
-        }
+        (Handler::Exec, Some(queue)) => need_of_transaction(session, &queue.commands),
+        (_, Some(_)) if !spec.flags.has(Flags::UNQUEUED) => Need::Bytes(SHORT_REPLY_BYTES),
         _ => need_of_command(session, &command),
     }
+}
+
+/// The lengths of values that the transaction itself writes before it reads them are not known: each
+/// read may return all words of its writes, and more where a write is not made of its words.
+fn need_of_transaction(session: &Session, commands: &[Command]) -> Need {
+    let reads = |command: &&Command| {
+        matches!(handler_of(command.spec), Handler::Keyed(_)) && wanted(command) == Wanted::Entries
+    };
+    let writes = || commands.iter().filter(|command| command.spec.flags.has(Flags::WRITE));
+    let exceeds_its_words = |command: &Command| {
+        let id = command.spec.id;
+        matches!(
+            id,
+            CommandId::Setrange | CommandId::Copy | CommandId::Rename | CommandId::Renamenx
+        )
+    };
+    let reads = commands.iter().filter(reads).count() as u64;
+    if reads > 0 && writes().any(exceeds_its_words) {
+        return Need::Unknown;
+    }
+    let words: u64 = writes().flat_map(|command| &command.args).map(length).sum();
+    let own = Need::Bytes(SHORT_REPLY_BYTES + reads.saturating_mul(words));
+    commands.iter().map(|command| need_of_command(session, command)).fold(own, Need::and)
 }
 
 fn need_of_command(session: &Session, command: &Command) -> Need {
