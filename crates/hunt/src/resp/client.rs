@@ -106,10 +106,13 @@ impl RespClient {
         let at = Window { from_ms, to_ms: session.clock_ms().to_ms };
         let shard_of = |key: &[u8]| session.shard_of(key);
         let mut refused = None;
-        for (command, reply) in commands.iter().zip(&replies) {
+        for (number, (command, reply)) in commands.iter().zip(&replies).enumerate() {
             match Trouble::of_reply(reply) {
                 Some(Trouble::Full) => refused = Some(Trouble::Full),
-                Some(trouble) => return Err(trouble),
+                Some(trouble) => {
+                    self.ledger.borrow_mut().first_are_answered(number);
+                    return Err(trouble);
+                }
                 None => self.ledger.borrow_mut().learns(&command.keys(), &shard_of, |state| {
                     self.answered(state, command, reply, at)
                 })?,

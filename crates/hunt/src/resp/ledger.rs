@@ -191,6 +191,14 @@ impl Ledger {
         self.current.have_ended(self.removals_ended);
     }
 
+    /// The first commands of those that were sent last have been answered: only the others may have
+    /// effects that are not known.
+    pub fn first_are_answered(&mut self, commands: usize) {
+        if let Some(sent) = self.sent.last_mut() {
+            sent.commands.drain(..commands);
+        }
+    }
+
     /// A removal of all keys has started.
     pub fn removal_begins(&mut self) {
         self.current.removal_begins();

@@ -56,7 +56,10 @@ impl RespClient {
         }
         let at = Window { from_ms, to_ms: session.clock_ms().to_ms };
         let executed = self.executed(session, &commands, outcome, (watch, due), at);
-        self.ledger.borrow_mut().is_answered();
+        // After another error than that the flash is full, the transaction may have happened.
+        if matches!(executed, Ok(_) | Err(Trouble::Full)) {
+            self.ledger.borrow_mut().is_answered();
+        }
         executed
     }
 
