@@ -115,16 +115,13 @@ impl Core {
         unit.map_or_else(|| (0..self.geometry.units.into()).all(worn_out), worn_out)
     }
 
-    /// Whether at most one unit takes data: the others are worn out, dead, or have no room.
-    pub fn is_alone(&self) -> bool {
-        let takes_data = |unit: &u32| {
-            let has_room = || {
-                let mut streams = self.frontiers.streams().filter(|one| one.holds_changes());
-                streams.any(|stream| crate::frontier::room(self, *unit, stream) > 0)
-            };
-            !self.is_worn_out(Some(*unit)) && (self.free_superblocks(*unit) > 0 || has_room())
-        };
-        (0..u32::from(self.geometry.units)).filter(takes_data).take(2).count() < 2
+    /// Begins a flush that nobody waits for.
+    pub fn ask_for_flush(&self) {
+        let mut waiters = self.flush_waiters.borrow_mut();
+        if waiters.is_empty() {
+            waiters.push(Completion::default());
+            self.flush.notify_one();
+        }
     }
 
     pub fn position(&self, superblock: &Superblock, page: u32) -> Position {

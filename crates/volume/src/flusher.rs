@@ -1,6 +1,6 @@
 //! Flushes: one flush of the device serves all tasks that wait when it begins.
 
-use crate::core::{Core, Shared};
+use crate::core::Shared;
 use crate::error::VolumeError;
 use crate::frames::Completion;
 use crate::frontier;
@@ -14,15 +14,6 @@ pub(crate) async fn flush(core: &Shared) -> Result<(), VolumeError> {
     core.flush_waiters.borrow_mut().push(completion.clone());
     core.flush.notify_one();
     completion.wait().await
-}
-
-/// Begins a flush that nobody waits for.
-pub(crate) fn ask(core: &Core) {
-    let mut waiters = core.flush_waiters.borrow_mut();
-    if waiters.is_empty() {
-        waiters.push(Completion::default());
-        core.flush.notify_one();
-    }
 }
 
 /// Serves flushes until the domain is stopped.
@@ -52,7 +43,7 @@ async fn make_durable(core: &Shared) -> Result<(), VolumeError> {
     core.flash.flush(Hint::FOREGROUND).await?;
     core.counters.update(|counters| counters.flushes += 1);
     core.frames.set_durable_below(end);
-    if core.changes.durable(core.frames.durable_below(), core.is_alone()) {
+    if core.changes.durable(core.frames.durable_below(), frontier::is_alone(core)) {
         core.unproven.notify_one();
     }
     Ok(())

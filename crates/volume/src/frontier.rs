@@ -5,7 +5,6 @@ use crate::building::Building;
 use crate::changes::{Teller, Told};
 use crate::core::{Core, Shared};
 use crate::error::VolumeError;
-use crate::flusher;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
 use crate::format::frame::{self, Head, MOST_ENTRIES};
@@ -163,6 +162,17 @@ pub(crate) fn unit_now(core: &Core, needed: u32) -> Result<Option<u32>, VolumeEr
     Ok(None)
 }
 
+/// Whether at most one unit takes data: the others are worn out, dead, or have no room.
+pub(crate) fn is_alone(core: &Core) -> bool {
+    let takes_data = |unit: &u32| {
+        let mut streams = core.frontiers.streams().filter(|stream| stream.holds_changes());
+        !core.is_worn_out(Some(*unit))
+            && (core.free_superblocks(*unit) > 0
+                || streams.any(|stream| room(core, *unit, stream) > 0))
+    };
+    (0..u32::from(core.geometry.units)).filter(takes_data).take(2).count() < 2
+}
+
 /// Opens a superblock for a frontier that has no room, if more than `reserve` are free.
 fn open_leaving(core: &Core, unit: u32, stream: Stream, reserve: u32) -> Result<bool, VolumeError> {
     if room(core, unit, stream) > 1 {
@@ -230,7 +240,7 @@ pub(crate) fn append(
     let page_bytes = core.flash.page_bytes();
     let pages = cast::saturating_u32(buffer.len() / page_bytes);
     let (sequence, durable_below) = (core.frames.next(), core.frames.durable_below());
-    let is_alone = core.is_alone();
+    let is_alone = is_alone(core);
     let teller = Teller { sequence, unit: superblock.unit.0, durable_below, is_alone };
     let contents = Contents::of(entries, &buffer).filter(|_| stream.holds_changes());
     let told = match stream.holds_changes() {
@@ -256,7 +266,7 @@ pub(crate) fn append(
             if stream.holds_changes() {
                 core.changes.told(teller, &told, contents);
                 if core.changes.are_many() {
-                    flusher::ask(core);
+                    core.ask_for_flush();
                 }
                 core.superblocks.pin(block, sequence);
             }

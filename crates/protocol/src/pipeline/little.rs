@@ -96,8 +96,8 @@ fn need_of(session: &Session, request: &Request) -> Need {
     }
 }
 
-/// The lengths of values that the transaction itself writes before it reads them are not known: each
-/// read may return all words of its writes, and more where a write is not made of its words.
+/// The lengths of values that the transaction writes before it reads them are not known: each read
+/// may return all words of its writes, and more where a write is not made of its words.
 fn need_of_transaction(session: &Session, commands: &[Command]) -> Need {
     let reads = |command: &&Command| {
         matches!(handler_of(command.spec), Handler::Keyed(_)) && wanted(command) == Wanted::Entries

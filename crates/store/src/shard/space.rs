@@ -135,8 +135,8 @@ impl Space<'_> {
         cast::wide(self.blocks.capacity_bytes())
     }
 
-    /// Whether the collector works: it keeps ahead of the writers. Also where their open blocks have
-    /// room, but the free space does not reach the reserve: every write lacks space then.
+    /// Whether the collector works: it keeps ahead of the writers. Also where their open blocks
+    /// have room, but the free space does not reach the reserve: every write lacks space then.
     pub(super) fn is_short_for_values(&self) -> bool {
         self.of_values() < (LEAD * self.block()).max(self.collector.wanted())
             || self.held_free() < u64::from(self.reserve() + 1) * self.block()

@@ -74,7 +74,8 @@ fn a_whole_store_needs_no_repair() {
     assert!(report.is_clean() && !report.has_changed && lost == 0, "{report:#?}");
 }
 
-/// Values of which most patches hold a part at both ends, so that all patches of the run are linked.
+/// Values of which most patches hold a part at both ends, so that all patches of the run are
+/// linked.
 #[test]
 fn a_damaged_patch_is_rewritten_with_its_neighbours_and_not_with_the_whole_run() {
     let (mut bed, mut history) = (Bed::new(1, 1, 2, 64, SUPERBLOCK), History::default());

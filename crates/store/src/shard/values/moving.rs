@@ -272,8 +272,8 @@ impl Mover<'_> {
             if mark.is_outdated(self.history, self.slices) {
                 continue;
             }
-            // The block of the copy may be full by now, and another victim: the copy of the copy was
-            // dropped, as the key still has the value in its old place, which stays.
+            // The block of the copy may be full by now, and another victim: the copy of the copy
+            // was dropped, as the key still has the value in its old place, which stays.
             if !self.values.ledger().borrow().is_live(&moved.new) {
                 return Ok(());
             }
