@@ -2,7 +2,7 @@
 //! where none can be read.
 
 use super::found::{FoundSuperblock, frames_of, holds_data};
-use super::rebuild::rebuild;
+use super::rebuild::Heads;
 use super::report::RecoveryReport;
 use crate::core::Core;
 use crate::domain_map::{LOST, low};
@@ -20,6 +20,8 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Leaves that are read at a time.
 const LEAVES_TOGETHER: usize = 64;
+/// Superblocks whose heads are read at a time.
+const SUPERBLOCKS_TOGETHER: usize = 32;
 
 /// Restores images and leaves of a root. Mapping units of leaves that cannot be restored are lost.
 pub(super) async fn restore(
@@ -37,12 +39,17 @@ pub(super) async fn restore(
     if unreadable.is_empty() {
         return;
     }
-    let mut frames = frames_of(core, found.iter().filter(|found| holds_data(found))).await;
-    frames.retain(|frame| frame.head.sequence < root.sequence);
-    frames.sort_by_key(|frame| frame.head.sequence);
+    let mut heads = Heads::of(core, &unreadable);
+    // The heads of all superblocks at once would take much memory.
+    let of_data: Vec<&FoundSuperblock> = found.iter().filter(|found| holds_data(found)).collect();
+    for together in of_data.chunks(SUPERBLOCKS_TOGETHER) {
+        let frames = frames_of(core, together.iter().copied()).await;
+        let before = frames.iter().filter(|frame| frame.head.sequence < root.sequence);
+        before.for_each(|frame| heads.keep(frame));
+    }
     for half in unreadable {
         let Half { leaf, half: number, .. } = half;
-        match rebuild(core, &half, &frames) {
+        match heads.rebuild(core, &half) {
             Some(bytes) if half.restore(core, &older, &bytes) => {
                 report.rebuilt_halves += 1;
                 tracing::warn!(leaf, half = number, "half of a leaf is rebuilt from the frames");

@@ -13,18 +13,67 @@ use crate::leaves::LeafOwner;
 use crate::walk::FoundFrame;
 use crate::writer::is_whole;
 use softflash_base::cast;
+use std::collections::HashMap;
 
-/// The bytes of a half, if the frames before the root, which are in the order of their numbers,
-/// give those that its checkpoint wrote.
-pub(super) fn rebuild(core: &Core, half: &Half, frames: &[FoundFrame]) -> Option<Vec<u8>> {
-    let checksum = half.checksum?;
-    let owner = core.map.borrow().leaves.get(half.leaf).owner?;
-    let mut guess = Guess::new(core, half.half, owner)?;
-    for frame in frames {
-        frame.places().for_each(|(entry, place)| guess.follow(entry, place));
+/// The entries of frames that concern some halves, by half: only these are kept of all heads of a
+/// domain.
+pub(super) struct Heads {
+    of: HashMap<(ImageId, u32), Vec<Named>>,
+}
+
+/// An entry of a frame, with the number of the frame and the place of its data.
+struct Named {
+    sequence: u64,
+    entry: Entry,
+    place: u32,
+}
+
+impl Heads {
+    /// Of these halves, without any entries.
+    pub fn of(core: &Core, halves: &[Half]) -> Heads {
+        let map = core.map.borrow();
+        let owned = halves.iter().filter_map(|half| {
+            let LeafOwner { image, position } = map.leaves.get(half.leaf).owner?;
+            Some(((image, number(position, half.half)), Vec::new()))
+        });
+        Heads { of: owned.collect() }
     }
-    let bytes = leaf::encode(half.half, |at| guess.entry(at));
-    is_whole(half.seed(), &bytes, checksum).then_some(bytes)
+
+    /// Keeps the entries of a frame that concern one of the halves.
+    pub fn keep(&mut self, frame: &FoundFrame) {
+        let sequence = frame.head.sequence;
+        for (entry, place) in frame.places() {
+            let (image, first, count) = match entry {
+                Entry::Data { image, lba, .. } | Entry::Moved { image, lba, .. } => (image, lba, 1),
+                Entry::Discard { image, lba, count } => (image, lba, count),
+                _ => continue,
+            };
+            let last = first.saturating_add(count.saturating_sub(1));
+            for half in first / HALF_ENTRIES..=last / HALF_ENTRIES {
+                if let Some(named) = self.of.get_mut(&(image, half)) {
+                    named.push(Named { sequence, entry, place });
+                }
+            }
+        }
+    }
+
+    /// The bytes of a half, if the entries in the order of their frames give those that its
+    /// checkpoint wrote.
+    pub fn rebuild(&mut self, core: &Core, half: &Half) -> Option<Vec<u8>> {
+        let checksum = half.checksum?;
+        let owner = core.map.borrow().leaves.get(half.leaf).owner?;
+        let mut named = self.of.remove(&(owner.image, number(owner.position, half.half)))?;
+        named.sort_by_key(|named| named.sequence);
+        let mut guess = Guess::new(core, half.half, owner)?;
+        named.iter().for_each(|named| guess.follow(named.entry, named.place));
+        let bytes = leaf::encode(half.half, |at| guess.entry(at));
+        is_whole(half.seed(), &bytes, checksum).then_some(bytes)
+    }
+}
+
+/// The number of a half in its image.
+fn number(position: u32, half: u32) -> u32 {
+    position * (LEAF_UNITS / HALF_ENTRIES) + half
 }
 
 /// The entries of a half as frames have made them.
