@@ -162,15 +162,11 @@ pub(crate) fn unit_now(core: &Core, needed: u32) -> Result<Option<u32>, VolumeEr
     Ok(None)
 }
 
-/// Whether at most one unit takes data: the others are worn out, dead, or have no room.
+/// Whether at most one unit takes data. A unit that is full for a while counts: a change that is
+/// recorded on its own unit meanwhile is lost with that.
 pub(crate) fn is_alone(core: &Core) -> bool {
-    let takes_data = |unit: &u32| {
-        let mut streams = core.frontiers.streams().filter(|stream| stream.holds_changes());
-        !core.is_worn_out(Some(*unit))
-            && (core.free_superblocks(*unit) > 0
-                || streams.any(|stream| room(core, *unit, stream) > 0))
-    };
-    (0..u32::from(core.geometry.units)).filter(takes_data).take(2).count() < 2
+    let units = 0..u32::from(core.geometry.units);
+    units.filter(|&unit| !core.is_worn_out(Some(unit))).take(2).count() < 2
 }
 
 /// Opens a superblock for a frontier that has no room, if more than `reserve` are free.
