@@ -149,13 +149,17 @@ impl Changes {
     /// The frame with this head is appended, with these contents.
     pub fn told(&self, teller: Teller, told: &Told, contents: Option<Contents>) {
         let state = &mut *self.state.borrow_mut();
+        let mut recorded = Vec::new();
         for record in &told.records {
             if let Some(recent) = state.get_mut(record.change) {
                 recent.recorded_by.push((teller.sequence, teller.unit));
                 if recent.recorded_by.len() >= recent.records_needed() {
-                    state.unrecorded.retain(|at| *at != record.change);
+                    recorded.push(record.change);
                 }
             }
+        }
+        if !recorded.is_empty() {
+            state.unrecorded.retain(|at| !recorded.contains(at));
         }
         let Teller { sequence, unit, .. } = teller;
         let proven_below = told.proven_below;

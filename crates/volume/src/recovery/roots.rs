@@ -81,6 +81,7 @@ struct ReadRoot {
     whole_copies: usize,
 }
 
+/// Reads all copies of a root; `None` if a part of it cannot be read from any.
 async fn read_root(core: &Core, root: u64, parts: u32, found: &Parts) -> Option<ReadRoot> {
     let (mut bytes, mut damaged_copies, mut whole_copies) = (Vec::new(), 0, usize::MAX);
     for (&part, copies) in found {
