@@ -10,12 +10,10 @@ use smallvec::SmallVec;
 use softflash_base::IoBuf;
 use softflash_base::planted::{self, Bug};
 use softflash_device::DeviceError;
-use softflash_flash::Flash;
+use softflash_flash::{Flash, UnitHealth};
 use softflash_ftl::{FtlError, Hint, SpaceAccount, Superblock};
 use std::cell::{Cell, RefCell};
 
-/// Consecutive I/O errors of the operating system after which a unit counts as lost.
-const ERRORS_OF_LOST_UNIT: u32 = 16;
 /// Bytes per append of a block that is written whole.
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -26,8 +24,7 @@ struct Unit {
     writers: Cell<u32>,
     /// None of its blocks can be read.
     is_lost: Cell<bool>,
-    /// Failures since the last success.
-    errors: Cell<u32>,
+    health: UnitHealth,
 }
 
 /// The greatest generation of a unit's superblocks, as the log records it.
@@ -278,17 +275,8 @@ impl UnitPool {
         let Some(known) = self.unit(unit).filter(|_| self.redundancy.is_some()) else {
             return false;
         };
-        match error {
-            None => known.errors.set(0),
-            Some(FtlError::Device { error: DeviceError::DeadDie, .. }) => {
-                known.errors.set(ERRORS_OF_LOST_UNIT);
-            }
-            Some(FtlError::Device { error: DeviceError::Io { .. }, .. }) => {
-                known.errors.set(known.errors.get() + 1);
-            }
-            Some(_) => {}
-        }
-        let is_lost = known.errors.get() >= ERRORS_OF_LOST_UNIT && !self.is_lost(unit);
+        known.health.note(error);
+        let is_lost = known.health.is_lost() && !self.is_lost(unit);
         if is_lost {
             tracing::error!(unit, "the unit is lost; its blocks are rewritten to other units");
             known.is_lost.set(true);

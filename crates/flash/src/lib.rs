@@ -8,5 +8,7 @@ mod flash;
 mod page_state;
 mod pump;
 mod requests;
+mod unit_health;
 
 pub use flash::{Flash, Outcome, ReadPages};
+pub use unit_health::UnitHealth;

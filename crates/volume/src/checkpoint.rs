@@ -281,15 +281,14 @@ struct Programmed {
 async fn program(core: &Shared, building: Building) -> Result<Programmed, VolumeError> {
     let mut next = building;
     for _ in 0..MOST_ATTEMPTS {
-        let Sent { appended, entries, .. } = send(core, next, |_| {}).await?;
-        let Appended { sequence, block, first, programmed } = appended;
-        let (result, buffer) = programmed.await;
-        frontier::end(core, block, first, sequence);
+        let Sent { mut appended, entries, .. } = send(core, next, |_| {}).await?;
+        let (result, buffer) = appended.programmed(core).await;
+        frontier::end(core, &appended);
+        let Appended { block, first, .. } = appended;
         match (result, buffer) {
             (Ok(()), buffer) => return Ok(Programmed { first, entries, buffer }),
             (Err(error), Some(buffer)) => {
                 tracing::warn!(%error, "a frame of the map is appended elsewhere");
-                frontier::give_up(core, block);
                 let unit = core.geometry.unit_of(block);
                 next = Building::again(unit, Stream::Map, buffer, entries);
             }

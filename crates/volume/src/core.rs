@@ -20,7 +20,7 @@ use crate::stream::Stream;
 use crate::superblocks::Superblocks;
 use crate::tenant::Tenants;
 use softflash_base::cast;
-use softflash_flash::Flash;
+use softflash_flash::{Flash, UnitHealth};
 use softflash_ftl::Superblock;
 use softflash_runtime::{Event, Notify, RuntimeHandle};
 use std::cell::{Cell, RefCell};
@@ -90,6 +90,8 @@ pub(crate) struct Core {
     pub to_release: RefCell<Vec<u32>>,
     /// Blocks that hold leaves and roots.
     pub map_blocks: RefCell<Vec<u32>>,
+    /// The health of each unit.
+    pub health: Vec<UnitHealth>,
     /// Places that data may take.
     pub usable: Cell<u32>,
     pub fullness: Fullness,
@@ -113,6 +115,15 @@ impl Core {
     pub fn is_worn_out(&self, unit: Option<u32>) -> bool {
         let worn_out = |unit| self.flash.space(self.unit_id(unit)).is_worn_out();
         unit.map_or_else(|| (0..self.geometry.units.into()).all(worn_out), worn_out)
+    }
+
+    /// Whether a unit takes data as far as is known.
+    pub fn takes_data(&self, unit: u32) -> bool {
+        !self.is_worn_out(Some(unit)) && !self.health_of(unit).is_lost()
+    }
+
+    pub fn health_of(&self, unit: u32) -> &UnitHealth {
+        &self.health[cast::index(unit)]
     }
 
     /// Begins a flush that nobody waits for.

@@ -42,7 +42,20 @@ pub(crate) struct Appended {
     pub block: u32,
     /// The place of its head.
     pub first: u32,
-    pub programmed: LocalBoxFuture<'static, Outcome>,
+    programmed: LocalBoxFuture<'static, Outcome>,
+}
+
+impl Appended {
+    /// Waits until the frame is programmed. After a failure its superblock takes no more frames.
+    pub async fn programmed(&mut self, core: &Core) -> Outcome {
+        let (result, buffer) = (&mut self.programmed).await;
+        core.health_of(core.geometry.unit_of(self.block)).note(result.as_ref().err());
+        if result.is_err() {
+            give_up(core, self.block);
+            core.changes.failed(self.sequence);
+        }
+        (result, buffer)
+    }
 }
 
 impl Frontiers {
@@ -143,9 +156,11 @@ pub(crate) fn other_class(
 }
 
 /// A unit with room for `needed` mapping units of a frame that must not wait: for its superblock
-/// any free one is taken. `None` if there is none.
+/// any free one is taken. One that seems to be lost comes last. `None` if there is none.
 pub(crate) fn unit_now(core: &Core, needed: u32) -> Result<Option<u32>, VolumeError> {
-    let units = 0..u32::from(core.geometry.units);
+    let all = || 0..u32::from(core.geometry.units);
+    let serving = all().filter(|&unit| core.takes_data(unit));
+    let units = serving.chain(all().filter(|&unit| !core.takes_data(unit)));
     let collector = Stream::Collector(NO_HINT);
     if let Some(unit) = units.clone().find(|&unit| room(core, unit, collector) >= needed) {
         return Ok(Some(unit));
@@ -166,7 +181,7 @@ pub(crate) fn unit_now(core: &Core, needed: u32) -> Result<Option<u32>, VolumeEr
 /// recorded on its own unit meanwhile is lost with that.
 pub(crate) fn is_alone(core: &Core) -> bool {
     let units = 0..u32::from(core.geometry.units);
-    units.filter(|&unit| !core.is_worn_out(Some(unit))).take(2).count() < 2
+    units.filter(|&unit| core.takes_data(unit)).take(2).count() < 2
 }
 
 /// Opens a superblock for a frontier that has no room, if more than `reserve` are free.
@@ -316,7 +331,7 @@ pub(crate) fn append_empty(
 }
 
 /// The superblock of a frame has failed: no more frames are appended to it.
-pub(crate) fn give_up(core: &Core, block: u32) {
+fn give_up(core: &Core, block: u32) {
     let unit = core.geometry.unit_of(block);
     for stream in core.frontiers.streams() {
         let open = core.frontiers.get(unit, stream);
@@ -346,22 +361,17 @@ pub(crate) fn pad(core: &Shared) -> Vec<Completion> {
 /// Waits for a frame that nobody writes elsewhere if its program fails.
 pub(crate) async fn end_alone(
     core: &Core,
-    appended: Appended,
+    mut appended: Appended,
     completion: &Completion,
 ) -> Result<(), VolumeError> {
-    let Appended { sequence, block, first, programmed } = appended;
-    let (result, _) = programmed.await;
-    if result.is_err() {
-        give_up(core, block);
-        core.changes.failed(sequence);
-    }
-    end(core, block, first, sequence);
+    let (result, _) = appended.programmed(core).await;
+    end(core, &appended);
     completion.end(Ok(()));
     Ok(result?)
 }
 
 /// A frame is programmed, or was given up.
-pub(crate) fn end(core: &Core, block: u32, first: u32, sequence: u64) {
-    core.superblocks.end_frame(block, first);
-    core.frames.end(sequence);
+pub(crate) fn end(core: &Core, appended: &Appended) {
+    core.superblocks.end_frame(appended.block, appended.first);
+    core.frames.end(appended.sequence);
 }

@@ -16,7 +16,7 @@ use crate::placement::by_hint::most_classes;
 use crate::superblocks::Superblocks;
 use crate::tenant::Tenants;
 use softflash_device::QueuePair;
-use softflash_flash::Flash;
+use softflash_flash::{Flash, UnitHealth};
 use softflash_ftl::{FtlConfig, Inventory, Owner};
 use softflash_runtime::{Event, Notify, RuntimeHandle};
 use std::cell::{Cell, RefCell};
@@ -89,6 +89,7 @@ fn core(
         collected: RefCell::default(),
         to_release: RefCell::default(),
         map_blocks: RefCell::default(),
+        health: (0..geometry.units).map(|_| UnitHealth::default()).collect(),
         usable: Cell::new(0),
         fullness: Fullness::default(),
         turn: Cell::new(0),

@@ -63,8 +63,11 @@ async fn head_at(
     page: u32,
     is_expected: bool,
 ) -> Option<Head> {
+    let block = core.geometry.block(superblock.unit.0, superblock.index);
     for _ in 0..ATTEMPTS {
-        match core.flash.read(superblock, page, 1, Hint::FOREGROUND).await {
+        let read = core.flash.read(superblock, page, 1, Hint::FOREGROUND).await;
+        core.health_of(core.geometry.unit_of(block)).note(read.as_ref().err());
+        match read {
             Ok(read) => {
                 let bytes = read.bytes.get(..MAPPING_UNIT_BYTES)?;
                 let head = frame::decode(bytes, core.position(superblock, page));

@@ -279,28 +279,21 @@ fn map_entries(core: &Core, appended: &Appended, entries: &[Entry]) {
 /// Waits until the data of a frame are programmed: after a failure, those that the map still names
 /// are appended elsewhere.
 pub(crate) async fn finish(core: &Shared, sent: Sent) -> Result<(), VolumeError> {
-    let Sent { appended: Appended { sequence, block, first, programmed }, entries, .. } = sent;
-    let (result, buffer) = programmed.await;
-    if result.is_err() {
-        core.changes.failed(sequence);
-    }
+    let Sent { mut appended, entries, .. } = sent;
+    let (result, buffer) = appended.programmed(core).await;
     let result = match (result, buffer) {
         (Ok(()), _) => Ok(()),
         (Err(_), _) if planted::bug(Bug::FailedFrameDropped) => Ok(()),
         (Err(error), Some(buffer)) => {
             tracing::warn!(%error, "the data of a frame are written elsewhere");
-            frontier::give_up(core, block);
-            rewrite(core, first, &entries, &buffer).await
+            rewrite(core, appended.first, &entries, &buffer).await
         }
-        (Err(error), None) => {
-            frontier::give_up(core, block);
-            Err(error.into())
-        }
+        (Err(error), None) => Err(error.into()),
     };
     if result.is_err() {
-        core.frames.fail(sequence);
+        core.frames.fail(appended.sequence);
     }
-    frontier::end(core, block, first, sequence);
+    frontier::end(core, &appended);
     result
 }
 

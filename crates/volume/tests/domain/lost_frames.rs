@@ -5,6 +5,7 @@
 use crate::bed::{Bed, UNIT, content, unit};
 use softflash_base::random::Rng;
 use softflash_device::{Device, ModelConfig, UnitsImage};
+use softflash_nand::faults::{FaultPlace, FaultSchedule, FaultTime, PlannedFault, Strike};
 use softflash_runtime::RuntimeHandle;
 use softflash_volume::{Domain, RecoveryReport, Volume, VolumeError};
 use std::time::Duration;
@@ -105,6 +106,26 @@ async fn rest(runtime: &RuntimeHandle, seconds: u64) {
 /// All units, while the power is off.
 fn image(bed: &Bed) -> UnitsImage {
     bed.device.image(0..bed.device.info().units).unwrap()
+}
+
+/// Mounts without a unit, whose dies are dead, and runs with the domain.
+fn run_without<R>(
+    bed: &Bed,
+    unit: u16,
+    test: impl AsyncFnOnce(&Domain, &RuntimeHandle, &RecoveryReport) -> R,
+) -> R {
+    bed.on_flash(async |queue, config, runtime| {
+        let death = PlannedFault {
+            place: FaultPlace::Channel(unit.into()),
+            when: FaultTime::AtNs(0),
+            what: Strike::Death,
+        };
+        bed.device.schedule_faults(&FaultSchedule { faults: vec![death] }).unwrap();
+        let (domain, report) = Domain::mount(queue, config, runtime.clone()).await.unwrap();
+        let result = test(&domain, &runtime, &report).await;
+        domain.stop();
+        result
+    })
 }
 
 /// The numbers of the pages that begin with the head of a frame.
@@ -231,4 +252,40 @@ fn the_only_unit_that_has_the_newest_flushed_frame_may_lose_it_a_second_later() 
         lost += outcome.lost;
     }
     assert_eq!(lost, 1, "one head is that of the newest frame");
+}
+
+/// The unit that is left proves its changes itself, also while the blocks of the dead one are not
+/// marked bad.
+#[test]
+fn a_frame_lost_beside_a_dead_unit_is_an_error() {
+    for dead in [0, 1] {
+        let bed = bed(2);
+        let left = 1 - dead;
+        let mut contents = Contents::new();
+        bed.run(async |domain, runtime, _| {
+            contents.work(domain, &mut Rng::seeded(3), 10).await;
+            rest(runtime, 2).await;
+        });
+        run_without(&bed, dead, async |domain, _, _| {
+            contents.work(domain, &mut Rng::seeded(4), 10).await;
+        });
+        let before = heads(&bed.device.image(left..left + 1).unwrap());
+        let survivors = run_without(&bed, dead, async |domain, runtime, _| {
+            contents.work(domain, &mut Rng::seeded(5), 3).await;
+            rest(runtime, 2).await;
+            contents.compare(domain).await
+        });
+        let intact = bed.device.image(left..left + 1).unwrap();
+        let mut heads = heads(&intact);
+        heads.retain(|head| !before.contains(head));
+        println!("unit {dead} is dead: {survivors:?}, {} heads", heads.len());
+        let mut losing = 0;
+        for head in heads {
+            bed.device.restore(&flipped(&intact, head, 800)).unwrap();
+            let outcome =
+                run_without(&bed, dead, async |domain, _, _| contents.compare(domain).await);
+            losing += u32::from(outcome.lost > survivors.lost);
+        }
+        assert!(losing > 0, "no head of the last frames was damaged");
+    }
 }

@@ -8,7 +8,7 @@ use crate::options::Durability;
 use crate::shard::values::block::ValueBlock;
 use softflash_base::cast::wide;
 use softflash_base::planted::{self, Bug};
-use softflash_blocks::space::KEPT_BY_BACKGROUND;
+use softflash_blocks::space::{BLOCKS_OF_LOG, KEPT_BY_BACKGROUND, SPARES_OF_LOG};
 use softflash_blocks::{BlockError, BlockId, BlockKind, OpenBlock};
 use softflash_flash::Outcome;
 use softflash_ftl::{FtlError, Hint};
@@ -21,6 +21,9 @@ use std::time::Duration;
 /// Attempts to open a block on a full device, for clients' values and for moves, and the pause
 /// between them. A move gives up early: the collector also deletes empty blocks.
 const SPACE_ATTEMPTS: usize = 1_000;
+/// Attempts after which clients' values take the blocks of others. The log waits for them, and the
+/// blocks that a merge or the collector has emptied wait for the log.
+const PATIENT_ATTEMPTS: usize = 10;
 const SPACE_ATTEMPTS_OF_MOVES: usize = 10;
 const SPACE_WAIT: Duration = Duration::from_millis(20);
 /// The most open blocks of a stream: blocks on different units are written in parallel.
@@ -29,6 +32,8 @@ const MAX_WIDTH: u32 = 4;
 const BLOCKS_PER_WIDTH: u32 = 512;
 /// Free blocks that values leave to the log, to a flush and to the collector.
 const FREE_FOR_OTHERS: u32 = FREE_FOR_LOG + 2;
+/// Free blocks that values leave to the log alone, once it waits for them.
+const FREE_FOR_LOG_ALONE: u32 = BLOCKS_OF_LOG + SPARES_OF_LOG;
 /// Free blocks that the collector leaves to the log, and to the flush of its moves.
 pub(super) const FREE_FOR_LOG: u32 = KEPT_BY_BACKGROUND;
 
@@ -101,7 +106,7 @@ impl Inner {
             ValueStream::Moved(_) => SPACE_ATTEMPTS_OF_MOVES,
             _ => SPACE_ATTEMPTS,
         };
-        for _ in 0..attempts {
+        for attempt in 0..attempts {
             self.seal_without_room(stream, next);
             let open = {
                 let frontiers = self.frontiers.borrow();
@@ -117,7 +122,12 @@ impl Inner {
             if let Some(open) = open {
                 return Ok(open);
             }
-            match self.open(stream) {
+            let kept = match stream {
+                ValueStream::Moved(_) => FREE_FOR_LOG,
+                _ if attempt < PATIENT_ATTEMPTS => FREE_FOR_OTHERS,
+                _ => FREE_FOR_LOG_ALONE,
+            };
+            match self.open(stream, kept) {
                 Ok(opened) => return Ok((opened, self.capacity())),
                 Err(StoreError::OutOfSpace) => {
                     // With other open blocks the stream goes on in one of them.
@@ -201,12 +211,8 @@ impl Inner {
         }
     }
 
-    /// Opens a block.
-    fn open(&self, stream: ValueStream) -> Result<BlockId> {
-        let kept = match stream {
-            ValueStream::Moved(_) => FREE_FOR_LOG,
-            _ => FREE_FOR_OTHERS,
-        };
+    /// Opens a block, and leaves `kept` blocks free.
+    fn open(&self, stream: ValueStream, kept: u32) -> Result<BlockId> {
         if self.blocks.free_blocks() <= kept {
             return Err(self.blocks.lack_of_space().into());
         }
