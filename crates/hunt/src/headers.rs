@@ -4,10 +4,10 @@
 use crate::medium::Medium;
 use crate::scenario::Scenario;
 use crate::trouble::Trouble;
+use crate::virtual_time;
 use softflash_flash::Flash;
 use softflash_ftl::FtlConfig;
 use softflash_nand::faults::CutPages;
-use softflash_runtime::VirtualExecutor;
 
 /// Greatest generation of each unit at the last mount.
 #[derive(Default)]
@@ -44,7 +44,7 @@ impl Headers {
 
 /// Mounts without writing; returns the greatest generation of each unit.
 fn mounted(medium: &Medium) -> Result<Vec<u64>, String> {
-    let executor = VirtualExecutor::new(0);
+    let executor = virtual_time::executor(0);
     let runtime = executor.handle();
     let device = medium.device();
     let mounted = executor.try_block_on(async {

@@ -68,6 +68,7 @@ pub mod superblocks;
 pub mod trial;
 pub mod trouble;
 mod value_log;
+mod virtual_time;
 pub mod volume_shape;
 pub mod volumes;
 mod width;

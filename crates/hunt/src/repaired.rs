@@ -4,9 +4,9 @@
 use crate::medium::{Image, Medium};
 use crate::scenario::Scenario;
 use crate::session::{Crew, scan_all};
+use crate::virtual_time;
 use bytes::Bytes;
 use softflash_base::random::Rng;
-use softflash_runtime::VirtualExecutor;
 use softflash_store::open_all;
 use softflash_store::repair::{self, Bound, OnLogLoss, RepairReport, RepairedPatch};
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,13 +74,13 @@ fn repaired(
     let (device, layout) = (medium.device(), scenario.layout());
     let run = |what| format!("a repair: {what}");
     let plan = {
-        let executor = VirtualExecutor::new(wall_ms);
+        let executor = virtual_time::executor(wall_ms);
         let runtime = executor.handle();
         let planned = repair::plan(&device, &layout, &runtime, OnLogLoss::Refuse);
         executor.try_block_on(planned).map_err(|deadlock| run(deadlock.to_string()))?
     };
     let report = {
-        let executor = VirtualExecutor::new(wall_ms);
+        let executor = virtual_time::executor(wall_ms);
         let runtime = executor.handle();
         let repaired = repair::carry_out(&plan, &device, &layout, &runtime);
         executor.try_block_on(repaired).map_err(|deadlock| run(deadlock.to_string()))?
@@ -88,7 +88,7 @@ fn repaired(
     if let Some(failure) = report.failures.first() {
         return Err(run(failure.clone()));
     }
-    let executor = VirtualExecutor::new(wall_ms);
+    let executor = virtual_time::executor(wall_ms);
     let runtime = executor.handle();
     let found = executor.try_block_on(async {
         let stores = open_all(device, &layout, &scenario.options(0), &runtime).await;

@@ -13,10 +13,11 @@ use crate::resp::semantics::Window;
 use crate::scenario::Scenario;
 use crate::strikes::{self, Strikes};
 use crate::trouble::Trouble;
+use crate::virtual_time;
 use bytes::Bytes;
 use futures_util::future::{Either, select, try_join_all};
 use softflash_base::{SliceId, Time};
-use softflash_runtime::{RuntimeHandle, VirtualExecutor};
+use softflash_runtime::RuntimeHandle;
 use softflash_store::check::{Finding, Progress, check};
 use softflash_store::{Store, open_all};
 use std::cell::{Cell, RefCell};
@@ -230,7 +231,7 @@ impl Crew {
 /// Runs a session to its end or its cut.
 pub fn run(plan: &Plan<'_>) -> Session {
     let Plan { scenario, medium, number, crew, task, cut, wall_ms, strikes, .. } = plan;
-    let executor = VirtualExecutor::new(*wall_ms);
+    let executor = virtual_time::executor(*wall_ms);
     let runtime = executor.handle();
     let (compared, lacks_room) = (Cell::new(None), Cell::new(false));
     let opened = RefCell::new(Vec::new());
@@ -505,7 +506,7 @@ pub fn check_offline(
     wall_ms: u64,
     lacks_room: bool,
 ) -> Option<String> {
-    let executor = VirtualExecutor::new(wall_ms);
+    let executor = virtual_time::executor(wall_ms);
     let runtime = executor.handle();
     medium.plan(strikes, &runtime);
     let device = medium.device();

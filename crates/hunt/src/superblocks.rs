@@ -6,13 +6,13 @@ use crate::medium::Medium;
 use crate::scenario::Scenario;
 use crate::superblock_shape::SuperblockShape;
 use crate::trial::Record;
+use crate::virtual_time;
 use futures_util::future::{Either, select};
 use softflash_base::Time;
 use softflash_base::checksum::identity;
 use softflash_base::random::Rng;
 use softflash_flash::Flash;
 use softflash_ftl::{FtlError, Hint, Inventory, OwnerTag, Superblock};
-use softflash_runtime::VirtualExecutor;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -85,7 +85,7 @@ struct Session<'a> {
 impl Session<'_> {
     /// Mounts, compares, and works until the cut.
     fn run(&self, cut: Option<Time>, seed: u64) -> (Time, Result<(), Ended>) {
-        let executor = VirtualExecutor::new(0);
+        let executor = virtual_time::executor(0);
         let runtime = executor.handle();
         let outcome = executor.try_block_on(async {
             let device = self.medium.device();

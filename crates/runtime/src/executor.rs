@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 /// Number of polls between two checks of the descriptors while tasks are always ready.
-const POLLS_PER_GLANCE: u32 = 64;
+pub(crate) const POLLS_PER_GLANCE: u32 = 64;
 
 /// Every task waits, and no timer or descriptor can wake one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

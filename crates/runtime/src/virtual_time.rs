@@ -3,7 +3,7 @@
 use crate::RuntimeHandle;
 use crate::clock::Clock;
 use crate::descriptors::Descriptors;
-use crate::executor::{Deadlock, Executor};
+use crate::executor::{Deadlock, Executor, POLLS_PER_GLANCE};
 use crate::ready::ReadyQueue;
 use softflash_base::Time;
 use std::cell::Cell;
@@ -13,6 +13,9 @@ struct VirtualClock {
     now: Cell<Time>,
     /// Wall clock at [`Time::ZERO`].
     wall_start_ms: Cell<i64>,
+    /// Glances since the time last changed, and the most that are allowed.
+    glances: Cell<u64>,
+    most_glances: Cell<u64>,
 }
 
 impl VirtualClock {
@@ -43,14 +46,24 @@ impl Clock for VirtualClock {
         }
         match next_timer {
             Some(at) => {
-                self.now.set(at.max(self.now.get()));
+                if at > self.now.get() {
+                    self.glances.set(0);
+                    self.now.set(at);
+                }
                 true
             }
             None => false,
         }
     }
 
-    fn glance(&self, _descriptors: &mut Descriptors) {}
+    fn glance(&self, _descriptors: &mut Descriptors) {
+        self.glances.set(self.glances.get() + 1);
+        assert!(
+            self.glances.get() <= self.most_glances.get(),
+            "livelock at {}: tasks wake each other again and again while the time stands still",
+            self.now.get()
+        );
+    }
 }
 
 /// Runs tasks in virtual time: when no task is ready, the clock jumps to the next timer. A program
@@ -68,8 +81,16 @@ impl VirtualExecutor {
         let clock = VirtualClock {
             now: Cell::new(Time::ZERO),
             wall_start_ms: Cell::new(i64::try_from(wall_ms).unwrap_or(i64::MAX)),
+            glances: Cell::default(),
+            most_glances: Cell::new(u64::MAX),
         };
         VirtualExecutor { executor: Executor::new(clock, ReadyQueue::new()) }
+    }
+
+    /// Limits the steps of all tasks between two changes of the virtual time, within a few dozen:
+    /// the executor panics where there are more, because tasks wake each other without end.
+    pub fn limit_steps_at_once(&self, steps: u64) {
+        self.executor.shared.clock.most_glances.set(steps / u64::from(POLLS_PER_GLANCE));
     }
 
     /// The runtime for all tasks of this executor.

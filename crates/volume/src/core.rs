@@ -106,14 +106,19 @@ impl Core {
         self.geometry.first_unit + cast::saturating_u16(cast::index(unit))
     }
 
-    /// Free superblocks of a unit.
+    /// Free superblocks of a unit; none of a dead one.
     pub fn free_superblocks(&self, unit: u32) -> u32 {
-        self.flash.space(self.unit_id(unit)).allocatable()
+        match self.health_of(unit).is_dead() {
+            true => 0,
+            false => self.flash.space(self.unit_id(unit)).allocatable(),
+        }
     }
 
-    /// Whether a unit, or each of them, takes no more data because too many of its blocks are bad.
+    /// Whether a unit, or each of them, takes no more data because it is dead, or too many of its
+    /// blocks are bad.
     pub fn is_worn_out(&self, unit: Option<u32>) -> bool {
-        let worn_out = |unit| self.flash.space(self.unit_id(unit)).is_worn_out();
+        let has_too_few = |unit| self.flash.space(self.unit_id(unit)).is_worn_out();
+        let worn_out = |unit| self.health_of(unit).is_dead() || has_too_few(unit);
         unit.map_or_else(|| (0..self.geometry.units.into()).all(worn_out), worn_out)
     }
 

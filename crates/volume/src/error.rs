@@ -194,7 +194,7 @@ pub enum VolumeError {
         /// The inconsistency.
         reason: String,
     },
-    /// Too many blocks of the flash are bad.
+    /// Too many blocks of the flash are bad, or its dies are dead.
     #[error(
         "the flash of the volumes is worn out: it takes no more writes; copy the data elsewhere"
     )]

@@ -97,11 +97,14 @@ pub(crate) async fn unit_for(
                 return Err(core.out_of_space(core.map.borrow().used()));
             }
         }
+        // A root that has failed for want of space needs a release first.
+        if woken_after != Some(releases) || !core.root_failed.get() {
+            core.ask_for_releases();
+        }
         if woken_after != Some(releases) {
             woken_after = Some(releases);
             core.wake_collection();
         }
-        core.ask_for_releases();
         core.space.notified().await;
     }
 }

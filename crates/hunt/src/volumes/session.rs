@@ -9,11 +9,12 @@ use crate::medium::Medium;
 use crate::scenario::Scenario;
 use crate::strikes::Strikes;
 use crate::trouble::Trouble;
+use crate::virtual_time;
 use crate::volume_shape::VolumeShape;
 use futures_util::future::{Either, select, try_join_all};
 use softflash_base::Time;
 use softflash_base::random::Rng;
-use softflash_runtime::{RuntimeHandle, VirtualExecutor};
+use softflash_runtime::RuntimeHandle;
 use softflash_volume::{Domain, DomainConfig, VolumeError, VolumeSettings};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -52,7 +53,7 @@ const WALL_MS: u64 = 1_000_000_000_000;
 
 impl Session<'_> {
     pub fn run(&self) -> SessionEnd {
-        let executor = VirtualExecutor::new(WALL_MS);
+        let executor = virtual_time::executor(WALL_MS);
         let runtime = executor.handle();
         let (compared, full) = (Cell::new(false), Cell::new(false));
         self.medium.fail_flushes(self.scenario, self.cut.is_some(), self.seed);

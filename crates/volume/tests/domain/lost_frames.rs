@@ -8,6 +8,7 @@ use softflash_device::{Device, ModelConfig, UnitsImage};
 use softflash_nand::faults::{FaultPlace, FaultSchedule, FaultTime, PlannedFault, Strike};
 use softflash_runtime::RuntimeHandle;
 use softflash_volume::{Domain, RecoveryReport, Volume, VolumeError};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const UNITS: u64 = 300;
@@ -128,17 +129,22 @@ fn run_without<R>(
     })
 }
 
-/// The numbers of the pages that begin with the head of a frame.
-fn heads(image: &UnitsImage) -> Vec<u32> {
-    let mut heads = Vec::new();
+/// The pages that begin with the head of a frame, by number.
+fn pages_with_heads(image: &UnitsImage) -> BTreeMap<u32, Vec<u8>> {
+    let mut heads = BTreeMap::new();
     let mut page = 0;
     image.clone().changed(|bytes| {
         if bytes.starts_with(b"SFVFRAME") {
-            heads.push(page);
+            heads.insert(page, bytes.to_vec());
         }
         page += 1;
     });
     heads
+}
+
+/// The numbers of these pages.
+fn heads(image: &UnitsImage) -> Vec<u32> {
+    pages_with_heads(image).into_keys().collect()
 }
 
 /// The same with a flipped bit in a page.
@@ -269,18 +275,18 @@ fn a_frame_lost_beside_a_dead_unit_is_an_error() {
         run_without(&bed, dead, async |domain, _, _| {
             contents.work(domain, &mut Rng::seeded(4), 10).await;
         });
-        let before = heads(&bed.device.image(left..left + 1).unwrap());
+        let before = pages_with_heads(&bed.device.image(left..left + 1).unwrap());
         let survivors = run_without(&bed, dead, async |domain, runtime, _| {
             contents.work(domain, &mut Rng::seeded(5), 3).await;
             rest(runtime, 2).await;
             contents.compare(domain).await
         });
         let intact = bed.device.image(left..left + 1).unwrap();
-        let mut heads = heads(&intact);
-        heads.retain(|head| !before.contains(head));
+        let mut heads = pages_with_heads(&intact);
+        heads.retain(|number, page| before.get(number) != Some(page));
         println!("unit {dead} is dead: {survivors:?}, {} heads", heads.len());
         let mut losing = 0;
-        for head in heads {
+        for head in heads.into_keys() {
             bed.device.restore(&flipped(&intact, head, 800)).unwrap();
             let outcome =
                 run_without(&bed, dead, async |domain, _, _| contents.compare(domain).await);

@@ -23,6 +23,7 @@ use softflash_base::cast::index;
 use softflash_base::planted::{self, Bug};
 use softflash_blocks::{BlockId, BlockLayer};
 use softflash_runtime::RuntimeHandle;
+use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -41,6 +42,14 @@ const MOST_RETIRING: u32 = 8;
 const VICTIMS: usize = 2;
 /// The weight of the last block in the average lifetime of short-lived blocks, as a divisor.
 const LIFETIME_WEIGHT: u64 = 16;
+
+/// The state of the blocks that are being emptied.
+enum Next {
+    Emptied(Result<()>),
+    Pending,
+    /// There are none.
+    Idle,
+}
 
 /// Collects the value blocks of a shard.
 pub(crate) struct Collection<'a> {
@@ -90,14 +99,14 @@ impl Collection<'_> {
             {
                 under_way.push(self.empty(victim));
             }
-            match under_way.next().await {
-                Some(emptied) => outcome = outcome.and(emptied),
-                None if outcome.is_ok() => match self.delete_empty(true).await {
+            match self.next_emptied(&mut under_way).await {
+                Next::Emptied(emptied) => outcome = outcome.and(emptied),
+                Next::Idle if outcome.is_ok() => match self.delete_empty(true).await {
                     Ok(true) => {}
                     Ok(false) => self.wait_for_garbage().await,
                     Err(error) => outcome = Err(error),
                 },
-                None => {}
+                Next::Idle | Next::Pending => {}
             }
             let Err(mut error) = outcome else { continue };
             // The others end before the pause.
@@ -117,6 +126,22 @@ impl Collection<'_> {
             }
         }
         while under_way.next().await.is_some() {}
+    }
+
+    /// Waits for the next block to be empty, for a while only where others wait for their deletion:
+    /// the flush that its moves wait for may need their space.
+    async fn next_emptied(
+        &self,
+        under_way: &mut FuturesUnordered<impl Future<Output = Result<()>>>,
+    ) -> Next {
+        let next = under_way.next();
+        if self.collector.retiring() == 0 {
+            return next.await.map_or(Next::Idle, Next::Emptied);
+        }
+        match select(next, self.runtime.sleep_until(self.runtime.now() + PAUSE_FOR_SPACE)).await {
+            Either::Left((emptied, _)) => emptied.map_or(Next::Idle, Next::Emptied),
+            Either::Right(_) => Next::Pending,
+        }
     }
 
     async fn empty(&self, victim: Victim<'_>) -> Result<()> {
