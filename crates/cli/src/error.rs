@@ -2,16 +2,16 @@
 
 use crate::client::RespError;
 use crate::dump_file::DumpError;
-use softflash_base::{ShardId, shell_word};
-use softflash_device::{FormatError, OpenError};
+use softflash_datadir::DataDirError;
+use softflash_device::OpenError;
 use softflash_lab::LabError;
-use softflash_server::{DataDirError, ServerError};
+use softflash_server::ServerError;
 use softflash_store::StoreError;
 use softflash_trace::TraceError;
 use softflash_trace::adapt::AdaptError;
 use softflash_volume::VolumeError;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// Why a command failed: one line that names the object, the place and the remedy.
@@ -32,32 +32,6 @@ pub enum CliError {
     /// The server.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The store in a directory.
-    #[error("{}: {error}", path.display())]
-    Store {
-        /// The directory.
-        path: PathBuf,
-        /// The error.
-        error: StoreError,
-    },
-    /// The volumes in a directory.
-    #[error("{}: {error}{}", path.display(), remedy(path, error))]
-    Volume {
-        /// The directory.
-        path: PathBuf,
-        /// The error.
-        error: VolumeError,
-    },
-    /// The volumes of a shard, which cannot be opened.
-    #[error("{}: volumes of shard {shard}: {error}{}", path.display(), diagnosis(path, error))]
-    Domain {
-        /// The directory.
-        path: PathBuf,
-        /// The shard.
-        shard: ShardId,
-        /// The error.
-        error: VolumeError,
-    },
     /// A dump file.
     #[error("{}: {error}", path.display())]
     Dump {
@@ -99,21 +73,7 @@ impl CliError {
         let usage = match self {
             CliError::Usage(_) => true,
             CliError::Server(error) => error.is_usage(),
-            CliError::DataDir(DataDirError::Format(error)) => matches!(
-                error,
-                FormatError::TooSmall { .. }
-                    | FormatError::Superblock { .. }
-                    | FormatError::NoUnits
-            ),
-            CliError::Volume { error, .. } => {
-                matches!(
-                    error,
-                    VolumeError::BadName { .. }
-                        | VolumeError::BadSize { .. }
-                        | VolumeError::BadSetting { .. }
-                        | VolumeError::NoSetting { .. }
-                )
-            }
+            CliError::DataDir(error) => error.is_usage(),
             CliError::Trace(TraceError::Adapt(error)) => matches!(
                 error,
                 AdaptError::Speed(_) | AdaptError::NoCopies | AdaptError::EmptyDevice
@@ -133,35 +93,12 @@ impl CliError {
     /// An error of the store in the directory at `path`.
     pub fn store<E: Into<StoreError>>(path: impl Into<PathBuf>) -> impl FnOnce(E) -> CliError {
         let path = path.into();
-        move |error| CliError::Store { path, error: error.into() }
+        move |error| DataDirError::store(path)(error.into()).into()
     }
 
     /// An error of the volumes in the directory at `path`.
     pub fn volume(path: impl Into<PathBuf>) -> impl FnOnce(VolumeError) -> CliError {
         let path = path.into();
-        move |error| CliError::Volume { path, error }
-    }
-}
-
-/// What to do after an error of the volumes in `directory`, where the error does not say it.
-fn remedy(directory: &Path, error: &VolumeError) -> String {
-    match error {
-        VolumeError::NoVolume { .. } => {
-            let directory = shell_word(&directory.to_string_lossy());
-            format!("; `softflash volume list {directory}` lists them")
-        }
-        VolumeError::WouldLose { .. } => "; add --shrink to lose them".to_owned(),
-        _ => String::new(),
-    }
-}
-
-/// What to do about volumes that cannot be opened.
-fn diagnosis(directory: &Path, error: &VolumeError) -> String {
-    match error {
-        VolumeError::Damaged { .. } | VolumeError::Flash(_) => {
-            let directory = shell_word(&directory.to_string_lossy());
-            format!("; `softflash check {directory}` names the damage and what can be done")
-        }
-        _ => String::new(),
+        move |error| DataDirError::volume(path)(error).into()
     }
 }

@@ -1,17 +1,15 @@
 //! Software-defined flash: format, serve, inspect and measure.
 
 mod allocator;
-mod capacity;
+mod capacity_text;
 mod cleanup;
 mod client;
 mod cmd;
 mod counted;
 mod descriptors;
-mod domains;
+mod directories;
 mod dump_file;
-mod embedded;
 mod error;
-mod formatting;
 #[cfg(test)]
 mod help_tests;
 mod host;
@@ -21,6 +19,7 @@ mod new_file;
 mod output;
 mod password;
 mod signals;
+mod sizes;
 mod supervisor;
 mod tls;
 

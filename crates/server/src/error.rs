@@ -1,8 +1,8 @@
 //! Errors of a server.
 
-use crate::data_dir::DataDirError;
 use crate::tls::TlsError;
 use softflash_base::ShardId;
+use softflash_datadir::DataDirError;
 use softflash_store::StoreError;
 use softflash_volume::VolumeError;
 use std::io;

@@ -4,7 +4,6 @@
 //! the connections assigned to it, so that a request for a key of this shard does not cross
 //! threads. The main thread accepts connections, serves HTTP and waits for the signal to stop.
 //!
-//! - [`data_dir`]: validation and creation of data directories;
 //! - [`runtime`]: the stores' runtime on tokio;
 //! - `budget`: division of `--memory`, and limits for requests and replies; `admission`: a
 //!   connection's share;
@@ -24,7 +23,6 @@ mod budget;
 mod clock_watch;
 mod config;
 mod connection;
-pub mod data_dir;
 mod endpoints;
 mod error;
 mod http;
@@ -49,7 +47,6 @@ mod volumes;
 
 pub use budget::{MIN_MEMORY_BYTES, MemoryPlan};
 pub use config::ServerConfig;
-pub use data_dir::{DataDir, DataDirError, ShardDomain};
 pub use endpoints::{Addresses, Endpoints};
 pub use error::ServerError;
 pub use nbd::NbdSettings;
@@ -57,5 +54,4 @@ pub use runtime::TokioRuntime;
 pub use server::serve;
 pub use telemetry::{DomainStats, ServerStats, Snapshot, VolumeStats};
 pub use tls::{ClientAuth, TlsError, TlsSettings, Trust, is_of_authority, trust_in};
-pub use users::{USERS_NAME, check_users};
-pub use volumes::{DomainLoad, roomiest};
+pub use users::check_users;

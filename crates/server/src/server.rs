@@ -2,7 +2,6 @@
 
 use crate::budget::{MemoryPlan, RequestBudget};
 use crate::config::ServerConfig;
-use crate::data_dir::DataDir;
 use crate::endpoints::{Addresses, Endpoints, Open};
 use crate::error::ServerError;
 use crate::http;
@@ -13,10 +12,11 @@ use crate::network::UnauthenticatedLimit;
 use crate::signals::{on_hangup, stop_signal};
 use crate::telemetry::{ServerStats, Snapshot, ThreadCounters};
 use crate::thread::{Message, ShardThread, ThreadSpec};
-use crate::users::{AclFile, USERS_NAME, salts};
+use crate::users::{AclFile, salts};
 use crate::volumes::{HostSpec, Request, Volumes};
 use async_channel::{Receiver, Sender};
 use softflash_base::ShardId;
+use softflash_datadir::{DataDir, USERS_NAME};
 use softflash_device::OpenOptions;
 use softflash_protocol::acl::Acl;
 use softflash_protocol::volumes::VolumeAdmin;

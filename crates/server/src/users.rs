@@ -9,9 +9,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Default name in the data directory.
-pub const USERS_NAME: &str = "users.acl";
-
 /// Only the server's own user may read password hashes.
 const MODE: u32 = 0o600;
 

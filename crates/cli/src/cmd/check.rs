@@ -1,13 +1,13 @@
 //! `softflash check`
 
 use super::check_volumes::{self, VolumesReport};
-use crate::embedded::{OpenDir, block_on};
+use crate::directories::{self, block_on};
 use crate::error::CliError;
 use crate::output::{self, Form};
 use clap::Args;
 use serde::Serialize;
+use softflash_datadir::{DataDirError, OpenDir};
 use softflash_device::CUT_SHORT;
-use softflash_server::DataDirError;
 use softflash_store::check::{CheckReport, Finding, Progress, check};
 use softflash_store::repair::OnLogLoss;
 use std::path::PathBuf;
@@ -64,13 +64,14 @@ impl Check {
             };
             return super::repair::run(&self.directory, self.dry_run, on_log_loss, self.output);
         }
-        let report = match OpenDir::open_to_look(&self.directory, OF_A_SERVER) {
-            Ok(directory) => check_all(&directory)?,
-            Err(error) if is_damage(&error) => {
-                Checked { store: unreadable(&self.directory, &error), volumes: None }
-            }
-            Err(error) => return Err(error),
-        };
+        let report =
+            match directories::or_instead(OpenDir::open_to_look(&self.directory), OF_A_SERVER) {
+                Ok(directory) => check_all(&directory)?,
+                Err(error) if is_damage(&error) => {
+                    Checked { store: unreadable(&self.directory, &error), volumes: None }
+                }
+                Err(error) => return Err(error),
+            };
         match self.output {
             Form::Json => output::json(&report)?,
             Form::Table => print(&report),

@@ -1,13 +1,13 @@
 //! The volumes in `softflash check`: everything that they hold is read.
 
-use crate::embedded::{OpenDir, block_on};
+use crate::directories::block_on;
 use crate::error::CliError;
-use crate::formatting::human_bytes;
 use crate::output;
+use crate::sizes::human_bytes;
 use serde::Serialize;
 use softflash_base::shell_word;
+use softflash_datadir::{OpenDir, ShardDomain};
 use softflash_runtime::RuntimeHandle;
-use softflash_server::ShardDomain;
 use softflash_store::check::Finding;
 use softflash_volume::{Domain, Examined, ExaminedImage, Progress, VolumeError};
 use std::path::Path;

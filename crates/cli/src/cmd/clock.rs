@@ -1,12 +1,13 @@
 //! `softflash clock`
 
 use crate::counted::counted;
-use crate::embedded::{OpenDir, block_on};
+use crate::directories::{self, block_on};
 use crate::error::CliError;
 use crate::host;
 use crate::output::{self, Form};
 use clap::Args;
 use serde::Serialize;
+use softflash_datadir::OpenDir;
 use softflash_store::clock::{NOTABLE_LEAD_MS, recorded_clock, span};
 use softflash_store::clock::{delete_expired, set_clock_back};
 use std::path::PathBuf;
@@ -73,8 +74,13 @@ impl Clock {
     /// Shows the clocks, or sets the store's back.
     pub fn run(self) -> Result<(), CliError> {
         let clocks = match self.set_back {
-            true => set_back(&OpenDir::open(&self.directory, OF_A_SERVER)?)?,
-            false => Clocks::read(&OpenDir::open_to_look(&self.directory, OF_A_SERVER)?)?,
+            true => {
+                set_back(&directories::or_instead(OpenDir::open(&self.directory), OF_A_SERVER)?)?
+            }
+            false => Clocks::read(&directories::or_instead(
+                OpenDir::open_to_look(&self.directory),
+                OF_A_SERVER,
+            )?)?,
         };
         match self.output {
             Form::Json => output::json(&clocks),

@@ -3,8 +3,8 @@
 use super::repair::{FOUND, lines, on_device};
 use crate::client::{Access, Client, Reply, ServerAddress};
 use crate::counted::counted;
+use crate::directories::{self, block_on};
 use crate::dump_file::{DumpWriter, Record};
-use crate::embedded::{OpenDir, block_on};
 use crate::error::CliError;
 use crate::host;
 use crate::new_file::{Existing, NewFile};
@@ -12,6 +12,7 @@ use crate::output;
 use bytes::Bytes;
 use clap::Args;
 use indicatif::ProgressBar;
+use softflash_datadir::OpenDir;
 use softflash_runtime::RuntimeHandle;
 use softflash_store::repair::{self, OnLogLoss};
 use softflash_store::{Entry, Export, StoreError};
@@ -128,8 +129,8 @@ impl Dump {
             End::Directory(directory) => {
                 let instead = "dump from the server with --resp HOST:PORT";
                 let directory = match self.salvage {
-                    true => OpenDir::open_to_try(directory, instead)?,
-                    false => OpenDir::open_to_look(directory, instead)?,
+                    true => directories::or_instead(OpenDir::open_to_try(directory), instead)?,
+                    false => directories::or_instead(OpenDir::open_to_look(directory), instead)?,
                 };
                 *has_loss = self.salvage && salvage(&directory)?;
                 let mut out = begin()?;

@@ -1,17 +1,21 @@
 //! `softflash format`
 
-use crate::capacity;
+use crate::capacity_text;
 use crate::counted::counted;
+use crate::directories;
 use crate::error::CliError;
-use crate::formatting::{Compressions, NewDevice, Plan, human_bytes, parse_size};
+use crate::host;
 use crate::output::{self, Form};
+use crate::sizes::{human_bytes, parse_size};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use softflash_base::shell_word;
+use softflash_datadir::{
+    Compressions, DEFAULT_OP_PERCENT, MOST_OP_PERCENT, NewDevice, Plan, VolumeSection, capacity,
+};
 use softflash_device::ModelConfig;
 use softflash_device::file::Discard;
 use softflash_device::model::{PRESETS, UnitKind};
-use softflash_server::data_dir::{DEFAULT_OP_PERCENT, MOST_OP_PERCENT, VolumeSection};
 use softflash_store::layout::Compression;
 use std::path::PathBuf;
 
@@ -166,14 +170,16 @@ impl Format {
             parity: self.parity.unwrap_or(0),
             volumes: self.volumes(),
             force: self.force,
+            uuid: host::random_identity()?,
+            cores: host::cores(),
         };
-        let data = plan.carry_out()?;
+        let data = directories::create(plan)?;
         let info = softflash_device::inspect(&data.device_path())?;
         let capacity = capacity::of(data.manifest(), &info);
         let rooms = capacity::volume_rooms(data.manifest(), info.units, &info.geometry);
         let store = &data.manifest().store;
         if self.output == Form::Json {
-            let mut report = capacity::fields(&capacity, &info);
+            let mut report = capacity_text::fields(&capacity, &info);
             report["directory"] = json!(data.path());
             report["units"] = json!(info.units);
             report["volume_units"] = json!(data.manifest().volume_units());
@@ -196,8 +202,8 @@ impl Format {
             counted(store.shards.into(), "shard"),
             counted(store.slices.into(), "slice"),
         ));
-        output::say(&capacity::sentence(&capacity));
-        if let Some(rooms) = capacity::volume_sentence(&rooms) {
+        output::say(&capacity_text::sentence(&capacity));
+        if let Some(rooms) = capacity_text::volume_sentence(&rooms) {
             output::say(&format!("room for volumes: {rooms}"));
         }
         let path = shell_word(&data.path().to_string_lossy());

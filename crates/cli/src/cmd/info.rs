@@ -1,14 +1,13 @@
 //! `softflash info`
 
-use crate::capacity;
+use crate::capacity_text;
 use crate::error::CliError;
-use crate::formatting::human_bytes;
 use crate::output::{self, Form};
+use crate::sizes::human_bytes;
 use clap::Args;
 use serde_json::Value;
+use softflash_datadir::{DataDir, StoreSection, VolumeSection, capacity};
 use softflash_device::{CUT_SHORT, DeviceInfo};
-use softflash_server::DataDir;
-use softflash_server::data_dir::{StoreSection, VolumeSection};
 use softflash_store::capacity::Capacity;
 use softflash_store::layout::Compression;
 use std::path::PathBuf;
@@ -94,7 +93,7 @@ impl Report {
             },
             "store": serde_json::to_value(&self.store).map_err(failed)?,
         });
-        if let Value::Object(fields) = capacity::fields(&self.capacity, &self.device) {
+        if let Value::Object(fields) = capacity_text::fields(&self.capacity, &self.device) {
             report.as_object_mut().into_iter().for_each(|report| report.extend(fields.clone()));
         }
         if let Some(volumes) = self.volumes {
@@ -140,7 +139,7 @@ impl Report {
             ("copies", self.store.copies.to_string()),
             ("parity", parity),
         ];
-        lines.extend(capacity::lines(&self.capacity));
+        lines.extend(capacity_text::lines(&self.capacity));
         if let Some(VolumeSection { units, op_percent }) = self.volumes {
             let first = self.device.units.saturating_sub(units);
             let last = self.device.units.saturating_sub(1);
@@ -150,7 +149,7 @@ impl Report {
             };
             lines.push(("volume units", which));
             lines.push(("volume spare", format!("{op_percent} %")));
-            let rooms = capacity::volume_sentence(&self.volume_rooms);
+            let rooms = capacity_text::volume_sentence(&self.volume_rooms);
             lines.extend(rooms.map(|rooms| ("volume room", rooms)));
         }
         if !self.device.detail.is_empty() {

@@ -3,8 +3,8 @@
 use crate::client::{Client, Reply, RespError};
 use crate::cmd::dump::{End, Place};
 use crate::counted::counted;
+use crate::directories;
 use crate::dump_file::{DumpReader, Record};
-use crate::embedded::OpenDir;
 use crate::error::CliError;
 use crate::host;
 use crate::new_file::is_standard;
@@ -12,6 +12,7 @@ use crate::output;
 use clap::Args;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use indicatif::ProgressBar;
+use softflash_datadir::OpenDir;
 use softflash_store::clock::{NOTABLE_LEAD_MS, span};
 use softflash_store::value::MAX_VALUE_BYTES;
 use softflash_store::{CommitToken, Entry, Store, StoreError, StoreOptions};
@@ -133,7 +134,10 @@ impl Load {
         let mut safe = self.skip;
         let loaded = match to {
             End::Directory(directory) => {
-                let directory = OpenDir::open(directory, "load through it with --resp HOST:PORT")?;
+                let directory = directories::or_instead(
+                    OpenDir::open(directory),
+                    "load through it with --resp HOST:PORT",
+                )?;
                 let safe = &mut safe;
                 directory.with_store(
                     &StoreOptions { max_value_bytes: MAX_VALUE_BYTES, ..StoreOptions::default() },
@@ -169,7 +173,7 @@ async fn load_store(
     source: &mut Source<'_>,
     safe: &mut u64,
 ) -> Result<(), CliError> {
-    let failed = |error| CliError::Store { path: path.to_owned(), error };
+    let failed = |error| CliError::store(path)(error);
     // What a server would use: the wall clock, or the recorded one if that is later.
     let lead_ms = store.stats().await.map_err(failed)?.clock_lead_ms;
     source.clock = StoreClock::showing(host::wall_ms() + lead_ms);

@@ -2,12 +2,12 @@
 
 use super::check::{Checked, OF_A_SERVER, check_all, print as print_check};
 use super::check_volumes::{self, RepairedDomain, VolumesReport};
-use crate::embedded::{OpenDir, block_on};
+use crate::directories::{self, block_on};
 use crate::error::CliError;
 use crate::output::{self, Form};
 use serde::Serialize;
+use softflash_datadir::{DataDir, DataDirError, OpenDir};
 use softflash_device::CUT_SHORT;
-use softflash_server::{DataDir, DataDirError};
 use softflash_store::check::Finding;
 use softflash_store::repair::{self, OnLogLoss, ParityDamage, RepairReport, RepairedPatch};
 use std::path::Path;
@@ -52,8 +52,8 @@ pub fn run(
 ) -> Result<ExitCode, CliError> {
     let extended = if dry_run { None } else { extend(path)? };
     let directory = match dry_run {
-        true => OpenDir::open_to_look(path, OF_A_SERVER)?,
-        false => OpenDir::open(path, OF_A_SERVER)?,
+        true => directories::or_instead(OpenDir::open_to_look(path), OF_A_SERVER)?,
+        false => directories::or_instead(OpenDir::open(path), OF_A_SERVER)?,
     };
     let detail = &directory.device.info().detail;
     let label = detail.contains("label copy").then(|| detail.clone());
@@ -84,7 +84,7 @@ pub fn run(
         _ => Vec::new(),
     };
     drop(directory);
-    let check = check_all(&OpenDir::open_to_look(path, OF_A_SERVER)?)?;
+    let check = check_all(&directories::or_instead(OpenDir::open_to_look(path), OF_A_SERVER)?)?;
     let failed = done.iter().any(|done| !done.failures.is_empty());
     let lost = found.has_loss() || done.as_ref().is_some_and(RepairReport::has_loss);
     let ok = check.store.ok && !failed && !lost;

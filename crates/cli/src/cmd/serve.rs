@@ -14,23 +14,22 @@ pub use values::{
 
 use crate::allocator;
 use crate::descriptors;
+use crate::directories;
 use crate::error::CliError;
-use crate::formatting::{Compressions, NewDevice, Plan, human_bytes, parse_size};
 use crate::host;
 use crate::machine_memory;
 use crate::output;
 use crate::password::PasswordSource;
+use crate::sizes::{human_bytes, parse_size};
 use crate::tls::TlsArguments;
 use announce::announce;
 use clap::Args;
 use connect::Connect;
 use settings_file::SettingsFile;
 use softflash_base::shell_word;
+use softflash_datadir::{Compressions, DataDir, NewDevice, Plan, USERS_NAME, is_free};
 use softflash_device::file::Discard;
-use softflash_server::data_dir::is_free;
-use softflash_server::{
-    DataDir, Endpoints, NbdSettings, ServerConfig, USERS_NAME, check_users, serve,
-};
+use softflash_server::{Endpoints, NbdSettings, ServerConfig, check_users, serve};
 use softflash_store::{Durability, StoreOptions};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -239,7 +238,7 @@ fn make(path: &Path) -> Result<DataDir, CliError> {
         path.display(),
         human_bytes(size_bytes),
     ));
-    Plan {
+    directories::create(Plan {
         path: path.to_owned(),
         device: NewDevice::File { size_bytes, discard: Discard::None, block_device: None },
         units: DEFAULT_UNITS,
@@ -250,8 +249,9 @@ fn make(path: &Path) -> Result<DataDir, CliError> {
         parity: 0,
         volumes: None,
         force: false,
-    }
-    .carry_out()
+        uuid: host::random_identity()?,
+        cores: host::cores(),
+    })
 }
 
 #[cfg(test)]

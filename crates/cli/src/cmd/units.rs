@@ -1,10 +1,11 @@
 //! `softflash units`
 
-use crate::embedded::{OpenDir, block_on};
+use crate::directories::{self, block_on};
 use crate::error::CliError;
 use crate::output::{self, Form};
 use clap::Args;
 use softflash_base::ShardId;
+use softflash_datadir::OpenDir;
 use softflash_flash::Flash;
 use softflash_ftl::{FtlConfig, Owner, UnitState, UnitTelemetry};
 use softflash_volume::Domain;
@@ -34,7 +35,8 @@ const ASK_THE_SERVER: &str =
 impl Units {
     /// Prints the state of every unit.
     pub fn run(self) -> Result<(), CliError> {
-        let directory = OpenDir::open_to_look(&self.directory, ASK_THE_SERVER)?;
+        let directory =
+            directories::or_instead(OpenDir::open_to_look(&self.directory), ASK_THE_SERVER)?;
         let units = mount_and_look(&directory)?;
         match self.output {
             Form::Json => output::json(&units),

@@ -6,9 +6,9 @@ use crate::support::program::{
 };
 use crate::support::server::Server;
 use serde_json::{Value, json as value};
+use softflash_datadir::{DataDir, ShardDomain};
 use softflash_device::OpenOptions;
 use softflash_runtime::RealExecutor;
-use softflash_server::{DataDir, ShardDomain};
 use softflash_volume::Domain;
 use std::fs;
 use std::path::{Path, PathBuf};

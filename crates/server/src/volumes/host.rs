@@ -1,8 +1,8 @@
 //! The domain of a shard on its thread: answers requests until the shard closes.
 
 use super::requests::{Request, ShardCounters, ShardVolumes, apply, exports, taken_away};
-use crate::data_dir::ShardDomain;
 use crate::nbd::sessions::Sessions;
+use softflash_datadir::ShardDomain;
 use softflash_device::Device;
 use softflash_protocol::shared::recording::volume::VolumeRecordings;
 use softflash_runtime::RuntimeHandle;
@@ -39,8 +39,7 @@ impl VolumeHost {
         runtime: &RuntimeHandle,
     ) -> VolumeHost {
         let HostSpec { domain, requests, recordings } = spec;
-        let shard = domain.shard;
-        match mount(domain, device, runtime).await {
+        match domain.mount(device, runtime).await {
             Ok(domain) => {
                 let sessions = Rc::new(Sessions::new(runtime.clone(), recordings));
                 let answering =
@@ -48,8 +47,9 @@ impl VolumeHost {
                 runtime.spawn(Box::pin(answering));
                 VolumeHost { mounted: Some(Mounted { domain, sessions }) }
             }
-            Err(reason) => {
-                let error = VolumeError::NotMounted { shard: shard.0, reason };
+            Err(error) => {
+                let (shard, reason) = (domain.shard.0, error.to_string());
+                let error = VolumeError::NotMounted { shard, reason };
                 tracing::error!("{error}; keys and the volumes of other shards are served");
                 runtime.spawn(Box::pin(refuse(error, requests)));
                 VolumeHost { mounted: None }
@@ -81,19 +81,6 @@ impl VolumeHost {
             domain.stop();
         }
     }
-}
-
-async fn mount(
-    domain: ShardDomain,
-    device: &Arc<dyn Device>,
-    runtime: &RuntimeHandle,
-) -> Result<Domain, String> {
-    let ShardDomain { shard, units, config } = domain;
-    let queue = Arc::clone(device).open_queue_pair(units).map_err(|error| error.to_string())?;
-    let mounted = Domain::mount(queue, config, runtime.clone()).await;
-    let (domain, report) = mounted.map_err(|error| error.to_string())?;
-    tracing::debug!(%shard, ?report, "volumes are mounted");
-    Ok(domain)
 }
 
 /// Answers requests to a domain that is not mounted. Clients of its exports are disconnected.

@@ -4,11 +4,9 @@
 
 mod admin;
 mod host;
-mod placement;
 mod registry;
 mod requests;
 
 pub(crate) use host::{HostSpec, VolumeHost};
-pub use placement::{DomainLoad, roomiest};
 pub(crate) use registry::{Answers, Volumes};
 pub(crate) use requests::{ExportInfo, Request, SNAPSHOT_MARK};

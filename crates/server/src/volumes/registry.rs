@@ -1,10 +1,10 @@
 //! The handle of all domains, for any thread.
 
-use super::placement::{DomainLoad, roomiest};
 use super::requests::{Answer, ExportInfo, Request, ShardCounters, ShardVolumes};
 use crate::nbd::client::Client;
 use crate::telemetry::{DomainStats, VolumeStats};
 use futures_util::future::join_all;
+use softflash_datadir::{DomainLoad, emptiest};
 use softflash_protocol::volumes::VolumeChange;
 use softflash_volume::{MAPPING_UNIT_BYTES, VolumeError, VolumeFigures};
 use std::sync::Arc;
@@ -78,8 +78,8 @@ impl Volumes {
             }
             None => {
                 let load = |domain: &ShardVolumes| DomainLoad::of(domain.space, &domain.volumes);
-                let roomiest = roomiest(mounted.iter().map(|(_, domain)| load(domain)));
-                let chosen = roomiest.and_then(|place| mounted.get(place));
+                let emptiest = emptiest(mounted.iter().map(|(_, domain)| load(domain)));
+                let chosen = emptiest.and_then(|place| mounted.get(place));
                 chosen
                     .map(|(shard, _)| *shard)
                     .ok_or(unknown.clone().unwrap_or(VolumeError::Stopped))?

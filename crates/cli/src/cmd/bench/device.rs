@@ -1,11 +1,11 @@
 //! `softflash bench device`
 
 use super::measure::{Latencies, LatencySummary, Stopwatch};
-use crate::embedded::block_on;
+use crate::directories::block_on;
 use crate::error::CliError;
-use crate::formatting::{human_bytes, parse_size};
 use crate::host;
 use crate::output::{self, Form};
+use crate::sizes::{human_bytes, parse_size};
 use clap::{Args, ValueEnum};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde::Serialize;
@@ -109,7 +109,7 @@ impl DeviceBench {
             ..FileFormat::new(self.device_size, host::random_identity()?)
         };
         format_file(path, &format)
-            .map_err(|error| CliError::DataDir(softflash_server::DataDirError::Format(error)))?;
+            .map_err(|error| CliError::DataDir(softflash_datadir::DataDirError::Format(error)))?;
         let device = softflash_device::open(path)?;
         let info = device.info().clone();
         let queue = device.open_queue_pair(0..info.units)?;

@@ -3,8 +3,8 @@
 use super::measure::Stopwatch;
 use crate::allocator;
 use crate::error::CliError;
-use crate::formatting::{human_bytes, parse_size};
 use crate::output::{self, Form};
+use crate::sizes::{human_bytes, parse_size};
 use bytes::Bytes;
 use clap::Args;
 use futures_util::future::try_join_all;

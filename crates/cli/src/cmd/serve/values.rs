@@ -1,6 +1,6 @@
 //! Values of the options of `serve`, and of others with such values.
 
-use crate::formatting::parse_size;
+use crate::sizes::parse_size;
 use softflash_store::Durability;
 use softflash_store::value::MAX_VALUE_BYTES;
 use std::net::{SocketAddr, ToSocketAddrs};

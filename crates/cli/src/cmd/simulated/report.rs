@@ -2,7 +2,7 @@
 
 use super::scaled::{bandwidth, change, latency, rate};
 use super::{Costs, Target};
-use crate::formatting::human_bytes;
+use crate::sizes::human_bytes;
 use serde::Serialize;
 use softflash_base::histogram::LatencySummary;
 use softflash_lab::{Backlog, Outcome, Programs, Settled};

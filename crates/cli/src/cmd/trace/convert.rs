@@ -3,9 +3,9 @@
 use super::{Source, remarks};
 use crate::counted::counted;
 use crate::error::CliError;
-use crate::formatting::parse_size;
 use crate::new_file::{Existing, NewFile};
 use crate::output::{self, Form};
+use crate::sizes::parse_size;
 use clap::Args;
 use serde::Serialize;
 use softflash_trace::adapt::{AdaptError, Item};

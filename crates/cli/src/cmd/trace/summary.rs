@@ -2,8 +2,8 @@
 
 use super::{Source, remarks};
 use crate::error::CliError;
-use crate::formatting::human_bytes;
 use crate::output::{self, Form};
+use crate::sizes::human_bytes;
 use clap::Args;
 use serde::Serialize;
 use softflash_trace::summary::{HotSet, Sizes, summarize};

@@ -1,14 +1,13 @@
 //! `softflash volume give-up`
 
 use super::open;
-use crate::domains::{Domains, with_domains};
-use crate::embedded::{OpenDir, block_on};
+use crate::directories::block_on;
 use crate::error::CliError;
-use crate::formatting::human_bytes;
 use crate::output;
+use crate::sizes::human_bytes;
 use clap::Args;
+use softflash_datadir::{DataDirError, Domains, OpenDir, ShardDomain, with_domains};
 use softflash_device::Device;
-use softflash_server::ShardDomain;
 use softflash_volume::{Domain, VolumeError, VolumeInfo};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -76,7 +75,9 @@ impl GiveUp {
             Err(error) => output::result(&unknown_cost(&**device, domain, &error)),
         }
         self.check_forced("all volumes of the shard are deleted")?;
-        let failed = |error| CliError::Domain { path: path.clone(), shard: domain.shard, error };
+        let failed = |error| -> CliError {
+            DataDirError::Domain { path: path.clone(), shard: domain.shard, error }.into()
+        };
         let queue = || Arc::clone(device).open_queue_pair(domain.units.clone());
         let config = || domain.config.clone();
         let superblocks = block_on(|runtime| async move {

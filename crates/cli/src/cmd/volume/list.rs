@@ -1,13 +1,13 @@
 //! `softflash volume list`
 
 use super::INSTEAD;
-use crate::domains::{Domains, with_domains};
-use crate::embedded::OpenDir;
+use crate::directories;
 use crate::error::CliError;
-use crate::formatting::human_bytes;
 use crate::output::{self, Form};
+use crate::sizes::human_bytes;
 use serde::Serialize;
 use softflash_base::{ShardId, shell_word};
+use softflash_datadir::{Domains, OpenDir, with_domains};
 use softflash_volume::{DomainSpace, VolumeInfo};
 use std::ops::Range;
 use std::path::Path;
@@ -42,17 +42,17 @@ struct Row {
 /// Prints the volumes.
 pub fn run(path: &Path, form: Form) -> Result<(), CliError> {
     // A mount writes, so it works on a copy in memory.
-    let directory = OpenDir::open_to_try(path, INSTEAD)?;
+    let directory = directories::or_instead(OpenDir::open_to_try(path), INSTEAD)?;
     let (volumes, domains, all) = with_domains(&directory, async |domains| {
         let (volumes, rows) = look(domains);
-        Ok((volumes, rows, domains.check_all(path)))
+        Ok::<_, CliError>((volumes, rows, domains.check_all(path)))
     })?;
     match form {
         Form::Json => output::json(&volumes)?,
         Form::Table => print(path, &volumes, &domains),
     }
     // The volumes of the others are listed nevertheless.
-    all
+    Ok(all?)
 }
 
 /// All volumes by name, and the domains.

@@ -4,13 +4,13 @@ mod give_up;
 mod list;
 mod settings;
 
-use crate::domains::{Domains, with_domains};
-use crate::embedded::OpenDir;
+use crate::directories;
 use crate::error::CliError;
-use crate::formatting::{human_bytes, parse_size};
 use crate::output::{self, Form};
+use crate::sizes::{human_bytes, parse_size};
 use clap::{Args, Subcommand};
 use settings::SettingArgs;
+use softflash_datadir::{Domains, OpenDir, with_domains};
 use softflash_volume::VolumeError;
 use std::path::{Path, PathBuf};
 
@@ -167,7 +167,7 @@ const INSTEAD: &str = "change its volumes with `redis-cli FLASH.VOLUME`";
 
 /// Opens a directory without a server.
 fn open(directory: &Path) -> Result<OpenDir, CliError> {
-    OpenDir::open(directory, INSTEAD)
+    directories::or_instead(OpenDir::open(directory), INSTEAD)
 }
 
 impl Named {
@@ -175,7 +175,7 @@ impl Named {
         let (name, settings) = (&self.name, settings.given());
         let usable_bytes = self.change(async |domains| {
             domains.check_unused(name)?;
-            let domain = domains.roomiest().ok_or(VolumeError::Stopped)?;
+            let domain = domains.emptiest().ok_or(VolumeError::Stopped)?;
             domain.create_with(name, size, &settings).await?;
             Ok(domain.space().usable_bytes)
         })?;

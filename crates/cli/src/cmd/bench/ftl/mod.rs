@@ -9,8 +9,8 @@ mod recovery;
 mod report;
 
 use crate::error::CliError;
-use crate::formatting::{human_bytes, parse_size};
 use crate::output::{self, Form};
+use crate::sizes::{human_bytes, parse_size};
 use amplification::{Amplification, Occupancy, Steady, data_waf, difference};
 use bed::Bed;
 use clap::Args;

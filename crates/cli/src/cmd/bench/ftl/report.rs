@@ -5,7 +5,7 @@ use super::amplification::Amplification;
 use super::cost::{Spent, UnitCosts};
 use super::null_device::PAGE_BYTES;
 use super::recovery::Recovery;
-use crate::formatting::human_bytes;
+use crate::sizes::human_bytes;
 use serde::Serialize;
 use softflash_volume::{DomainCounters, DomainSpace};
 

@@ -1,10 +1,10 @@
 //! The size of a device by the share of it that the data take.
 
 use crate::error::CliError;
-use crate::formatting::{SUPERBLOCK_BYTES, human_bytes};
+use crate::sizes::human_bytes;
+use softflash_datadir::{DataDirError, SUPERBLOCK_BYTES};
 use softflash_device::file::MIN_BLOCKS_PER_UNIT;
 use softflash_device::{FileFormat, FormatError};
-use softflash_server::DataDirError;
 use std::str::FromStr;
 
 /// Number of units of a device, if nothing speaks for fewer.

@@ -15,11 +15,11 @@ mod workload;
 use super::measure::{Cost, Stopwatch};
 use crate::cleanup::Cleanup;
 use crate::cmd::serve::{ValueThreshold, parse_durability, parse_value_threshold};
-use crate::embedded::OpenDir;
+use crate::directories;
 use crate::error::CliError;
-use crate::formatting::{Compressions, NewDevice, Plan, human_bytes, parse_size};
 use crate::host;
 use crate::output::{self, Form};
+use crate::sizes::{human_bytes, parse_size};
 use clap::Args;
 use distribution::Distribution;
 use fleet::{Fleet, State};
@@ -27,6 +27,7 @@ use fullness::{Fullness, Shape, name_size, parse_share};
 use load::{KEY_BYTES, Load};
 use report::Report;
 pub use series::Second;
+use softflash_datadir::{Compressions, DataDirError, NewDevice, OpenDir, Plan};
 use softflash_device::file::Discard;
 use softflash_store::{Durability, StoreError, StoreOptions};
 use std::path::{Path, PathBuf};
@@ -123,11 +124,11 @@ impl Kv {
     pub fn run(self) -> Result<(), CliError> {
         let path = self.directory.join(format!("softflash-bench-{}", std::process::id()));
         let temporary = Temporary::make(&path)?;
-        let plan = self.plan(&path);
+        let plan = self.plan(&path)?;
         let units = plan.units;
-        plan.carry_out().map_err(|error| name_size(error, units))?;
-        let cleanup = Cleanup::on_signal(softflash_server::data_dir::contents(&path))?;
-        let directory = OpenDir::open(&path, "wait for it")?;
+        directories::create(plan).map_err(|error| name_size(error, units))?;
+        let cleanup = Cleanup::on_signal(softflash_datadir::contents(&path))?;
+        let directory = directories::or_instead(OpenDir::open(&path), "wait for it")?;
         let measured = self.measure(&directory).map_err(|error| self.with_remedy(error))?;
         let report = self.report(&directory, measured);
         drop(directory);
@@ -141,9 +142,9 @@ impl Kv {
         }
     }
 
-    fn plan(&self, path: &Path) -> Plan {
+    fn plan(&self, path: &Path) -> Result<Plan, CliError> {
         let (size_bytes, units) = self.shape();
-        Plan {
+        Ok(Plan {
             path: path.to_owned(),
             device: NewDevice::File { size_bytes, discard: Discard::None, block_device: None },
             units,
@@ -154,7 +155,9 @@ impl Kv {
             parity: 0,
             volumes: None,
             force: true,
-        }
+            uuid: host::random_identity()?,
+            cores: host::cores(),
+        })
     }
 
     /// Size of the device, and its number of units.
@@ -206,7 +209,10 @@ impl Kv {
 
     /// The store says that it is full to users who can delete keys; here the device is too small.
     fn with_remedy(&self, error: CliError) -> CliError {
-        let full = matches!(error, CliError::Store { error: StoreError::OutOfSpace, .. });
+        let full = matches!(
+            error,
+            CliError::DataDir(DataDirError::Store { error: StoreError::OutOfSpace, .. })
+        );
         if !full {
             return error;
         }

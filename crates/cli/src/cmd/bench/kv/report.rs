@@ -4,7 +4,7 @@ use super::distribution::Order;
 use super::series::{Second, SecondOfLine};
 use super::workload::Workload;
 use crate::cmd::bench::measure::LatencySummary;
-use crate::formatting::human_bytes;
+use crate::sizes::human_bytes;
 use serde::Serialize;
 
 /// The results, in the order of the JSON output.

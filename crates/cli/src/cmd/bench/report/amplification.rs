@@ -1,7 +1,8 @@
 //! Write amplification by fullness, beside theory.
 
 use super::cases::Case;
-use crate::formatting::{SUPERBLOCK_BYTES, human_bytes};
+use crate::sizes::human_bytes;
+use softflash_datadir::SUPERBLOCK_BYTES;
 use softflash_lab::theory::greedy_waf;
 use softflash_report::{Axis, Block, Cell, Plot, Series, Style, Table, Unit};
 

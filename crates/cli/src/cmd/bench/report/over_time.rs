@@ -3,7 +3,7 @@
 use super::cases::Case;
 use super::input::Turn;
 use super::{Part, name};
-use crate::formatting::human_bytes;
+use crate::sizes::human_bytes;
 use softflash_report::{Axis, Block, Plot, Series, Style, Unit};
 use std::path::Path;
 

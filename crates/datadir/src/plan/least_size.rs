@@ -1,13 +1,11 @@
 //! The smallest device that holds data, for the errors about smaller ones.
 
-use super::{
-    FEWEST_SUPERBLOCKS, LEAST_SUPERBLOCK_BYTES, NewDevice, Plan, SUPERBLOCK_BYTES,
-    superblock_bytes_of,
-};
+use super::device::{FEWEST_SUPERBLOCKS, LEAST_SUPERBLOCK_BYTES, superblock_bytes_of};
+use super::{NewDevice, Plan, SUPERBLOCK_BYTES};
 use crate::capacity;
+use crate::manifest::Manifest;
 use softflash_device::ModelConfig;
 use softflash_device::geometry::UnitGeometry;
-use softflash_server::data_dir::Manifest;
 
 /// Superblocks of a unit up to which the size is searched.
 const MOST_SEARCHED: u32 = 1 << 14;
@@ -59,7 +57,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formatting::Compressions;
+    use crate::plan::Compressions;
     use softflash_device::file::Discard;
     use std::path::PathBuf;
 
@@ -77,6 +75,8 @@ mod tests {
             parity: 0,
             volumes: None,
             force: false,
+            uuid: 1,
+            cores: 2,
         };
         let mut sizes = Vec::new();
         for slices in [4, 400, 1600, 5000] {

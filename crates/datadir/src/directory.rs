@@ -8,20 +8,10 @@
 //! DIR/softflash.toml.unfinished   the manifest while `format` is at work, or after it was killed
 //! ```
 
-mod error;
-mod format;
-mod lock;
-mod manifest;
-#[cfg(test)]
-mod tests;
-mod volumes;
-
-pub use error::DataDirError;
-pub use format::{NewDataDir, contents, is_free, leftovers};
-pub use manifest::{FORMAT_VERSION, MANIFEST_NAME, Manifest, StoreSection};
-pub use volumes::{DEFAULT_OP_PERCENT, MOST_OP_PERCENT, ShardDomain, VolumeSection};
-
-use lock::{acquire_lock, lock_to_look};
+use crate::creation::{self, UNFINISHED_MANIFEST};
+use crate::error::DataDirError;
+use crate::lock::{acquire_lock, lock_to_look};
+use crate::manifest::{FORMAT_VERSION, MANIFEST_NAME, Manifest};
 use softflash_device::{Access, Device, OpenOptions};
 use softflash_store::StoreLayout;
 use std::fs::{self, File};
@@ -32,8 +22,11 @@ use std::sync::Arc;
 /// Default name of the device in the directory.
 pub const DEVICE_NAME: &str = "flash.sfd";
 
+/// Name of the file of users.
+pub const USERS_NAME: &str = "users.acl";
+
 /// Name of the lock file in the directory.
-const LOCK_NAME: &str = "lock";
+pub(crate) const LOCK_NAME: &str = "lock";
 
 /// An open and locked data directory.
 #[derive(Debug)]
@@ -45,6 +38,11 @@ pub struct DataDir {
 }
 
 impl DataDir {
+    /// A directory that was just created, with its lock.
+    pub(crate) fn created(path: &Path, manifest: Manifest, lock: File) -> DataDir {
+        DataDir { path: path.to_owned(), manifest, _lock: Some(lock) }
+    }
+
     /// Opens and locks the directory, but not its device.
     ///
     /// # Errors
@@ -54,7 +52,7 @@ impl DataDir {
         let lock = acquire_lock(path)?;
         // Left by a format that was killed before it deleted this directory: nothing reads it. It
         // must not be taken for the remains of one if the manifest gets lost.
-        let _ = fs::remove_file(path.join(format::UNFINISHED_MANIFEST));
+        let _ = fs::remove_file(path.join(UNFINISHED_MANIFEST));
         Ok(DataDir { path: path.to_owned(), manifest, _lock: Some(lock) })
     }
 
@@ -144,7 +142,7 @@ impl DataDir {
             return Ok(());
         }
         let raised = Manifest { format_version: FORMAT_VERSION, ..self.manifest.clone() };
-        format::write_manifest(&self.path, &raised)
+        creation::write_manifest(&self.path, &raised)
             .map_err(|source| DataDirError::Io { path: self.path.join(MANIFEST_NAME), source })
     }
 }

@@ -5,8 +5,10 @@
 //! what an interrupted format has left, which the next one removes. After a failure all created
 //! files are removed; the unfinished manifest is the last of them.
 
-use super::{DEVICE_NAME, DataDir, DataDirError, LOCK_NAME, MANIFEST_NAME, Manifest, acquire_lock};
-use crate::users::USERS_NAME;
+use crate::directory::{DEVICE_NAME, DataDir, LOCK_NAME, USERS_NAME};
+use crate::error::DataDirError;
+use crate::lock::acquire_lock;
+use crate::manifest::{MANIFEST_NAME, Manifest};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +17,7 @@ use std::path::{Path, PathBuf};
 const TEMPORARY_MANIFEST: &str = "softflash.toml.tmp";
 
 /// Name of the manifest of a directory that is being created.
-pub(super) const UNFINISHED_MANIFEST: &str = "softflash.toml.unfinished";
+pub(crate) const UNFINISHED_MANIFEST: &str = "softflash.toml.unfinished";
 
 /// The device, and what is made beside it to find out whether there is room.
 const DEVICE_FILES: [&str; 2] = [DEVICE_NAME, "flash.sfd.probe"];
@@ -100,12 +102,12 @@ impl NewDataDir {
             return Err(DataDirError::Busy { path: self.path.clone(), holder: None });
         };
         self.finished = true;
-        Ok(DataDir { path: self.path.clone(), manifest, _lock: Some(lock) })
+        Ok(DataDir::created(&self.path, manifest, lock))
     }
 }
 
 /// Writes the manifest of a directory durably: the old one or the new one is there.
-pub(super) fn write_manifest(directory: &Path, manifest: &Manifest) -> io::Result<()> {
+pub(crate) fn write_manifest(directory: &Path, manifest: &Manifest) -> io::Result<()> {
     let temporary = directory.join(TEMPORARY_MANIFEST);
     write_durably(&temporary, manifest)?;
     fs::rename(&temporary, directory.join(MANIFEST_NAME))?;

@@ -1,5 +1,11 @@
-use super::*;
-use softflash_device::{FileFormat, format_file};
+use crate::creation::*;
+use crate::directory::*;
+use crate::error::DataDirError;
+use crate::manifest::*;
+use crate::volume_units::{DEFAULT_OP_PERCENT, VolumeSection};
+use softflash_device::{Access, FileFormat, OpenOptions, format_file};
+use std::fs;
+use std::path::Path;
 use tempfile::TempDir;
 
 fn manifest() -> Manifest {
@@ -89,10 +95,10 @@ fn a_directory_whose_format_was_killed_is_free_again() {
     let steps: [(&str, &[&str]); 6] = [
         ("the directory", &[]),
         ("its lock", &[LOCK_NAME]),
-        ("a manifest without contents", &[LOCK_NAME, format::UNFINISHED_MANIFEST]),
-        ("a probe", &[LOCK_NAME, format::UNFINISHED_MANIFEST, "flash.sfd.probe"]),
-        ("a device", &[LOCK_NAME, format::UNFINISHED_MANIFEST, DEVICE_NAME]),
-        ("old users", &[LOCK_NAME, format::UNFINISHED_MANIFEST, "users.acl"]),
+        ("a manifest without contents", &[LOCK_NAME, UNFINISHED_MANIFEST]),
+        ("a probe", &[LOCK_NAME, UNFINISHED_MANIFEST, "flash.sfd.probe"]),
+        ("a device", &[LOCK_NAME, UNFINISHED_MANIFEST, DEVICE_NAME]),
+        ("old users", &[LOCK_NAME, UNFINISHED_MANIFEST, "users.acl"]),
     ];
     for (step, files) in steps {
         let temp = TempDir::new().unwrap();
@@ -117,7 +123,7 @@ fn the_mark_of_a_killed_format_goes_when_the_directory_is_opened() {
     let temp = TempDir::new().unwrap();
     let path = temp.path().join("data");
     drop(make(&path));
-    let mark = path.join(format::UNFINISHED_MANIFEST);
+    let mark = path.join(UNFINISHED_MANIFEST);
     fs::write(&mark, "").unwrap();
     drop(DataDir::open(&path).unwrap());
     assert!(!mark.exists());
@@ -158,7 +164,7 @@ fn opening_the_device_for_writes_raises_the_version_and_looking_does_not() {
     let data = make(&path);
     let older = Manifest { format_version: 1, ..data.manifest().clone() };
     drop(data);
-    format::write_manifest(&path, &older).unwrap();
+    write_manifest(&path, &older).unwrap();
     let version = || DataDir::inspect(&path).unwrap().format_version;
     let look = OpenOptions { access: Access::Look, ..OpenOptions::default() };
     DataDir::open(&path).unwrap().open_device(look).unwrap();

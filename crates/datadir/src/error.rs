@@ -1,7 +1,9 @@
 //! Errors of data directories.
 
-use softflash_base::shell_word;
+use softflash_base::{ShardId, shell_word};
 use softflash_device::{FormatError, OpenError};
+use softflash_store::StoreError;
+use softflash_volume::VolumeError;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -84,9 +86,48 @@ pub enum DataDirError {
         /// One of these files.
         found: String,
     },
+    /// A data directory with these options cannot be.
+    #[error("{0}")]
+    Options(String),
     /// The device cannot be opened.
     #[error(transparent)]
     Device(#[from] OpenError),
+    /// The store in the directory.
+    #[error("{}: {error}", path.display())]
+    Store {
+        /// The directory.
+        path: PathBuf,
+        /// The error.
+        error: StoreError,
+    },
+    /// The volumes in the directory.
+    #[error("{}: {error}{}", path.display(), remedy(path, error))]
+    Volume {
+        /// The directory.
+        path: PathBuf,
+        /// The error.
+        error: VolumeError,
+    },
+    /// The volumes of a shard, which cannot be opened.
+    #[error("{}: volumes of shard {shard}: {error}{}", path.display(), diagnosis(path, error))]
+    Domain {
+        /// The directory.
+        path: PathBuf,
+        /// The shard.
+        shard: ShardId,
+        /// The error.
+        error: VolumeError,
+    },
+    /// The directory was formatted without units for volumes.
+    #[error("{}: formatted without volume units, so it can hold no volumes; create a directory that can with \
+             `softflash format DIR --size SIZE --volume-units M`", path.display())]
+    NoVolumeUnits {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The operating system gives no executor what it needs.
+    #[error("starting an executor: {0}")]
+    Executor(io::Error),
     /// The device cannot be created.
     #[error(transparent)]
     Format(#[from] FormatError),
@@ -98,6 +139,63 @@ pub enum DataDirError {
         /// The error.
         source: io::Error,
     },
+}
+
+impl DataDirError {
+    /// An error of the store in the directory at `path`.
+    pub fn store(path: impl Into<PathBuf>) -> impl FnOnce(StoreError) -> DataDirError {
+        let path = path.into();
+        move |error| DataDirError::Store { path, error }
+    }
+
+    /// An error of the volumes in the directory at `path`.
+    pub fn volume(path: impl Into<PathBuf>) -> impl FnOnce(VolumeError) -> DataDirError {
+        let path = path.into();
+        move |error| DataDirError::Volume { path, error }
+    }
+
+    /// Whether the options of a command are wrong.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            DataDirError::Options(_) => true,
+            DataDirError::Format(error) => matches!(
+                error,
+                FormatError::TooSmall { .. }
+                    | FormatError::Superblock { .. }
+                    | FormatError::NoUnits
+            ),
+            DataDirError::Volume { error, .. } => matches!(
+                error,
+                VolumeError::BadName { .. }
+                    | VolumeError::BadSize { .. }
+                    | VolumeError::BadSetting { .. }
+                    | VolumeError::NoSetting { .. }
+            ),
+            _ => false,
+        }
+    }
+}
+
+/// The remedy for an error of the volumes in `directory`, where the error does not say it.
+fn remedy(directory: &Path, error: &VolumeError) -> String {
+    match error {
+        VolumeError::NoVolume { .. } => {
+            format!("; `softflash volume list {}` lists them", word(directory))
+        }
+        VolumeError::WouldLose { .. } => "; add --shrink to lose them".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// What to do about volumes that cannot be opened.
+fn diagnosis(directory: &Path, error: &VolumeError) -> String {
+    match error {
+        VolumeError::Damaged { .. } | VolumeError::Flash(_) => {
+            let directory = word(directory);
+            format!("; `softflash check {directory}` names the damage and what can be done")
+        }
+        _ => String::new(),
+    }
 }
 
 /// The path as a word of a command.

@@ -1,9 +1,10 @@
-//! A store inside this process, for commands that use a data directory without a server.
+//! An open data directory, and its store in this process, without a server.
 
-use crate::error::CliError;
+use crate::directory::DataDir;
+use crate::error::DataDirError;
+use crate::volume_units::ShardDomain;
 use softflash_device::{Access, Device, OpenOptions};
 use softflash_runtime::{RealExecutor, RuntimeHandle};
-use softflash_server::{DataDir, DataDirError, ShardDomain};
 use softflash_store::{ClockSource, Store, StoreError, StoreLayout, StoreOptions, open_all};
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -24,35 +25,39 @@ pub struct OpenDir {
 }
 
 impl OpenDir {
-    /// Opens the directory at `path`. If a server uses it, the error suggests `instead`.
-    pub fn open(path: &Path, instead: &str) -> Result<OpenDir, CliError> {
-        OpenDir::open_with(path, instead, Access::Write)
+    /// Opens the directory at `path`.
+    ///
+    /// # Errors
+    /// [`DataDirError`]: the directory or its device is invalid, or another process uses it.
+    pub fn open(path: &Path) -> Result<OpenDir, DataDirError> {
+        OpenDir::open_with(path, Access::Write)
     }
 
     /// As [`open`](OpenDir::open), but changes nothing: also on a file system that cannot be
     /// written, and on a device that is cut short.
-    pub fn open_to_look(path: &Path, instead: &str) -> Result<OpenDir, CliError> {
-        OpenDir::open_with(path, instead, Access::Look)
+    ///
+    /// # Errors
+    /// As [`open`](OpenDir::open).
+    pub fn open_to_look(path: &Path) -> Result<OpenDir, DataDirError> {
+        OpenDir::open_with(path, Access::Look)
     }
 
     /// As [`open_to_look`](OpenDir::open_to_look); changes are kept in memory until the end of the
-    /// command.
-    pub fn open_to_try(path: &Path, instead: &str) -> Result<OpenDir, CliError> {
-        OpenDir::open_with(path, instead, Access::Scratch)
+    /// process.
+    ///
+    /// # Errors
+    /// As [`open`](OpenDir::open).
+    pub fn open_to_try(path: &Path) -> Result<OpenDir, DataDirError> {
+        OpenDir::open_with(path, Access::Scratch)
     }
 
-    fn open_with(path: &Path, instead: &str, access: Access) -> Result<OpenDir, CliError> {
+    fn open_with(path: &Path, access: Access) -> Result<OpenDir, DataDirError> {
         let opened = match access {
             Access::Write => DataDir::open(path),
             Access::Look | Access::Scratch => DataDir::open_to_look(path),
         };
         let options = OpenOptions { access, ..OpenOptions::default() };
-        let data = match opened {
-            Err(busy @ DataDirError::Busy { .. }) => {
-                return Err(CliError::Failed(format!("{busy}, or {instead}")));
-            }
-            opened => opened?,
-        };
+        let data = opened?;
         let (device, layout) = data.open_device(options)?;
         let domains = data.manifest().domains(device.info().units);
         Ok(OpenDir { path: path.to_owned(), device, layout, domains, _lock: data })
@@ -60,14 +65,17 @@ impl OpenDir {
 
     /// Opens the store, calls `work` with the handle of its first shard, and closes the store
     /// whether or not `work` succeeded. The store's clock stands still: only a server moves it.
-    pub fn with_store<T, F: Future<Output = Result<T, CliError>>>(
+    ///
+    /// # Errors
+    /// Those of `work`, and [`DataDirError::Store`].
+    pub fn with_store<T, E: From<DataDirError>, F: Future<Output = Result<T, E>>>(
         &self,
         options: &StoreOptions,
         work: impl FnOnce(Store) -> F,
-    ) -> Result<T, CliError> {
+    ) -> Result<T, E> {
         let options = &StoreOptions { clock: ClockSource::Recorded, ..options.clone() };
         block_on(|runtime| async move {
-            let failed = |error: StoreError| CliError::store(&self.path)(error);
+            let failed = |error: StoreError| DataDirError::store(&self.path)(error);
             let stores = open_all(Arc::clone(&self.device), &self.layout, options, &runtime)
                 .await
                 .map_err(failed)?;
@@ -82,10 +90,12 @@ impl OpenDir {
 }
 
 /// Runs `work` on a new executor on this thread.
-pub fn block_on<T, F: Future<Output = Result<T, CliError>>>(
+///
+/// # Errors
+/// Those of `work`, and [`DataDirError::Executor`].
+pub fn block_on<T, E: From<DataDirError>, F: Future<Output = Result<T, E>>>(
     work: impl FnOnce(RuntimeHandle) -> F,
-) -> Result<T, CliError> {
-    let executor = RealExecutor::new()
-        .map_err(|source| CliError::Io { what: "starting an executor", source })?;
+) -> Result<T, E> {
+    let executor = RealExecutor::new().map_err(DataDirError::Executor)?;
     executor.block_on(work(executor.handle()))
 }

@@ -1,7 +1,7 @@
 //! The manifest `softflash.toml` of a data directory.
 
-use super::DataDirError;
-use super::volumes::{ShardDomain, VolumeSection};
+use crate::error::DataDirError;
+use crate::volume_units::{ShardDomain, VolumeSection};
 use serde::{Deserialize, Serialize};
 use softflash_store::StoreLayout;
 use softflash_store::layout::{Compression, one_copy};
@@ -110,7 +110,7 @@ impl Manifest {
     }
 
     /// The text of the file, with a comment for readers.
-    pub(super) fn to_text(&self) -> Result<String, toml::ser::Error> {
+    pub(crate) fn to_text(&self) -> Result<String, toml::ser::Error> {
         let fields = toml::to_string_pretty(self)?;
         Ok(format!(
             "# A SoftFlash data directory. Written by `softflash format`; do not edit it:\n\
@@ -120,7 +120,7 @@ impl Manifest {
 
     /// Parses a manifest. The version is checked first, so that a file of a later version is
     /// reported as newer and not as damaged.
-    pub(super) fn parse(path: &Path, text: &str) -> Result<Manifest, DataDirError> {
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Manifest, DataDirError> {
         let damaged =
             |reason: String| DataDirError::DamagedManifest { path: path.to_owned(), reason };
         let table: toml::Table =

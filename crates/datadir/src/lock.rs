@@ -1,12 +1,13 @@
 //! The lock of a data directory.
 
-use super::{DataDirError, LOCK_NAME};
+use crate::directory::LOCK_NAME;
+use crate::error::DataDirError;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
 /// Locks the directory and records this process in the lock file.
-pub(super) fn acquire_lock(directory: &Path) -> Result<File, DataDirError> {
+pub(crate) fn acquire_lock(directory: &Path) -> Result<File, DataDirError> {
     let path = directory.join(LOCK_NAME);
     let io_error = |source| match is_unwritable(&source) {
         true => DataDirError::Unwritable { path: directory.to_owned(), source },
@@ -30,7 +31,7 @@ pub(super) fn acquire_lock(directory: &Path) -> Result<File, DataDirError> {
 
 /// Locks the directory for a reader. On a file system that cannot be written there may be no lock
 /// file, and no process that writes.
-pub(super) fn lock_to_look(directory: &Path) -> Result<Option<File>, DataDirError> {
+pub(crate) fn lock_to_look(directory: &Path) -> Result<Option<File>, DataDirError> {
     match acquire_lock(directory) {
         Err(DataDirError::Unwritable { .. }) => {
             let Ok(file) = File::open(directory.join(LOCK_NAME)) else { return Ok(None) };

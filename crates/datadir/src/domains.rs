@@ -1,13 +1,15 @@
 //! The mounted domains of a data directory without a server: all its volumes.
 
-use crate::embedded::{OpenDir, block_on};
-use crate::error::CliError;
-use softflash_device::Device;
+use crate::error::DataDirError;
+use crate::open::{OpenDir, block_on};
+use crate::volume_placement::{DomainLoad, emptiest};
+use crate::volume_units::ShardDomain;
+use softflash_device::{Device, OpenError};
 use softflash_runtime::RuntimeHandle;
-use softflash_server::{DomainLoad, ShardDomain, roomiest};
 use softflash_volume::{Domain, VolumeError};
 use std::path::Path;
 use std::sync::Arc;
+use thiserror::Error;
 
 /// The domains of all shards.
 pub struct Domains {
@@ -17,18 +19,29 @@ pub struct Domains {
     pub not_mounted: Vec<(ShardDomain, VolumeError)>,
 }
 
+/// Why a domain cannot be mounted.
+#[derive(Debug, Error)]
+pub enum MountError {
+    /// Its part of the device cannot be used.
+    #[error(transparent)]
+    Device(#[from] OpenError),
+    /// The domain.
+    #[error(transparent)]
+    Domain(#[from] VolumeError),
+}
+
 /// Mounts the domains of a directory, calls `work` with them, and stops them whether or not `work`
 /// succeeded.
-pub fn with_domains<T>(
+///
+/// # Errors
+/// Those of `work`; [`DataDirError::NoVolumeUnits`]; [`DataDirError::Domain`] where none can be
+/// mounted.
+pub fn with_domains<T, E: From<DataDirError>>(
     directory: &OpenDir,
-    work: impl AsyncFnOnce(&Domains) -> Result<T, CliError>,
-) -> Result<T, CliError> {
+    work: impl AsyncFnOnce(&Domains) -> Result<T, E>,
+) -> Result<T, E> {
     if directory.domains.is_empty() {
-        return Err(CliError::Failed(format!(
-            "{}: formatted without volume units, so it can hold no volumes; create a directory that \
-             can with `softflash format DIR --size SIZE --volume-units M`",
-            directory.path.display()
-        )));
+        return Err(DataDirError::NoVolumeUnits { path: directory.path.clone() }.into());
     }
     block_on(|runtime| async move {
         let OpenDir { path, device, domains, .. } = directory;
@@ -37,28 +50,33 @@ pub fn with_domains<T>(
             domains.check_all(path)?;
         }
         let outcome = work(&domains).await;
-        let flushed = domains.flush().await.map_err(CliError::volume(path));
+        let flushed = domains.flush().await.map_err(DataDirError::volume(path));
         domains.stop();
         // The first error is the cause.
-        outcome.and_then(|value| flushed.map(|()| value))
+        outcome.and_then(|value| Ok(flushed.map(|()| value)?))
     })
 }
 
 impl Domains {
     /// Mounts the domains on these parts of a device, as many as can be mounted.
+    ///
+    /// # Errors
+    /// Errors of the device.
     pub async fn mount(
         device: &Arc<dyn Device>,
         domains: &[ShardDomain],
         runtime: &RuntimeHandle,
-    ) -> Result<Domains, CliError> {
+    ) -> Result<Domains, DataDirError> {
         let mut mounted = Domains { all: Vec::new(), not_mounted: Vec::new() };
         for domain in domains {
-            match mount(device, domain, runtime).await {
-                Ok(Ok(new)) => mounted.all.push((domain.clone(), new)),
-                Ok(Err(error)) => mounted.not_mounted.push((domain.clone(), error)),
-                Err(error) => {
+            match domain.mount(device, runtime).await {
+                Ok(new) => mounted.all.push((domain.clone(), new)),
+                Err(MountError::Domain(error)) => {
+                    mounted.not_mounted.push((domain.clone(), error));
+                }
+                Err(MountError::Device(error)) => {
                     mounted.stop();
-                    return Err(error);
+                    return Err(error.into());
                 }
             }
         }
@@ -66,9 +84,12 @@ impl Domains {
     }
 
     /// Fails if some of the domains in the directory at `path` are not mounted.
-    pub fn check_all(&self, path: &Path) -> Result<(), CliError> {
+    ///
+    /// # Errors
+    /// [`DataDirError::Domain`].
+    pub fn check_all(&self, path: &Path) -> Result<(), DataDirError> {
         match self.not_mounted.first() {
-            Some((domain, error)) => Err(CliError::Domain {
+            Some((domain, error)) => Err(DataDirError::Domain {
                 path: path.to_owned(),
                 shard: domain.shard,
                 error: error.clone(),
@@ -78,6 +99,10 @@ impl Domains {
     }
 
     /// The domain that holds the volume of this name.
+    ///
+    /// # Errors
+    /// [`VolumeError::NoVolume`], or [`VolumeError::NotMounted`] where one that is not mounted may
+    /// hold it.
     pub fn holder(&self, volume: &str) -> Result<&Domain, VolumeError> {
         let holds = |domain: &&Domain| domain.volume(volume).is_ok();
         let found = self.all.iter().map(|(_, domain)| domain).find(holds);
@@ -86,6 +111,9 @@ impl Domains {
     }
 
     /// Refuses a name that a volume of any domain has, or may have.
+    ///
+    /// # Errors
+    /// [`VolumeError::Exists`] or [`VolumeError::MayExist`].
     pub fn check_unused(&self, name: &str) -> Result<(), VolumeError> {
         let name = name.to_owned();
         match (self.holder(&name), self.unknown()) {
@@ -104,9 +132,9 @@ impl Domains {
     }
 
     /// The domain for a new volume.
-    pub fn roomiest(&self) -> Option<&Domain> {
+    pub fn emptiest(&self) -> Option<&Domain> {
         let load = |domain: &Domain| DomainLoad::of(domain.space(), &domain.list());
-        let place = roomiest(self.all.iter().map(|(_, domain)| load(domain)))?;
+        let place = emptiest(self.all.iter().map(|(_, domain)| load(domain)))?;
         self.all.get(place).map(|(_, domain)| domain)
     }
 
@@ -124,15 +152,19 @@ impl Domains {
     }
 }
 
-async fn mount(
-    device: &Arc<dyn Device>,
-    domain: &ShardDomain,
-    runtime: &RuntimeHandle,
-) -> Result<Result<Domain, VolumeError>, CliError> {
-    let queue = Arc::clone(device).open_queue_pair(domain.units.clone())?;
-    let mounted = Domain::mount(queue, domain.config.clone(), runtime.clone()).await;
-    Ok(mounted.map(|(mounted, report)| {
-        tracing::debug!(shard = %domain.shard, ?report, "a domain is mounted");
-        mounted
-    }))
+impl ShardDomain {
+    /// Mounts the domain.
+    ///
+    /// # Errors
+    /// [`MountError`].
+    pub async fn mount(
+        &self,
+        device: &Arc<dyn Device>,
+        runtime: &RuntimeHandle,
+    ) -> Result<Domain, MountError> {
+        let queue = Arc::clone(device).open_queue_pair(self.units.clone())?;
+        let (domain, report) = Domain::mount(queue, self.config.clone(), runtime.clone()).await?;
+        tracing::debug!(shard = %self.shard, ?report, "volumes are mounted");
+        Ok(domain)
+    }
 }

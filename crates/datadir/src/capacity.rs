@@ -1,0 +1,35 @@
+//! The data that fit a data directory.
+
+use crate::manifest::Manifest;
+use softflash_base::cast;
+use softflash_device::{DeviceInfo, UnitGeometry};
+use softflash_store::StoreOptions;
+use softflash_store::capacity::{Capacity, FlashSize};
+use softflash_volume::room_bytes;
+
+/// Of the store of a data directory.
+pub fn of(manifest: &Manifest, device: &DeviceInfo) -> Capacity {
+    of_units(manifest, device.units, &device.geometry)
+}
+
+/// Of the store of a data directory on a device of these units.
+pub fn of_units(manifest: &Manifest, units: u16, geometry: &UnitGeometry) -> Capacity {
+    let flash = FlashSize {
+        superblocks_of_unit: geometry.blocks_per_plane,
+        payload_bytes: softflash_ftl::payload_bytes(geometry),
+    };
+    Capacity::of(&manifest.layout(units), &StoreOptions::default(), flash)
+}
+
+/// The room for volumes in each domain, in bytes; empty without volume units.
+pub fn volume_rooms(manifest: &Manifest, units: u16, geometry: &UnitGeometry) -> Vec<u64> {
+    let domains = manifest.domains(units).into_iter();
+    domains
+        .map(|it| room_bytes(cast::saturating_u16(it.units.len()), geometry, &it.config))
+        .collect()
+}
+
+/// The size of a device in bytes.
+pub fn device_bytes(device: &DeviceInfo) -> u64 {
+    device.geometry.unit_bytes() * u64::from(device.units)
+}

@@ -1,0 +1,36 @@
+//! Data directories: one is created, described and opened here, and its store and volumes work in
+//! this process. A server, the command line, and tools that embed the store need all of it.
+//!
+//! ```text
+//! DIR/softflash.toml   the manifest (see `manifest`); a directory with it is a data directory
+//! DIR/flash.sfd        the device, unless the manifest names another
+//! DIR/users.acl        users and permissions, once ACL SAVE has written it
+//! DIR/lock             locked by the process that has the directory open
+//! DIR/softflash.toml.unfinished   the manifest while `format` is at work, or after it was killed
+//! ```
+
+pub mod capacity;
+mod creation;
+mod directory;
+mod domains;
+mod error;
+mod lock;
+mod manifest;
+mod open;
+mod plan;
+#[cfg(test)]
+mod tests;
+mod volume_placement;
+mod volume_units;
+
+pub use creation::{NewDataDir, contents, is_free, leftovers};
+pub use directory::{DEVICE_NAME, DataDir, USERS_NAME};
+pub use domains::{Domains, MountError, with_domains};
+pub use error::DataDirError;
+pub use manifest::{FORMAT_VERSION, MANIFEST_NAME, Manifest, StoreSection};
+pub use open::{OpenDir, block_on};
+pub use plan::{
+    Compressions, NewDevice, Plan, PreparedDataDir, SUPERBLOCK_BYTES, UnfinishedDataDir,
+};
+pub use volume_placement::{DomainLoad, emptiest};
+pub use volume_units::{DEFAULT_OP_PERCENT, MOST_OP_PERCENT, ShardDomain, VolumeSection};
