@@ -3,8 +3,8 @@
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
 use crate::frames::Completion;
-use crate::quota::Growth;
 use crate::stream::Stream;
+use crate::tenant::Growth;
 use softflash_base::{IoBuf, cast};
 use softflash_flash::Flash;
 

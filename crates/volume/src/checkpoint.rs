@@ -22,20 +22,17 @@ use std::collections::BTreeMap;
 /// Returns when a checkpoint is durable that holds everything written so far.
 pub(crate) async fn checkpoint(core: &Shared) -> Result<(), VolumeError> {
     core.check_running()?;
-    let completion = Completion::default();
-    core.checkpoint_waiters.borrow_mut().push(completion.clone());
-    core.checkpoint.notify_one();
-    completion.wait().await
+    core.checkpoints.run().await
 }
 
 /// Makes checkpoints until the domain is stopped.
 pub(crate) async fn run(core: Shared) {
     loop {
-        core.checkpoint.notified().await;
+        let asked = core.checkpoints.next().await;
         if core.stopped.get() {
             return;
         }
-        let waiting = std::mem::take(&mut *core.checkpoint_waiters.borrow_mut());
+        let Some(waiting) = asked else { continue };
         let result = try_make(&core).await;
         for completion in waiting {
             completion.end(result.clone());
@@ -45,16 +42,16 @@ pub(crate) async fn run(core: Shared) {
 
 /// Makes a checkpoint. If it fails, the next one writes all that this one would have written.
 pub(crate) async fn try_make(core: &Shared) -> Result<(), VolumeError> {
-    let entries = core.entries_since_root.get();
+    let entries = core.roots.entries();
     let result = make(core).await;
-    core.root_failed.set(result.is_err());
+    core.roots.note(result.is_err());
     if let Err(error) = &result {
         if !planted::bug(Bug::FailedCheckpointCounts) {
             core.map.borrow_mut().thaw();
         }
-        core.entries_since_root.set(core.entries_since_root.get() + entries);
+        core.roots.count_entries(entries);
         // Nothing that waits for this root can be released now.
-        core.space.notify_all();
+        core.space.announce();
         tracing::warn!(%error, "a checkpoint was not made; the one before stays");
     }
     result
@@ -68,7 +65,7 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
     }
     // From here to the first wait, nothing changes: this is the state that the root describes.
     let (sequence, change) = (core.frames.next(), core.changes.next());
-    core.entries_since_root.set(0);
+    core.roots.restart_count();
     let (frozen, images) = {
         let mut map = core.map.borrow_mut();
         let frozen = map.freeze();
@@ -107,7 +104,7 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
 
     // The root may name data and leaves only when they are durable.
     flush(core).await?;
-    let previous = Some(core.durable_root.get());
+    let previous = Some(core.roots.durable());
     let units = unit_marks(core);
     let root = Root { sequence, images, leaves, open, previous, change: Some(change), units };
     let root_places = write_root(core, &root).await?;
@@ -323,8 +320,7 @@ const MOST_ATTEMPTS: usize = 8;
 /// Returns the places of all.
 async fn write_root(core: &Shared, root: &Root) -> Result<Vec<u32>, VolumeError> {
     let bytes = root.encode();
-    let number = core.root.get() + 1;
-    core.root.set(number);
+    let number = core.roots.next();
     let mut places = Vec::new();
     let mut avoided = None;
     for _ in 0..COPIES {
@@ -372,16 +368,13 @@ fn adopt(core: &Core, root: &Root, root_places: &[u32], proofs: &[u32]) {
         stored.halves.iter().flat_map(|half| half.places()).for_each(&mut count);
     }
     drop(map);
-    core.durable_root.set(core.root.get());
-    core.root_sequence.set(root.sequence);
+    core.roots.adopt(root.sequence);
     let open = |block: u32| {
         core.superblocks.handle(block).is_some_and(|open| core.frontiers.is_open(&open))
     };
-    let blocks = std::mem::take(&mut *core.map_blocks.borrow_mut());
-    let (kept, unneeded): (Vec<u32>, Vec<u32>) = blocks
-        .into_iter()
-        .partition(|&block| live.contains_key(&block) || proofs.contains(&block) || open(block));
-    *core.map_blocks.borrow_mut() = kept;
+    let unneeded = core
+        .roots
+        .retain(|block| live.contains_key(&block) || proofs.contains(&block) || open(block));
     unneeded.into_iter().for_each(|block| release(core, block));
     release_unneeded(core);
     rewrite_sparse(core, root, &live);
@@ -392,7 +385,7 @@ fn adopt(core: &Core, root: &Root, root_places: &[u32], proofs: &[u32]) {
 fn rewrite_sparse(core: &Core, root: &Root, live: &BTreeMap<u32, u32>) {
     let places: u32 = live.values().sum();
     let most = 2 + 2 * places.div_ceil(core.geometry.block_units);
-    let excess = core.map_blocks.borrow().len().saturating_sub(cast::index(most));
+    let excess = cast::index(core.roots.blocks().saturating_sub(most));
     if excess == 0 {
         return;
     }

@@ -2,11 +2,12 @@
 //! can be erased. One task for each unit.
 
 use crate::checkpoint::checkpoint;
-use crate::core::{Collected, Core, Shared};
+use crate::core::{Core, Shared};
 use crate::error::VolumeError;
 use crate::moving::{self, Moving, read_places, run_length};
 use crate::placement::by_hint::NO_HINT;
 use crate::releases::release_collected;
+use crate::retiring::Collected;
 use crate::stream::Stream;
 use crate::writer::unit_for;
 use softflash_base::cast;
@@ -19,10 +20,10 @@ pub(crate) async fn run(core: Shared, unit: u32) {
     let mut policies = policies(&core, unit);
     while !core.stopped.get() {
         if !collect_one(&core, unit, &mut policies).await {
-            core.collection_rests[cast::index(unit)].set(true);
+            core.collection.rest(unit);
             // Writers that wait for space may have to be refused.
-            core.space.notify_all();
-            core.collect[cast::index(unit)].notified().await;
+            core.space.announce();
+            core.collection.woken(unit).await;
         }
     }
 }
@@ -38,8 +39,10 @@ const KEPT_FOR_ROOTS: u32 = 3;
 
 /// Collects one superblock, if the unit needs space. False if it needs none, or none can be had.
 async fn collect_one(core: &Shared, unit: u32, policies: &mut Policies) -> bool {
-    let (free, coming) = (core.free_superblocks(unit), core.collected_in(unit));
-    if free + coming + core.waiting_in(unit) >= core.config.low_superblocks {
+    let (free, coming) =
+        (core.free_superblocks(unit), core.retiring.awaiting_flush_in(&core.geometry, unit));
+    let waiting = core.retiring.awaiting_root_in(&core.geometry, unit);
+    if free + coming + waiting >= core.config.low_superblocks {
         // One root releases all that wait for it.
         core.ask_for_releases_if_short();
         return false;
@@ -49,19 +52,18 @@ async fn collect_one(core: &Shared, unit: u32, policies: &mut Policies) -> bool 
     if free < KEPT_FOR_ROOTS && coming > 0 {
         return release_collected(core).await.is_ok();
     }
-    if free < KEPT_FOR_ROOTS && !core.to_release.borrow().is_empty() {
+    if free < KEPT_FOR_ROOTS && core.retiring.await_root() {
         return checkpoint(core).await.is_ok();
     }
     let Some(victim) = choose(core, unit, policies) else {
         // Superblocks may wait for a flush or a root.
-        core.release.notify_one();
+        core.retiring.ask();
         return false;
     };
     match collect(core, victim, Stream::Collector(NO_HINT)).await {
         Ok(()) => {
             let end = core.frames.next();
-            core.collected.borrow_mut().push(Collected { block: victim.block, end });
-            core.release.notify_one();
+            core.retiring.add(Collected { block: victim.block, end });
             true
         }
         Err(error) => {

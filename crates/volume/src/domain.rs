@@ -162,7 +162,7 @@ impl Domain {
     async fn settle(&self, recovered: Recovered) -> Result<(), VolumeError> {
         let core = &self.core;
         let release_all = |blocks: &[u32]| {
-            core.map_blocks.borrow_mut().retain(|block| !blocks.contains(block));
+            core.roots.retain(|block| !blocks.contains(&block));
             blocks.iter().for_each(|&block| releases::release(core, block));
         };
         release_all(&recovered.useless_map);
@@ -194,7 +194,7 @@ impl Domain {
         }
         // Only now are older data not needed any more.
         let empty = recovered.empty.into_iter().filter(|block| !recovered.useless.contains(block));
-        core.to_release.borrow_mut().extend(empty.chain(moves.emptied));
+        core.retiring.add_for_root(empty.chain(moves.emptied));
         releases::release_unneeded(core);
         core.runtime.spawn(Box::pin(checkpoint::run(Rc::clone(core))));
         core.runtime.spawn(Box::pin(releases::run(Rc::clone(core))));
@@ -394,7 +394,7 @@ impl Domain {
         let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
         DomainSpace {
             used_bytes: bytes(self.core.map.borrow().used()),
-            usable_bytes: bytes(self.core.usable.get()),
+            usable_bytes: bytes(self.core.space.usable()),
             flash_bytes: bytes(self.core.geometry.places()),
             is_full: self.core.is_full(),
         }
@@ -462,18 +462,13 @@ impl Domain {
     pub fn stop(&self) {
         let core = &self.core;
         core.stopped.set(true);
-        core.flush.notify_all();
-        core.flush.notify_one();
-        core.checkpoint.notify_one();
+        core.flushes.stop();
+        core.checkpoints.stop();
         core.unproven.notify_one();
-        core.release.notify_one();
-        core.wake_collection();
+        core.retiring.ask();
+        core.collection.wake_all();
         core.tenants.wake();
-        core.space.notify_all();
-        for waiters in [&core.flush_waiters, &core.checkpoint_waiters] {
-            let waiting = std::mem::take(&mut *waiters.borrow_mut());
-            waiting.into_iter().for_each(|waiter| waiter.end(Err(VolumeError::Stopped)));
-        }
+        core.space.announce();
         core.flash.stop();
     }
 }

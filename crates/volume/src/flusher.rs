@@ -2,7 +2,6 @@
 
 use crate::core::Shared;
 use crate::error::VolumeError;
-use crate::frames::Completion;
 use crate::frontier;
 use softflash_base::planted::{self, Bug};
 use softflash_ftl::Hint;
@@ -10,20 +9,13 @@ use softflash_ftl::Hint;
 /// Returns when all writes that have completed are durable.
 pub(crate) async fn flush(core: &Shared) -> Result<(), VolumeError> {
     core.check_running()?;
-    let completion = Completion::default();
-    core.flush_waiters.borrow_mut().push(completion.clone());
-    core.flush.notify_one();
-    completion.wait().await
+    core.flushes.run().await
 }
 
 /// Serves flushes until the domain is stopped.
 pub(crate) async fn run(core: Shared) {
     while !core.stopped.get() {
-        core.flush.notified().await;
-        let waiting = std::mem::take(&mut *core.flush_waiters.borrow_mut());
-        if waiting.is_empty() {
-            continue;
-        }
+        let Some(waiting) = core.flushes.next().await else { continue };
         let result = make_durable(&core).await;
         for completion in waiting {
             completion.end(result.clone());

@@ -49,7 +49,7 @@ impl Appended {
     /// Waits until the frame is programmed. After a failure its superblock takes no more frames.
     pub async fn programmed(&mut self, core: &Core) -> Outcome {
         let (result, buffer) = (&mut self.programmed).await;
-        core.health_of(core.geometry.unit_of(self.block)).note(result.as_ref().err());
+        core.space.health_of(core.geometry.unit_of(self.block)).note(result.as_ref().err());
         if result.is_err() {
             give_up(core, self.block);
             core.changes.failed(self.sequence);
@@ -202,11 +202,11 @@ fn open_leaving(core: &Core, unit: u32, stream: Stream, reserve: u32) -> Result<
         Err(error) => return Err(error.into()),
     };
     // Blocks go bad meanwhile.
-    core.usable.set(core.compute_usable());
+    core.space.set_usable(core.compute_usable());
     let block = core.geometry.block(superblock.unit.0, superblock.index);
     core.superblocks.set(block, superblock);
     if stream == Stream::Map {
-        core.map_blocks.borrow_mut().push(block);
+        core.roots.add_block(block);
     }
     core.frontiers.set(unit, stream, Some(Open { superblock, next_page: 0 }));
     core.collect_if_short(unit);
@@ -277,7 +277,7 @@ pub(crate) fn append(
             if stream.holds_changes() {
                 core.changes.told(teller, &told, contents);
                 if core.changes.are_many() {
-                    core.ask_for_flush();
+                    core.flushes.ask();
                 }
                 core.superblocks.pin(block, sequence);
             }

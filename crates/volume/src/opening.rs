@@ -3,6 +3,7 @@
 use crate::admission::Admission;
 use crate::changes::Changes;
 use crate::classes::Classes;
+use crate::collection::Collection;
 use crate::config::DomainConfig;
 use crate::core::Core;
 use crate::counters::Counters;
@@ -10,13 +11,17 @@ use crate::domain_map::DomainMap;
 use crate::error::VolumeError;
 use crate::frames::Frames;
 use crate::frontier::Frontiers;
-use crate::fullness::Fullness;
 use crate::geometry::Geometry;
+use crate::host_frames::HostFrames;
+use crate::on_request::OnRequest;
 use crate::placement::by_hint::most_classes;
+use crate::retiring::Retiring;
+use crate::roots::Roots;
+use crate::space::Space;
 use crate::superblocks::Superblocks;
 use crate::tenant::Tenants;
 use softflash_device::QueuePair;
-use softflash_flash::{Flash, UnitHealth};
+use softflash_flash::Flash;
 use softflash_ftl::{FtlConfig, Inventory, Owner};
 use softflash_runtime::{Event, Notify, RuntimeHandle};
 use std::cell::{Cell, RefCell};
@@ -68,30 +73,15 @@ fn core(
         counters: Counters::default(),
         tenants: Tenants::default(),
         admission: Admission::new(config.competing_requests(geometry.units)),
-        building: RefCell::new((0..classes).map(|_| None).collect()),
-        host_frames: Cell::new(0),
+        host_frames: HostFrames::new(classes),
         gate,
-        space: Notify::new(),
-        collect: (0..geometry.units).map(|_| Notify::new()).collect(),
-        collection_rests: (0..geometry.units).map(|_| Cell::new(false)).collect(),
-        flush: Notify::new(),
-        flush_waiters: RefCell::default(),
+        space: Space::new(config.domain, geometry.units),
+        collection: Collection::new(geometry.units),
+        flushes: OnRequest::default(),
         unproven: Notify::new(),
-        checkpoint: Notify::new(),
-        checkpoint_waiters: RefCell::default(),
-        release: Notify::new(),
-        release_failed: Cell::new(false),
-        root_failed: Cell::new(false),
-        root_sequence: Cell::new(0),
-        root: Cell::new(0),
-        durable_root: Cell::new(0),
-        entries_since_root: Cell::new(0),
-        collected: RefCell::default(),
-        to_release: RefCell::default(),
-        map_blocks: RefCell::default(),
-        health: (0..geometry.units).map(|_| UnitHealth::default()).collect(),
-        usable: Cell::new(0),
-        fullness: Fullness::default(),
+        checkpoints: OnRequest::default(),
+        roots: Roots::default(),
+        retiring: Retiring::default(),
         turn: Cell::new(0),
         stopped: Cell::new(false),
         flash,
@@ -100,8 +90,8 @@ fn core(
         config,
         geometry,
     };
-    core.usable.set(core.compute_usable());
-    if core.usable.get() == 0 {
+    core.space.set_usable(core.compute_usable());
+    if core.space.usable() == 0 {
         let reason = format!(
             "{} units of {} superblocks leave no space for data; use more or larger units",
             geometry.units, geometry.unit_blocks

@@ -52,7 +52,7 @@ pub(crate) async fn change<T>(
             drop(gate);
             if written.is_err() {
                 // Recovery could read a frame that was reported as failed.
-                shared.checkpoint.notify_one();
+                shared.checkpoints.ask();
             }
             ended.end(written);
         }));
@@ -156,7 +156,7 @@ fn apply(core: &Shared, change: &Change) {
         core.adopt_settings();
     }
     // What was discarded may make superblocks worth collecting.
-    core.wake_collection();
+    core.collection.wake_all();
 }
 
 /// Names have 1 to 64 of these characters, so that they fit exports, files and commands.

@@ -4,22 +4,10 @@
 use crate::core::Core;
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
-use crate::tenant::Tenant;
+use crate::tenant::{Growth, Tenant};
 use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
 use std::rc::Rc;
-
-/// A mapping unit that will take space; counted until this is dropped.
-pub(crate) struct Growth {
-    tenant: Rc<Tenant>,
-}
-
-impl Drop for Growth {
-    fn drop(&mut self) {
-        self.tenant.growing.set(self.tenant.growing.get() - 1);
-        self.tenant.grown.notify_all();
-    }
-}
 
 /// Whether a write of a mapping unit is inside the quota.
 pub(crate) enum Inside {
@@ -37,12 +25,11 @@ pub(crate) fn count(core: &Core, tenant: &Rc<Tenant>, lba: u32) -> Result<Inside
     if !map.grows(image, lba) {
         return Ok(Inside::Yes(None));
     }
-    let (held, growing) = (map.held(tenant.volume), tenant.growing.get());
+    let (held, growing) = (map.held(tenant.volume), tenant.growing());
     let bytes = |units: u64| units * cast::wide(MAPPING_UNIT_BYTES);
     let counted = if planted::bug(Bug::QuotaForgetsUnmapped) { 0 } else { growing };
     if bytes(u64::from(held) + u64::from(counted) + 1) <= quota {
-        tenant.growing.set(growing + 1);
-        return Ok(Inside::Yes(Some(Growth { tenant: Rc::clone(tenant) })));
+        return Ok(Inside::Yes(Some(Growth::of(tenant))));
     }
     if growing > 0 {
         return Ok(Inside::Unknown);

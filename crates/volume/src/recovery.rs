@@ -131,8 +131,7 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         report.damaged_root_copies = root.damaged_copies;
         leaves::restore(core, &root.root, &map_frames, &found, &mut report).await;
     }
-    core.root_sequence.set(root_sequence);
-    core.durable_root.set(root.as_ref().map_or(0, |root| root.number));
+    core.roots.found(root_sequence, root.as_ref().map_or(0, |root| root.number));
     // The domain has frames from before changes had numbers.
     let is_unnumbered = root.as_ref().is_some_and(|root| root.root.change.is_none())
         || frames.iter().any(|frame| frame.head.proven_below == 0);
@@ -145,13 +144,13 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     let Replayed { protected, mut read } =
         replay(core, &frames, &changes.lost, &uncertain, durable_below, &mut report).await?;
     let empty = finish(core, &found, &map_frames)?;
-    core.root.set(report.root);
+    core.roots.found_newest(report.root);
     let marks = root.as_ref().map(|root| &root.root.units[..]).unwrap_or_default();
     lost::report(core, &changes.lost, marks, &mut report);
     read.retain(|(place, _)| core.map.borrow().holder(*place).is_some());
     let kept = root.as_ref().map(|root| blocks_of(core, root)).unwrap_or_default();
     let proof = Proof::of(root.as_ref(), &frames, &map_frames, durable_below);
-    let is_of_map = |block: &u32| core.map_blocks.borrow().contains(block);
+    let is_of_map = |block: &u32| core.roots.has_block(*block);
     let (useless_map, useless) =
         useless(core, &found, &kept, &protected, &empty).into_iter().partition(|block| {
             is_of_map(block) && !proof.blocks.contains(block) && !kept_before.contains(block)
@@ -252,10 +251,9 @@ fn useless(
     protected: &Protected,
     empty: &[u32],
 ) -> Vec<u32> {
-    let map_blocks = core.map_blocks.borrow();
-    let root = core.root_sequence.get();
+    let root = core.roots.sequence();
     let is_useless = |block: &u32| {
-        if map_blocks.contains(block) {
+        if core.roots.has_block(*block) {
             return !kept.contains(block);
         }
         empty.contains(block)
@@ -300,13 +298,12 @@ fn finish(
     };
     let mut by_age: Vec<&FoundSuperblock> = found.iter().collect();
     by_age.sort_by_key(|found| found.tag.map_or(0, |tag| tag.first_sequence));
-    let mut map_blocks = Vec::new();
     let mut empty = Vec::new();
     for found in by_age {
         let class = found.tag.map(|tag| tag.class);
         let is_empty = map.blocks.valid_in(found.block) == 0;
         if class == Some(Class::Map) || class.is_none() && is_empty && holds_map(found.block) {
-            map_blocks.push(found.block);
+            core.roots.add_block(found.block);
         } else if is_empty {
             empty.push(found.block);
         } else {
@@ -314,6 +311,5 @@ fn finish(
             map.blocks.close(found.block, number);
         }
     }
-    *core.map_blocks.borrow_mut() = map_blocks;
     Ok(empty)
 }

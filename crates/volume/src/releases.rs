@@ -1,7 +1,7 @@
 //! The release of superblocks whose data have moved: after a flush, which one task makes for those
 //! of all units while collection goes on, and after the next root if recovery still needs them.
 
-use crate::core::{Collected, Core, Shared};
+use crate::core::{Core, Shared};
 use crate::error::VolumeError;
 use crate::flusher::flush;
 use softflash_base::planted::{self, Bug};
@@ -9,7 +9,7 @@ use softflash_base::planted::{self, Bug};
 /// Releases collected superblocks until the domain is stopped.
 pub(crate) async fn run(core: Shared) {
     while !core.stopped.get() {
-        core.release.notified().await;
+        core.retiring.asked().await;
         if let Err(error) = release_collected(&core).await {
             tracing::warn!(%error, "superblocks are not released: their copies are not durable");
         }
@@ -19,36 +19,29 @@ pub(crate) async fn run(core: Shared) {
 /// Releases the superblocks whose data have moved: after a flush, so that the copies are durable.
 /// Those that recovery still needs wait for the next root.
 pub(crate) async fn release_collected(core: &Shared) -> Result<(), VolumeError> {
-    let moved = core.collected.borrow().clone();
+    let moved = core.retiring.moved();
     if !moved.is_empty() && !planted::bug(Bug::MovesNotFlushed) {
         let flushed = flush(core).await;
-        core.release_failed.set(flushed.is_err());
+        core.retiring.note_flush(flushed.is_err());
         if flushed.is_err() {
             // Writers that wait for these superblocks may have to be refused.
-            core.space.notify_all();
+            core.space.announce();
         }
         flushed?;
     }
-    // Another task may have released some of them meanwhile.
-    let (durable, rest) = core.collected.take().into_iter().partition(|one| moved.contains(one));
-    core.collected.replace(rest);
-    let durable: Vec<Collected> = durable;
-    core.to_release.borrow_mut().extend(durable.into_iter().map(|one| one.block));
+    core.retiring.are_durable(&moved);
     release_unneeded(core);
     core.ask_for_releases_if_short();
     // Also if none was free: a checkpoint does not wait for those that only a root releases.
-    core.space.notify_all();
+    core.space.announce();
     Ok(())
 }
 
 /// Releases the collected superblocks that recovery from the durable root does not need. All copies
 /// of their data must be durable.
 pub(crate) fn release_unneeded(core: &Core) {
-    let waiting = std::mem::take(&mut *core.to_release.borrow_mut());
-    let root = core.root_sequence.get();
-    let (free, kept): (Vec<u32>, Vec<u32>) =
-        waiting.into_iter().partition(|&block| core.superblocks.is_unpinned(block, root));
-    core.to_release.borrow_mut().extend(kept);
+    let root = core.roots.sequence();
+    let free = core.retiring.take_unneeded(|block| !core.superblocks.is_unpinned(block, root));
     for block in free {
         release(core, block);
     }
@@ -62,5 +55,5 @@ pub(crate) fn release(core: &Core, block: u32) {
         core.flash.release(&superblock);
         core.counters.update(|counters| counters.released += 1);
     }
-    core.space.notify_all();
+    core.space.announce();
 }

@@ -66,12 +66,41 @@ pub(crate) struct Tenant {
     /// Requests that were admitted, or wait for their turn among competing volumes.
     pub requests: Cell<u32>,
     /// Mapping units that will take space of a quota, and that the map does not name yet.
-    pub growing: Cell<u32>,
+    growing: Cell<u32>,
     /// Notified when they become fewer.
-    pub grown: Notify,
+    grown: Notify,
+}
+
+/// A mapping unit that will take space; counted until this is dropped.
+pub(crate) struct Growth {
+    tenant: Rc<Tenant>,
+}
+
+impl Growth {
+    pub fn of(tenant: &Rc<Tenant>) -> Growth {
+        tenant.growing.set(tenant.growing.get() + 1);
+        Growth { tenant: Rc::clone(tenant) }
+    }
+}
+
+impl Drop for Growth {
+    fn drop(&mut self) {
+        self.tenant.growing.set(self.tenant.growing.get() - 1);
+        self.tenant.grown.notify_all();
+    }
 }
 
 impl Tenant {
+    /// Mapping units that will take space of a quota, and that the map does not name yet.
+    pub fn growing(&self) -> u32 {
+        self.growing.get()
+    }
+
+    /// Waits until they become fewer.
+    pub async fn grown(&self) {
+        self.grown.notified().await;
+    }
+
     fn new(volume: ImageId) -> Tenant {
         Tenant {
             volume,

@@ -123,7 +123,7 @@ impl Volume {
         if let Err(VolumeError::OutOfSpace { used, usable }) = *written {
             self.tenant.count(|counters| counters.full_refusals += 1);
             self.core.counters.update(|counters| counters.refused += 1);
-            self.core.fullness.note_refusal(self.core.config.domain, used, usable);
+            self.core.space.note_refusal(used, usable);
         } else if written.is_ok() {
             self.core.is_full();
         }

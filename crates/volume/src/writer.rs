@@ -12,13 +12,12 @@ use crate::frontier::{self, Appended};
 use crate::image::ImageId;
 use crate::placement;
 use crate::placement::by_hint::NO_HINT;
-use crate::quota::{self, Growth, Inside};
+use crate::quota::{self, Inside};
 use crate::stream::Stream;
-use crate::tenant::Tenant;
+use crate::tenant::{Growth, Tenant};
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, cast, checksum};
 use softflash_runtime::yield_now;
-use std::cell::Cell;
 use std::rc::Rc;
 
 /// A frame that has been appended.
@@ -91,21 +90,20 @@ pub(crate) async fn unit_for(
         let releases = core.counters.get().released;
         if !core.releases_wait(stream) {
             // Collection and the map have only releases to wait for, clients collection, too.
-            let is_vain =
-                woken_after == Some(releases) && core.collection_rests.iter().all(Cell::get);
+            let is_vain = woken_after == Some(releases) && core.collection.all_rest();
             if !matches!(stream, Stream::Host(_)) || is_vain {
-                return Err(core.out_of_space(core.map.borrow().used()));
+                return Err(core.space.lack(core.map.borrow().used()));
             }
         }
         // A root that has failed for want of space needs a release first.
-        if woken_after != Some(releases) || !core.root_failed.get() {
+        if woken_after != Some(releases) || !core.roots.has_failed() {
             core.ask_for_releases();
         }
         if woken_after != Some(releases) {
             woken_after = Some(releases);
-            core.wake_collection();
+            core.collection.wake_all();
         }
-        core.space.notified().await;
+        core.space.announced().await;
     }
 }
 
@@ -163,19 +161,16 @@ async fn add(
             continue;
         }
         check_space(core, tenant.volume, lba)?;
-        if let Some((completion, is_full)) = add_to_building(core, class, entry, data, &mut growth)
-        {
+        if let Some((completion, is_full)) = core.host_frames.add(class, entry, data, &mut growth) {
             if is_full {
-                send_building(core, class);
+                send_frame(core, class);
             }
             return Ok(completion);
         }
         let (unit, stream) = unit_for(core, Stream::Host(class), 2, None).await?;
-        let slot = &mut core.building.borrow_mut()[usize::from(class)];
-        let has_room = frontier::room(core, unit, stream) >= 2;
-        if slot.is_none() && has_room && core.gate.is_set() {
-            *slot = Some(frontier::begin(core, unit, stream, core.config.frame_units));
-        }
+        let takes_frame = frontier::room(core, unit, stream) >= 2 && core.gate.is_set();
+        let begin = || frontier::begin(core, unit, stream, core.config.frame_units);
+        core.host_frames.begin(class, || takes_frame.then(begin));
     }
 }
 
@@ -190,28 +185,12 @@ async fn growth(
             Inside::Yes(growth) => return Ok(growth),
             Inside::Unknown => {
                 for class in core.classes.in_turn() {
-                    send_building(core, class);
+                    send_frame(core, class);
                 }
-                tenant.grown.notified().await;
+                tenant.grown().await;
             }
         }
     }
-}
-
-/// Adds a mapping unit to the frame that is being filled, if there is one; returns its completion,
-/// and whether it is full.
-fn add_to_building(
-    core: &Core,
-    class: u8,
-    entry: Entry,
-    data: &[u8],
-    growth: &mut Option<Growth>,
-) -> Option<(Completion, bool)> {
-    let slots = &mut core.building.borrow_mut();
-    let building = slots[usize::from(class)].as_mut()?;
-    building.add(entry, data);
-    building.growths.extend(growth.take());
-    Some((building.completion(), building.is_full()))
 }
 
 /// Refuses a write that would take space which collection needs.
@@ -219,10 +198,9 @@ fn check_space(core: &Core, volume: ImageId, lba: u32) -> Result<(), VolumeError
     let map = core.map.borrow();
     let image = map.images.get(volume).ok_or(VolumeError::Deleted)?;
     let grows = map.grows(image, lba);
-    let building: usize = core.building.borrow().iter().flatten().map(Building::len).sum();
-    let used = map.used() + cast::saturating_u32(building);
-    if grows && used >= core.usable.get() {
-        return Err(core.out_of_space(used));
+    let used = map.used() + core.host_frames.filling_units();
+    if grows && used >= core.space.usable() {
+        return Err(core.space.lack(used));
     }
     Ok(())
 }
@@ -232,10 +210,10 @@ fn check_space(core: &Core, volume: ImageId, lba: u32) -> Result<(), VolumeError
 fn send_if_idle(core: &Shared) {
     let most = u32::from(core.geometry.units) * core.config.frames_per_unit;
     for class in core.classes.in_turn() {
-        if core.host_frames.get() >= most {
+        if core.host_frames.under_way() >= most {
             return;
         }
-        if send_building(core, class) {
+        if send_frame(core, class) {
             core.classes.served(class);
         }
     }
@@ -243,15 +221,13 @@ fn send_if_idle(core: &Shared) {
 
 /// Appends the frame of a class that is being filled, if there is one, in a task of its own: its
 /// other writers wait for it, too. Returns whether there was one.
-fn send_building(core: &Shared, class: u8) -> bool {
-    let building = core.building.borrow_mut()[usize::from(class)].take();
-    let Some(building) = building else { return false };
-    core.host_frames.set(core.host_frames.get() + 1);
+fn send_frame(core: &Shared, class: u8) -> bool {
+    let Some(building) = core.host_frames.send(class) else { return false };
     let shared = Rc::clone(core);
     core.runtime.spawn(Box::pin(async move {
         let completion = building.completion();
         let result = send_and_finish(&shared, building).await;
-        shared.host_frames.set(shared.host_frames.get() - 1);
+        shared.host_frames.end();
         completion.end(result);
         yield_now().await;
         send_if_idle(&shared);
@@ -351,7 +327,7 @@ async fn rewrite_unit(
     };
     let unit = frontier::unit_now(core, 2).map_err(|error| (error, from))?;
     let Some(unit) = unit else {
-        return Err((core.out_of_space(core.map.borrow().used()), from));
+        return Err((core.space.lack(core.map.borrow().used()), from));
     };
     let stream = Stream::Collector(NO_HINT);
     let mut building = frontier::begin(core, unit, stream, 1);

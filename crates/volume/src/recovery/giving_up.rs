@@ -35,8 +35,8 @@ pub(crate) async fn give_up(mut core: Core, inventory: &Inventory) -> Result<u32
     core.changes = Changes::recovered(next, next);
     // A root has more than one frame, so no root has a greater number. This one names itself as the
     // one before: recovery takes it without a proof that it is durable, and no older one.
-    core.root.set(next - 1);
-    core.durable_root.set(next);
+    core.roots.found_newest(next - 1);
+    core.roots.found(0, next);
     {
         let mut map = core.map.borrow_mut();
         map.images = Images::of(BTreeMap::new(), last_image(&frames));
@@ -48,7 +48,7 @@ pub(crate) async fn give_up(mut core: Core, inventory: &Inventory) -> Result<u32
     core.runtime.spawn(Box::pin(flusher::run(Rc::clone(&core))));
     let emptied = write_empty(&core, &found).await;
     core.stopped.set(true);
-    core.flush.notify_one();
+    core.flushes.stop();
     emptied?;
     release(&core, found.iter());
     Ok(cast::saturating_u32(found.len()))

@@ -1,0 +1,71 @@
+//! The frames of clients: those that are being filled, one of each class, and those under way.
+
+use crate::building::Building;
+use crate::format::entry::Entry;
+use crate::frames::Completion;
+use crate::tenant::Growth;
+use softflash_base::cast;
+use std::cell::{Cell, RefCell};
+
+/// The frames of clients.
+pub(crate) struct HostFrames {
+    /// By class.
+    filling: RefCell<Vec<Option<Building>>>,
+    under_way: Cell<u32>,
+}
+
+impl HostFrames {
+    pub fn new(classes: u8) -> HostFrames {
+        let filling = RefCell::new((0..classes).map(|_| None).collect());
+        HostFrames { filling, under_way: Cell::new(0) }
+    }
+
+    /// Adds a mapping unit to the frame of a class that is being filled, if there is one; returns
+    /// its completion, and whether it is full.
+    pub fn add(
+        &self,
+        class: u8,
+        entry: Entry,
+        data: &[u8],
+        growth: &mut Option<Growth>,
+    ) -> Option<(Completion, bool)> {
+        let slots = &mut self.filling.borrow_mut();
+        let building = slots[usize::from(class)].as_mut()?;
+        building.add(entry, data);
+        building.growths.extend(growth.take());
+        Some((building.completion(), building.is_full()))
+    }
+
+    /// Begins a frame of a class, unless another task has begun one.
+    pub fn begin(&self, class: u8, begin: impl FnOnce() -> Option<Building>) {
+        let slot = &mut self.filling.borrow_mut()[usize::from(class)];
+        if slot.is_none() {
+            *slot = begin();
+        }
+    }
+
+    /// Takes the frame of a class that is being filled: it is under way until it has
+    /// [ended](HostFrames::end).
+    pub fn send(&self, class: u8) -> Option<Building> {
+        let building = self.filling.borrow_mut()[usize::from(class)].take()?;
+        self.under_way.set(self.under_way.get() + 1);
+        Some(building)
+    }
+
+    /// A frame has ended.
+    pub fn end(&self) {
+        let under_way = self.under_way.get();
+        assert!(under_way > 0, "a frame of clients ended that was not under way");
+        self.under_way.set(under_way - 1);
+    }
+
+    /// Frames under way.
+    pub fn under_way(&self) -> u32 {
+        self.under_way.get()
+    }
+
+    /// Mapping units in frames that are being filled.
+    pub fn filling_units(&self) -> u32 {
+        cast::saturating_u32(self.filling.borrow().iter().flatten().map(Building::len).sum())
+    }
+}

@@ -1,0 +1,72 @@
+//! The space for data: how much there can be, whether it is full, and the news that some is free.
+
+use crate::error::VolumeError;
+use crate::format::MAPPING_UNIT_BYTES;
+use crate::fullness::Fullness;
+use softflash_base::cast;
+use softflash_flash::UnitHealth;
+use softflash_runtime::Notify;
+use std::cell::Cell;
+
+/// The space of a domain.
+pub(crate) struct Space {
+    domain: u16,
+    /// Places that data may take.
+    usable: Cell<u32>,
+    fullness: Fullness,
+    /// Notified when a superblock is free, or a frontier has room again.
+    news: Notify,
+    /// The health of each unit.
+    health: Vec<UnitHealth>,
+}
+
+impl Space {
+    pub fn new(domain: u16, units: u16) -> Space {
+        Space {
+            domain,
+            usable: Cell::new(0),
+            fullness: Fullness::default(),
+            news: Notify::new(),
+            health: (0..units).map(|_| UnitHealth::default()).collect(),
+        }
+    }
+
+    /// Places that data may take.
+    pub fn usable(&self) -> u32 {
+        self.usable.get()
+    }
+
+    pub fn set_usable(&self, usable: u32) {
+        self.usable.set(usable);
+    }
+
+    /// Lets tasks that wait for space look again: there is some, or there will be none.
+    pub fn announce(&self) {
+        self.news.notify_all();
+    }
+
+    /// Waits for the next announcement.
+    pub async fn announced(&self) {
+        self.news.notified().await;
+    }
+
+    pub fn health_of(&self, unit: u32) -> &UnitHealth {
+        &self.health[cast::index(unit)]
+    }
+
+    /// Whether writes that take more space are refused, where so many mapping units are used.
+    pub fn is_full(&self, used: u32) -> bool {
+        self.fullness.is_full(self.domain, used, self.usable())
+    }
+
+    /// A write was refused, where so many bytes are used and can be.
+    pub fn note_refusal(&self, used: u64, usable: u64) {
+        self.fullness.note_refusal(self.domain, used, usable);
+    }
+
+    /// The error of a domain in which no space can be made.
+    pub fn lack(&self, used: u32) -> VolumeError {
+        let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
+        VolumeError::OutOfSpace { used: bytes(used), usable: bytes(self.usable()) }
+    }
+}
