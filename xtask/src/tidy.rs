@@ -1,8 +1,10 @@
 //! Checks that the compiler does not do: paths and links to missing files, overlong files,
 //! unfinished work, sources that no module names, formats that allow lossy casts, paths of one
-//! machine, circular dependencies of files, wrong places of planted bugs.
+//! machine, circular dependencies of files, wrong places of planted bugs, examples that no test
+//! runs.
 
 mod circles;
+mod doctests;
 mod formats;
 mod links;
 mod methods;
@@ -40,4 +42,5 @@ fn look(files: &[SourceFile], findings: &mut Findings) {
     modules::check(files, findings);
     formats::check(files, findings);
     circles::check(files, findings);
+    doctests::check(files, findings);
 }
