@@ -20,8 +20,8 @@ enum Pending {
 pub(crate) struct Requests {
     slots: Vec<Pending>,
     free: Vec<usize>,
-    /// The slot of the request at each of the FTL's places.
-    by_place: Vec<usize>,
+    /// The request at each of the FTL's places, with its slot.
+    by_place: Vec<Option<(RequestId, usize)>>,
 }
 
 impl Requests {
@@ -32,10 +32,10 @@ impl Requests {
         }
         self.set(slot, Pending::Submitted);
         if self.by_place.len() <= request.place() {
-            self.by_place.resize(request.place() + 1, usize::MAX);
+            self.by_place.resize(request.place() + 1, None);
         }
         if let Some(place) = self.by_place.get_mut(request.place()) {
-            *place = slot;
+            *place = Some((request, slot));
         }
         slot
     }
@@ -70,8 +70,12 @@ impl Requests {
     }
 
     /// Takes a completion; returns the waker of the task that waits for it.
+    ///
+    /// # Panics
+    /// If the FTL has given the place of the request to another one before.
     pub(crate) fn finish(&mut self, done: Done) -> Option<Waker> {
-        let slot = self.by_place.get(done.request.place()).copied()?;
+        let (request, slot) = self.by_place.get_mut(done.request.place())?.take()?;
+        assert_eq!(request, done.request, "a completion for another request");
         match self.set(slot, Pending::Finished(done)) {
             Pending::Awaited(waker) => Some(waker),
             // Its buffer returns to the pool.

@@ -180,7 +180,9 @@ impl Requests {
             self.to_flush.push(place);
             return;
         }
-        let mut request = self.requests.remove(place);
+        // No other request gets the place, by which the layer above knows this one, before its result
+        // is collected: a command that is refused ends a request while another is submitted.
+        let mut request = self.requests.take(place);
         let buffer = request.join_parts();
         let id = RequestId::new(request.serial, place);
         let Request { result, retries, .. } = request;
@@ -208,7 +210,8 @@ impl Requests {
 
     /// Takes the results.
     pub fn take_finished(&mut self) -> impl Iterator<Item = Done> {
-        self.finished.drain(..)
+        let Requests { requests, finished, .. } = self;
+        finished.drain(..).inspect(|done| requests.release(done.request.place() as u32))
     }
 
     /// Whether results wait to be collected.
@@ -219,5 +222,28 @@ impl Requests {
     /// Whether no request is under way.
     pub fn none_under_way(&self) -> bool {
         self.requests.stored() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_reused_when_the_result_of_its_request_is_collected_and_not_before() {
+        let mut requests = Requests::new(1);
+        let (first, first_id) = requests.begin_flush();
+        requests.finish_one(first, Ok(()));
+        let (second, second_id) = requests.begin_flush();
+        assert_ne!(first, second, "the first has not been collected");
+        let collected: Vec<RequestId> = requests.take_finished().map(|done| done.request).collect();
+        assert_eq!(collected, [first_id]);
+        let (third, third_id) = requests.begin_flush();
+        assert_eq!((third, third_id.place()), (first, first_id.place()));
+        assert!(third_id != first_id && third_id != second_id);
+        requests.finish_one(second, Ok(()));
+        requests.finish_one(third, Ok(()));
+        assert_eq!(requests.take_finished().count(), 2);
+        assert!(requests.none_under_way());
     }
 }

@@ -43,13 +43,26 @@ impl<T> Slab<T> {
     /// # Panics
     /// If the place is empty: a completion or id was used twice.
     pub fn remove(&mut self, place: u32) -> T {
+        let value = self.take(place);
+        self.release(place);
+        value
+    }
+
+    /// As [`remove`](Slab::remove), and keeps the place from others until it is
+    /// [released](Slab::release).
+    ///
+    /// # Panics
+    /// If the place is empty: a completion or id was used twice.
+    pub fn take(&mut self, place: u32) -> T {
         match self.places.get_mut(place as usize).and_then(Option::take) {
-            Some(value) => {
-                self.free.push(place);
-                value
-            }
+            Some(value) => value,
             None => unreachable!("place {place} is empty"),
         }
+    }
+
+    /// Frees a place from which the value was taken.
+    pub fn release(&mut self, place: u32) {
+        self.free.push(place);
     }
 
     /// The value.
@@ -74,7 +87,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Number of values.
+    /// Places that are not free.
     pub fn stored(&self) -> usize {
         self.places.len() - self.free.len()
     }
