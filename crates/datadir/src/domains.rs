@@ -2,7 +2,7 @@
 
 use crate::error::DataDirError;
 use crate::open::{OpenDir, block_on};
-use crate::volume_placement::{DomainLoad, emptiest};
+use crate::volume_placement::{DomainLoad, most_free};
 use crate::volume_units::ShardDomain;
 use softflash_device::{Device, OpenError};
 use softflash_runtime::RuntimeHandle;
@@ -132,9 +132,9 @@ impl Domains {
     }
 
     /// The domain for a new volume.
-    pub fn emptiest(&self) -> Option<&Domain> {
+    pub fn most_free(&self) -> Option<&Domain> {
         let load = |domain: &Domain| DomainLoad::of(domain.space(), &domain.list());
-        let place = emptiest(self.all.iter().map(|(_, domain)| load(domain)))?;
+        let place = most_free(self.all.iter().map(|(_, domain)| load(domain)))?;
         self.all.get(place).map(|(_, domain)| domain)
     }
 

@@ -32,5 +32,5 @@ pub use open::{OpenDir, block_on};
 pub use plan::{
     Compressions, NewDevice, Plan, PreparedDataDir, SUPERBLOCK_BYTES, UnfinishedDataDir,
 };
-pub use volume_placement::{DomainLoad, emptiest};
+pub use volume_placement::{DomainLoad, most_free};
 pub use volume_units::{DEFAULT_OP_PERCENT, MOST_OP_PERCENT, ShardDomain, VolumeSection};

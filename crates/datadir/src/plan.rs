@@ -1,5 +1,5 @@
-//! Creates a data directory by the options of a user: everything is checked before anything is
-//! made or deleted.
+//! Creates a data directory by the options of a user, which are checked before anything is made or
+//! deleted.
 
 mod device;
 mod least_size;

@@ -23,7 +23,7 @@ impl DomainLoad {
 
 /// The domain with the most unused space; of equals, the one whose volumes have the smallest sum of
 /// sizes.
-pub fn emptiest(loads: impl IntoIterator<Item = DomainLoad>) -> Option<usize> {
+pub fn most_free(loads: impl IntoIterator<Item = DomainLoad>) -> Option<usize> {
     let places = loads.into_iter().enumerate();
     let order = |(place, load): &(usize, DomainLoad)| {
         (load.unused_bytes, Reverse(load.promised_bytes), Reverse(*place))
@@ -40,7 +40,7 @@ mod tests {
         let chosen = |loads: &[(u64, u64)]| {
             let load =
                 |&(unused_bytes, promised_bytes)| DomainLoad { unused_bytes, promised_bytes };
-            emptiest(loads.iter().map(load))
+            most_free(loads.iter().map(load))
         };
         assert_eq!(chosen(&[(5, 0), (9, 8), (7, 0)]), Some(1));
         assert_eq!(chosen(&[(9, 3), (9, 2), (9, 2)]), Some(1));

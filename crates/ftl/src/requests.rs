@@ -180,8 +180,8 @@ impl Requests {
             self.to_flush.push(place);
             return;
         }
-        // No other request gets the place, by which the layer above knows this one, before its result
-        // is collected: a command that is refused ends a request while another is submitted.
+        // No other request gets the place, by which the layer above knows this one, before its
+        // result is collected: a refused command ends a request while another one is submitted.
         let mut request = self.requests.take(place);
         let buffer = request.join_parts();
         let id = RequestId::new(request.serial, place);

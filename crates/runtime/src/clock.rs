@@ -21,6 +21,7 @@ pub(crate) trait Clock {
         ready: &ReadyQueue,
     ) -> bool;
 
-    /// Called periodically while tasks are ready, so that busy tasks do not starve descriptors.
-    fn glance(&self, descriptors: &mut Descriptors);
+    /// Called periodically while tasks are ready, with the number of polls since the last time, so
+    /// that busy tasks do not starve descriptors.
+    fn glance(&self, descriptors: &mut Descriptors, polls: u32);
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 /// Number of polls between two checks of the descriptors while tasks are always ready.
-pub(crate) const POLLS_PER_GLANCE: u32 = 64;
+const POLLS_PER_GLANCE: u32 = 64;
 
 /// Every task waits, and no timer or descriptor can wake one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl<C: Clock + 'static> Executor<C> {
                 shared.fire_timers();
                 polls = 0;
             } else if polls >= POLLS_PER_GLANCE {
-                shared.clock.glance(&mut shared.descriptors.borrow_mut());
+                shared.clock.glance(&mut shared.descriptors.borrow_mut(), polls);
                 polls = 0;
             }
         }

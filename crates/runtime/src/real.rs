@@ -48,7 +48,7 @@ impl Clock for RealClock {
         true
     }
 
-    fn glance(&self, descriptors: &mut Descriptors) {
+    fn glance(&self, descriptors: &mut Descriptors, _polls: u32) {
         if !descriptors.is_empty() {
             descriptors.wait(None, Some(Duration::ZERO));
         }

@@ -3,7 +3,7 @@
 use crate::RuntimeHandle;
 use crate::clock::Clock;
 use crate::descriptors::Descriptors;
-use crate::executor::{Deadlock, Executor, POLLS_PER_GLANCE};
+use crate::executor::{Deadlock, Executor};
 use crate::ready::ReadyQueue;
 use softflash_base::Time;
 use std::cell::Cell;
@@ -13,9 +13,9 @@ struct VirtualClock {
     now: Cell<Time>,
     /// Wall clock at [`Time::ZERO`].
     wall_start_ms: Cell<i64>,
-    /// Glances since the time last changed, and the most that are allowed.
-    glances: Cell<u64>,
-    most_glances: Cell<u64>,
+    /// Polls of tasks since the time last changed, and the most that are allowed.
+    polls: Cell<u64>,
+    most_polls: Cell<u64>,
 }
 
 impl VirtualClock {
@@ -41,13 +41,14 @@ impl Clock for VirtualClock {
         _ready: &ReadyQueue,
     ) -> bool {
         if !descriptors.is_empty() {
+            self.polls.set(0);
             descriptors.wait(None, None);
             return true;
         }
         match next_timer {
             Some(at) => {
                 if at > self.now.get() {
-                    self.glances.set(0);
+                    self.polls.set(0);
                     self.now.set(at);
                 }
                 true
@@ -56,10 +57,10 @@ impl Clock for VirtualClock {
         }
     }
 
-    fn glance(&self, _descriptors: &mut Descriptors) {
-        self.glances.set(self.glances.get() + 1);
+    fn glance(&self, _descriptors: &mut Descriptors, polls: u32) {
+        self.polls.set(self.polls.get() + u64::from(polls));
         assert!(
-            self.glances.get() <= self.most_glances.get(),
+            self.polls.get() <= self.most_polls.get(),
             "livelock at {}: tasks wake each other again and again while the time stands still",
             self.now.get()
         );
@@ -81,16 +82,16 @@ impl VirtualExecutor {
         let clock = VirtualClock {
             now: Cell::new(Time::ZERO),
             wall_start_ms: Cell::new(i64::try_from(wall_ms).unwrap_or(i64::MAX)),
-            glances: Cell::default(),
-            most_glances: Cell::new(u64::MAX),
+            polls: Cell::default(),
+            most_polls: Cell::new(u64::MAX),
         };
         VirtualExecutor { executor: Executor::new(clock, ReadyQueue::new()) }
     }
 
-    /// Limits the steps of all tasks between two changes of the virtual time, within a few dozen:
-    /// the executor panics where there are more, because tasks wake each other without end.
-    pub fn limit_steps_at_once(&self, steps: u64) {
-        self.executor.shared.clock.most_glances.set(steps / u64::from(POLLS_PER_GLANCE));
+    /// Limits the polls of all tasks between two changes of the virtual time, within a hundred: the
+    /// executor panics where there are more, because tasks wake each other without end.
+    pub fn limit_polls_at_once(&self, polls: u64) {
+        self.executor.shared.clock.most_polls.set(polls);
     }
 
     /// The runtime for all tasks of this executor.

@@ -221,7 +221,7 @@ fn real_input_takes_no_virtual_time() {
 #[should_panic(expected = "livelock at 1ns")]
 fn tasks_that_wake_each_other_without_end_are_a_livelock() {
     let executor = VirtualExecutor::new(0);
-    executor.limit_steps_at_once(100_000);
+    executor.limit_polls_at_once(100_000);
     let runtime = executor.handle();
     executor.block_on(async {
         for _ in 0..50_000 {

@@ -51,7 +51,7 @@ pub(crate) async fn try_make(core: &Shared) -> Result<(), VolumeError> {
         }
         core.roots.count_entries(entries);
         // Nothing that waits for this root can be released now.
-        core.space.announce();
+        core.space.notify();
         tracing::warn!(%error, "a checkpoint was not made; the one before stays");
     }
     result

@@ -22,7 +22,7 @@ pub(crate) async fn run(core: Shared, unit: u32) {
         if !collect_one(&core, unit, &mut policies).await {
             core.collection.rest(unit);
             // Writers that wait for space may have to be refused.
-            core.space.announce();
+            core.space.notify();
             core.collection.woken(unit).await;
         }
     }
@@ -39,6 +39,9 @@ const KEPT_FOR_ROOTS: u32 = 3;
 
 /// Collects one superblock, if the unit needs space. False if it needs none, or none can be had.
 async fn collect_one(core: &Shared, unit: u32, policies: &mut Policies) -> bool {
+    if core.is_worn_out(Some(unit)) {
+        return false;
+    }
     let (free, coming) =
         (core.free_superblocks(unit), core.retiring.awaiting_flush_in(&core.geometry, unit));
     let waiting = core.retiring.awaiting_root_in(&core.geometry, unit);
@@ -52,7 +55,7 @@ async fn collect_one(core: &Shared, unit: u32, policies: &mut Policies) -> bool 
     if free < KEPT_FOR_ROOTS && coming > 0 {
         return release_collected(core).await.is_ok();
     }
-    if free < KEPT_FOR_ROOTS && core.retiring.await_root() {
+    if free < KEPT_FOR_ROOTS && core.retiring.any_waits_for_root() {
         return checkpoint(core).await.is_ok();
     }
     let Some(victim) = choose(core, unit, policies) else {

@@ -24,7 +24,7 @@ use crate::superblocks::Superblocks;
 use crate::tenant::Tenants;
 use softflash_base::cast;
 use softflash_flash::Flash;
-use softflash_ftl::Superblock;
+use softflash_ftl::{FtlError, Superblock};
 use softflash_runtime::{Event, Notify, RuntimeHandle};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -88,6 +88,28 @@ impl Core {
         !self.is_worn_out(Some(unit)) && !self.space.health_of(unit).is_lost()
     }
 
+    /// Records the outcome of a command on a unit. The space of a dead one is gone.
+    pub fn note_outcome(&self, unit: u32, error: Option<&FtlError>) {
+        let health = self.space.health_of(unit);
+        let was_dead = health.is_dead();
+        health.note(error);
+        if health.is_dead() && !was_dead {
+            tracing::error!(
+                unit = self.unit_id(unit),
+                "a die is dead: its unit takes no more data"
+            );
+            self.space.set_usable(self.compute_usable());
+        }
+    }
+
+    /// The error where no space can be made.
+    pub fn out_of_space(&self, used: u32) -> VolumeError {
+        match self.is_worn_out(None) {
+            true => VolumeError::WornOut,
+            false => self.space.out_of_space(used),
+        }
+    }
+
     pub fn position(&self, superblock: &Superblock, page: u32) -> Position {
         Position {
             device_uuid: self.device_uuid,
@@ -100,9 +122,12 @@ impl Core {
 
     /// The places that data may take.
     pub fn compute_usable(&self) -> u32 {
-        let good = |unit| {
-            let space = self.flash.space(self.unit_id(unit));
-            space.total() - space.bad
+        let good = |unit| match self.space.health_of(unit).is_dead() {
+            true => 0,
+            false => {
+                let space = self.flash.space(self.unit_id(unit));
+                space.total() - space.bad
+            }
         };
         let units = (0..u32::from(self.geometry.units)).map(good);
         usable_units(units, self.geometry.data_units(), self.classes.count(), &self.config)
@@ -133,14 +158,14 @@ impl Core {
     /// Whether superblocks will be free without further work, for a stream that waits for some. A
     /// checkpoint, which writes the map, cannot wait for its own releases.
     pub fn releases_wait(&self, stream: Stream) -> bool {
-        let for_root = self.retiring.await_root() && !self.roots.has_failed();
-        let for_flush = self.retiring.await_flush() && !self.retiring.have_failed();
+        let for_root = self.retiring.any_waits_for_root() && !self.roots.has_failed();
+        let for_flush = self.retiring.any_waits_for_flush() && !self.retiring.flush_has_failed();
         for_root && stream != Stream::Map || for_flush
     }
 
     /// Asks for a checkpoint if superblocks wait for the next root.
     pub fn ask_for_releases(&self) {
-        if self.retiring.await_root() {
+        if self.retiring.any_waits_for_root() {
             self.checkpoints.ask();
         }
     }

@@ -468,7 +468,7 @@ impl Domain {
         core.retiring.ask();
         core.collection.wake_all();
         core.tenants.wake();
-        core.space.announce();
+        core.space.notify();
         core.flash.stop();
     }
 }

@@ -14,8 +14,12 @@ pub(crate) async fn flush(core: &Shared) -> Result<(), VolumeError> {
 
 /// Serves flushes until the domain is stopped.
 pub(crate) async fn run(core: Shared) {
-    while !core.stopped.get() {
-        let Some(waiting) = core.flushes.next().await else { continue };
+    loop {
+        let asked = core.flushes.next().await;
+        if core.stopped.get() {
+            return;
+        }
+        let Some(waiting) = asked else { continue };
         let result = make_durable(&core).await;
         for completion in waiting {
             completion.end(result.clone());

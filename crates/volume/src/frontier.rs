@@ -49,7 +49,7 @@ impl Appended {
     /// Waits until the frame is programmed. After a failure its superblock takes no more frames.
     pub async fn programmed(&mut self, core: &Core) -> Outcome {
         let (result, buffer) = (&mut self.programmed).await;
-        core.space.health_of(core.geometry.unit_of(self.block)).note(result.as_ref().err());
+        core.note_outcome(core.geometry.unit_of(self.block), result.as_ref().err());
         if result.is_err() {
             give_up(core, self.block);
             core.changes.failed(self.sequence);
@@ -158,14 +158,23 @@ pub(crate) fn other_class(
 /// A unit with room for `needed` mapping units of a frame that must not wait: for its superblock
 /// any free one is taken. One that seems to be lost comes last. `None` if there is none.
 pub(crate) fn unit_now(core: &Core, needed: u32) -> Result<Option<u32>, VolumeError> {
-    let all = || 0..u32::from(core.geometry.units);
-    let serving = all().filter(|&unit| core.takes_data(unit));
-    let units = serving.chain(all().filter(|&unit| !core.takes_data(unit)));
-    let collector = Stream::Collector(NO_HINT);
-    if let Some(unit) = units.clone().find(|&unit| room(core, unit, collector) >= needed) {
-        return Ok(Some(unit));
+    let units = 0..u32::from(core.geometry.units);
+    let (serving, lost): (Vec<u32>, Vec<u32>) = units.partition(|&unit| core.takes_data(unit));
+    for units in [serving, lost] {
+        if let Some(unit) = open_now(core, &units, needed)? {
+            return Ok(Some(unit));
+        }
     }
-    for unit in units {
+    Ok(None)
+}
+
+/// The first of these units with room for a frame that must not wait.
+fn open_now(core: &Core, units: &[u32], needed: u32) -> Result<Option<u32>, VolumeError> {
+    let collector = Stream::Collector(NO_HINT);
+    if let Some(unit) = units.iter().find(|&&unit| room(core, unit, collector) >= needed) {
+        return Ok(Some(*unit));
+    }
+    for &unit in units {
         if core.free_superblocks(unit) == 0 {
             continue;
         }

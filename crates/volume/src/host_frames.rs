@@ -46,7 +46,7 @@ impl HostFrames {
 
     /// Takes the frame of a class that is being filled: it is under way until it has
     /// [ended](HostFrames::end).
-    pub fn send(&self, class: u8) -> Option<Building> {
+    pub fn take(&self, class: u8) -> Option<Building> {
         let building = self.filling.borrow_mut()[usize::from(class)].take()?;
         self.under_way.set(self.under_way.get() + 1);
         Some(building)

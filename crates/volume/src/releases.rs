@@ -25,15 +25,15 @@ pub(crate) async fn release_collected(core: &Shared) -> Result<(), VolumeError> 
         core.retiring.note_flush(flushed.is_err());
         if flushed.is_err() {
             // Writers that wait for these superblocks may have to be refused.
-            core.space.announce();
+            core.space.notify();
         }
         flushed?;
     }
-    core.retiring.are_durable(&moved);
+    core.retiring.mark_durable(&moved);
     release_unneeded(core);
     core.ask_for_releases_if_short();
     // Also if none was free: a checkpoint does not wait for those that only a root releases.
-    core.space.announce();
+    core.space.notify();
     Ok(())
 }
 
@@ -55,5 +55,5 @@ pub(crate) fn release(core: &Core, block: u32) {
         core.flash.release(&superblock);
         core.counters.update(|counters| counters.released += 1);
     }
-    core.space.announce();
+    core.space.notify();
 }

@@ -17,7 +17,7 @@ pub(crate) struct Collected {
 pub(crate) struct Retiring {
     wake: Notify,
     /// Whether the flush before their release has failed.
-    have_failed: Cell<bool>,
+    flush_has_failed: Cell<bool>,
     /// Those whose copies may not be durable yet.
     collected: RefCell<Vec<Collected>>,
     /// Those whose copies are durable, of which recovery needs some until the next root.
@@ -54,22 +54,22 @@ impl Retiring {
 
     /// The flush before a release has ended.
     pub fn note_flush(&self, has_failed: bool) {
-        self.have_failed.set(has_failed);
+        self.flush_has_failed.set(has_failed);
     }
 
     /// Whether some wait for a flush.
-    pub fn await_flush(&self) -> bool {
+    pub fn any_waits_for_flush(&self) -> bool {
         !self.collected.borrow().is_empty()
     }
 
     /// Whether some wait for the next root.
-    pub fn await_root(&self) -> bool {
+    pub fn any_waits_for_root(&self) -> bool {
         !self.for_root.borrow().is_empty()
     }
 
     /// Whether the flush before the last release has failed.
-    pub fn have_failed(&self) -> bool {
-        self.have_failed.get()
+    pub fn flush_has_failed(&self) -> bool {
+        self.flush_has_failed.get()
     }
 
     /// Superblocks of a unit that the next flush releases.
@@ -87,7 +87,7 @@ impl Retiring {
     }
 
     /// The copies of the data of these are durable. Another task may have taken some meanwhile.
-    pub fn are_durable(&self, moved: &[Collected]) {
+    pub fn mark_durable(&self, moved: &[Collected]) {
         let (durable, rest): (Vec<Collected>, Vec<Collected>) =
             self.collected.take().into_iter().partition(|one| moved.contains(one));
         self.collected.replace(rest);

@@ -1,4 +1,4 @@
-//! The space for data: how much there can be, whether it is full, and the news that some is free.
+//! The space for data: how much there can be, whether it is full, and the notification of changes.
 
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
@@ -15,7 +15,7 @@ pub(crate) struct Space {
     usable: Cell<u32>,
     fullness: Fullness,
     /// Notified when a superblock is free, or a frontier has room again.
-    news: Notify,
+    change: Notify,
     /// The health of each unit.
     health: Vec<UnitHealth>,
 }
@@ -26,7 +26,7 @@ impl Space {
             domain,
             usable: Cell::new(0),
             fullness: Fullness::default(),
-            news: Notify::new(),
+            change: Notify::new(),
             health: (0..units).map(|_| UnitHealth::default()).collect(),
         }
     }
@@ -41,13 +41,13 @@ impl Space {
     }
 
     /// Lets tasks that wait for space look again: there is some, or there will be none.
-    pub fn announce(&self) {
-        self.news.notify_all();
+    pub fn notify(&self) {
+        self.change.notify_all();
     }
 
-    /// Waits for the next announcement.
-    pub async fn announced(&self) {
-        self.news.notified().await;
+    /// Waits for the next notification.
+    pub async fn changed(&self) {
+        self.change.notified().await;
     }
 
     pub fn health_of(&self, unit: u32) -> &UnitHealth {
@@ -65,7 +65,7 @@ impl Space {
     }
 
     /// The error of a domain in which no space can be made.
-    pub fn lack(&self, used: u32) -> VolumeError {
+    pub fn out_of_space(&self, used: u32) -> VolumeError {
         let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
         VolumeError::OutOfSpace { used: bytes(used), usable: bytes(self.usable()) }
     }

@@ -66,7 +66,7 @@ async fn head_at(
     let block = core.geometry.block(superblock.unit.0, superblock.index);
     for _ in 0..ATTEMPTS {
         let read = core.flash.read(superblock, page, 1, Hint::FOREGROUND).await;
-        core.space.health_of(core.geometry.unit_of(block)).note(read.as_ref().err());
+        core.note_outcome(core.geometry.unit_of(block), read.as_ref().err());
         match read {
             Ok(read) => {
                 let bytes = read.bytes.get(..MAPPING_UNIT_BYTES)?;

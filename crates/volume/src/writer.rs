@@ -92,7 +92,7 @@ pub(crate) async fn unit_for(
             // Collection and the map have only releases to wait for, clients collection, too.
             let is_vain = woken_after == Some(releases) && core.collection.all_rest();
             if !matches!(stream, Stream::Host(_)) || is_vain {
-                return Err(core.space.lack(core.map.borrow().used()));
+                return Err(core.out_of_space(core.map.borrow().used()));
             }
         }
         // A root that has failed for want of space needs a release first.
@@ -103,7 +103,7 @@ pub(crate) async fn unit_for(
             woken_after = Some(releases);
             core.collection.wake_all();
         }
-        core.space.announced().await;
+        core.space.changed().await;
     }
 }
 
@@ -200,7 +200,7 @@ fn check_space(core: &Core, volume: ImageId, lba: u32) -> Result<(), VolumeError
     let grows = map.grows(image, lba);
     let used = map.used() + core.host_frames.filling_units();
     if grows && used >= core.space.usable() {
-        return Err(core.space.lack(used));
+        return Err(core.out_of_space(used));
     }
     Ok(())
 }
@@ -222,7 +222,7 @@ fn send_if_idle(core: &Shared) {
 /// Appends the frame of a class that is being filled, if there is one, in a task of its own: its
 /// other writers wait for it, too. Returns whether there was one.
 fn send_frame(core: &Shared, class: u8) -> bool {
-    let Some(building) = core.host_frames.send(class) else { return false };
+    let Some(building) = core.host_frames.take(class) else { return false };
     let shared = Rc::clone(core);
     core.runtime.spawn(Box::pin(async move {
         let completion = building.completion();
@@ -293,7 +293,10 @@ async fn rewrite(
                 Ok(()) => break,
                 Err((error, _))
                     if attempt == MOST_REWRITES
-                        || matches!(error, VolumeError::OutOfSpace { .. }) =>
+                        || matches!(
+                            error,
+                            VolumeError::OutOfSpace { .. } | VolumeError::WornOut
+                        ) =>
                 {
                     result = result.and(Err(error));
                     break;
@@ -327,7 +330,7 @@ async fn rewrite_unit(
     };
     let unit = frontier::unit_now(core, 2).map_err(|error| (error, from))?;
     let Some(unit) = unit else {
-        return Err((core.space.lack(core.map.borrow().used()), from));
+        return Err((core.out_of_space(core.map.borrow().used()), from));
     };
     let stream = Stream::Collector(NO_HINT);
     let mut building = frontier::begin(core, unit, stream, 1);

@@ -4,7 +4,7 @@ use super::requests::{Answer, ExportInfo, Request, ShardCounters, ShardVolumes};
 use crate::nbd::client::Client;
 use crate::telemetry::{DomainStats, VolumeStats};
 use futures_util::future::join_all;
-use softflash_datadir::{DomainLoad, emptiest};
+use softflash_datadir::{DomainLoad, most_free};
 use softflash_protocol::volumes::VolumeChange;
 use softflash_volume::{MAPPING_UNIT_BYTES, VolumeError, VolumeFigures};
 use std::sync::Arc;
@@ -78,8 +78,8 @@ impl Volumes {
             }
             None => {
                 let load = |domain: &ShardVolumes| DomainLoad::of(domain.space, &domain.volumes);
-                let emptiest = emptiest(mounted.iter().map(|(_, domain)| load(domain)));
-                let chosen = emptiest.and_then(|place| mounted.get(place));
+                let most_free = most_free(mounted.iter().map(|(_, domain)| load(domain)));
+                let chosen = most_free.and_then(|place| mounted.get(place));
                 chosen
                     .map(|(shard, _)| *shard)
                     .ok_or(unknown.clone().unwrap_or(VolumeError::Stopped))?

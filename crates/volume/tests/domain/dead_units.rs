@@ -118,3 +118,37 @@ fn a_unit_that_fails_while_its_domain_is_mounted_never_makes_it_empty() {
         assert!(refused.count() > 0);
     }
 }
+
+#[test]
+fn the_space_of_a_unit_that_dies_is_gone_and_writes_go_on_in_the_others() {
+    let bed = bed(2);
+    bed.run(async |domain, _, _| {
+        domain.create("v", UNITS * UNIT as u64).await.unwrap();
+        let before = domain.space().usable_bytes;
+        fail(&bed, &[1], 0);
+        for _ in 0..4 {
+            write(domain).await;
+        }
+        assert_eq!(compare(domain, true).await, 0);
+        let after = domain.space().usable_bytes;
+        assert!(after > 0 && after * 10 < before * 6, "{before} bytes before, {after} after");
+    });
+}
+
+#[test]
+fn a_domain_whose_only_unit_dies_is_worn_out_and_not_full() {
+    let bed = bed(1);
+    let refused = bed.run(async |domain, _, _| {
+        domain.create("v", UNITS * UNIT as u64).await.unwrap();
+        let volume = domain.volume("v").unwrap();
+        fail(&bed, &[0], 0);
+        let mut refused = Vec::new();
+        for lba in 0..UNITS {
+            refused.extend(volume.write(lba * UNIT as u64, &unit(1)).await.err());
+        }
+        refused
+    });
+    assert!(refused.len() > 50, "{refused:?}");
+    let is_full = |error: &&VolumeError| matches!(error, VolumeError::OutOfSpace { .. });
+    assert_eq!(refused.iter().find(is_full), None);
+}

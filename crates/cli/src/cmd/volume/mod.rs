@@ -175,7 +175,7 @@ impl Named {
         let (name, settings) = (&self.name, settings.given());
         let usable_bytes = self.change(async |domains| {
             domains.check_unused(name)?;
-            let domain = domains.emptiest().ok_or(VolumeError::Stopped)?;
+            let domain = domains.most_free().ok_or(VolumeError::Stopped)?;
             domain.create_with(name, size, &settings).await?;
             Ok(domain.space().usable_bytes)
         })?;

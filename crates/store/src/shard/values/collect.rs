@@ -128,17 +128,18 @@ impl Collection<'_> {
         while under_way.next().await.is_some() {}
     }
 
-    /// Waits for the next block to be empty, for a while only where others wait for their deletion:
-    /// the flush that its moves wait for may need their space.
+    /// Waits until the next block is empty, at most 20 ms: other blocks become empty meanwhile, and
+    /// the flush that the moves wait for may need their space.
     async fn next_emptied(
         &self,
         under_way: &mut FuturesUnordered<impl Future<Output = Result<()>>>,
     ) -> Next {
-        let next = under_way.next();
-        if self.collector.retiring() == 0 {
-            return next.await.map_or(Next::Idle, Next::Emptied);
-        }
-        match select(next, self.runtime.sleep_until(self.runtime.now() + PAUSE_FOR_SPACE)).await {
+        match select(
+            under_way.next(),
+            self.runtime.sleep_until(self.runtime.now() + PAUSE_FOR_SPACE),
+        )
+        .await
+        {
             Either::Left((emptied, _)) => emptied.map_or(Next::Idle, Next::Emptied),
             Either::Right(_) => Next::Pending,
         }

@@ -32,7 +32,7 @@ const MAX_WIDTH: u32 = 4;
 const BLOCKS_PER_WIDTH: u32 = 512;
 /// Free blocks that values leave to the log, to a flush and to the collector.
 const FREE_FOR_OTHERS: u32 = FREE_FOR_LOG + 2;
-/// Free blocks that values leave to the log alone, once it waits for them.
+/// Free blocks that clients' values leave after these attempts: those of the log.
 const FREE_FOR_LOG_ALONE: u32 = BLOCKS_OF_LOG + SPARES_OF_LOG;
 /// Free blocks that the collector leaves to the log, and to the flush of its moves.
 pub(super) const FREE_FOR_LOG: u32 = KEPT_BY_BACKGROUND;
