@@ -90,6 +90,24 @@ pub struct PreparedDataDir {
 pub struct UnfinishedDataDir(NewDataDir);
 
 impl Plan {
+    /// A data directory with the defaults of everything else.
+    pub fn new(path: PathBuf, device: NewDevice, units: u16, uuid: u128, cores: u16) -> Plan {
+        Plan {
+            path,
+            device,
+            units,
+            shards: None,
+            slices: None,
+            compression: Compressions::default(),
+            copies: 1,
+            parity: 0,
+            volumes: None,
+            force: false,
+            uuid,
+            cores,
+        }
+    }
+
     /// Checks the options.
     ///
     /// # Errors
@@ -302,20 +320,11 @@ mod tests {
 
     #[test]
     fn a_shard_has_whole_channels_and_as_many_for_volumes() {
-        let plan = |shards, volume_units| Plan {
-            path: PathBuf::new(),
-            device: NewDevice::Model(Box::new(ModelConfig::preset("tssd").unwrap())),
-            units: 204,
-            shards,
-            slices: None,
-            compression: Compressions::default(),
-            copies: 1,
-            parity: 0,
-            volumes: (volume_units > 0)
-                .then_some(VolumeSection { units: volume_units, op_percent: 7 }),
-            force: false,
-            uuid: 1,
-            cores: 2,
+        let plan = |shards, volume_units| {
+            let device = NewDevice::Model(Box::new(ModelConfig::preset("tssd").unwrap()));
+            let volumes =
+                (volume_units > 0).then_some(VolumeSection { units: volume_units, op_percent: 7 });
+            Plan { shards, volumes, ..Plan::new(PathBuf::new(), device, 204, 1, 2) }
         };
         assert_eq!(plan(Some(3), 0).number_of_shards(204).unwrap(), 3);
         assert_eq!(plan(None, 0).number_of_shards(2).unwrap(), 1);

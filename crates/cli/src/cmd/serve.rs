@@ -27,7 +27,7 @@ use clap::Args;
 use connect::Connect;
 use settings_file::SettingsFile;
 use softflash_base::shell_word;
-use softflash_datadir::{Compressions, DataDir, NewDevice, Plan, USERS_NAME, is_free};
+use softflash_datadir::{DataDir, NewDevice, Plan, USERS_NAME, is_free};
 use softflash_device::file::Discard;
 use softflash_server::{Endpoints, NbdSettings, ServerConfig, check_users, serve};
 use softflash_store::{Durability, StoreOptions};
@@ -238,20 +238,9 @@ fn make(path: &Path) -> Result<DataDir, CliError> {
         path.display(),
         human_bytes(size_bytes),
     ));
-    directories::create(Plan {
-        path: path.to_owned(),
-        device: NewDevice::File { size_bytes, discard: Discard::None, block_device: None },
-        units: DEFAULT_UNITS,
-        shards: None,
-        slices: None,
-        compression: Compressions::default(),
-        copies: 1,
-        parity: 0,
-        volumes: None,
-        force: false,
-        uuid: host::random_identity()?,
-        cores: host::cores(),
-    })
+    let device = NewDevice::File { size_bytes, discard: Discard::None, block_device: None };
+    let (uuid, cores) = (host::random_identity()?, host::cores());
+    directories::create(Plan::new(path.to_owned(), device, DEFAULT_UNITS, uuid, cores))
 }
 
 #[cfg(test)]

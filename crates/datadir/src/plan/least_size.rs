@@ -57,27 +57,14 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Compressions;
     use softflash_device::file::Discard;
     use std::path::PathBuf;
 
     #[test]
     fn a_file_that_needs_many_superblocks_is_measured_with_the_larger_ones_that_it_gets() {
         let discard = Discard::None;
-        let plan = Plan {
-            path: PathBuf::new(),
-            device: NewDevice::File { size_bytes: 1 << 30, discard, block_device: None },
-            units: 2,
-            shards: Some(2),
-            slices: None,
-            compression: Compressions::default(),
-            copies: 1,
-            parity: 0,
-            volumes: None,
-            force: false,
-            uuid: 1,
-            cores: 2,
-        };
+        let device = NewDevice::File { size_bytes: 1 << 30, discard, block_device: None };
+        let plan = Plan { shards: Some(2), ..Plan::new(PathBuf::new(), device, 2, 1, 2) };
         let mut sizes = Vec::new();
         for slices in [4, 400, 1600, 5000] {
             let store = Plan { slices: Some(slices), ..plan.clone() }.store().unwrap();

@@ -193,7 +193,11 @@ impl Client<'_> {
         let Some((name, lba, count)) = self.range() else { return Ok(()) };
         (lba..lba + count).for_each(|lba| self.reference.borrow_mut().begin(&name, lba, 0));
         let volume = self.domain.volume(&name.volume)?;
-        Ok(volume.discard(u64::from(lba) * UNIT, u64::from(count) * UNIT).await?)
+        let discarded = volume.discard(u64::from(lba) * UNIT, u64::from(count) * UNIT).await;
+        if discarded.as_ref().is_err_and(is_refused) {
+            self.look_again(&name, lba, count).await?;
+        }
+        Ok(discarded?)
     }
 
     async fn flush(&mut self) -> Result<(), Ended> {

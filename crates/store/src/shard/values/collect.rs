@@ -134,12 +134,8 @@ impl Collection<'_> {
         &self,
         under_way: &mut FuturesUnordered<impl Future<Output = Result<()>>>,
     ) -> Next {
-        match select(
-            under_way.next(),
-            self.runtime.sleep_until(self.runtime.now() + PAUSE_FOR_SPACE),
-        )
-        .await
-        {
+        let pause = self.runtime.sleep_until(self.runtime.now() + PAUSE_FOR_SPACE);
+        match select(under_way.next(), pause).await {
             Either::Left((emptied, _)) => emptied.map_or(Next::Idle, Next::Emptied),
             Either::Right(_) => Next::Pending,
         }

@@ -21,18 +21,19 @@ use std::time::Duration;
 /// Attempts to open a block on a full device, for clients' values and for moves, and the pause
 /// between them. A move gives up early: the collector also deletes empty blocks.
 const SPACE_ATTEMPTS: usize = 1_000;
-/// Attempts after which clients' values take the blocks of others. The log waits for them, and the
-/// blocks that a merge or the collector has emptied wait for the log.
-const PATIENT_ATTEMPTS: usize = 10;
 const SPACE_ATTEMPTS_OF_MOVES: usize = 10;
 const SPACE_WAIT: Duration = Duration::from_millis(20);
+/// Attempts after which clients' values take the blocks of flushes and of the collector too: the
+/// log waits for these values, and the blocks that a merge or the collector has emptied wait for
+/// the log.
+const PATIENT_ATTEMPTS: usize = 10;
 /// The most open blocks of a stream: blocks on different units are written in parallel.
 const MAX_WIDTH: u32 = 4;
 /// A stream has another open block for each so many blocks of the shard.
 const BLOCKS_PER_WIDTH: u32 = 512;
 /// Free blocks that values leave to the log, to a flush and to the collector.
 const FREE_FOR_OTHERS: u32 = FREE_FOR_LOG + 2;
-/// Free blocks that clients' values leave after these attempts: those of the log.
+/// Free blocks that clients' values leave after [`PATIENT_ATTEMPTS`]: those of the log.
 const FREE_FOR_LOG_ALONE: u32 = BLOCKS_OF_LOG + SPARES_OF_LOG;
 /// Free blocks that the collector leaves to the log, and to the flush of its moves.
 pub(super) const FREE_FOR_LOG: u32 = KEPT_BY_BACKGROUND;

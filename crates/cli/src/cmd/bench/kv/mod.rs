@@ -27,7 +27,7 @@ use fullness::{Fullness, Shape, name_size, parse_share};
 use load::{KEY_BYTES, Load};
 use report::Report;
 pub use series::Second;
-use softflash_datadir::{Compressions, DataDirError, NewDevice, OpenDir, Plan};
+use softflash_datadir::{DataDirError, NewDevice, OpenDir, Plan};
 use softflash_device::file::Discard;
 use softflash_store::{Durability, StoreError, StoreOptions};
 use std::path::{Path, PathBuf};
@@ -144,20 +144,10 @@ impl Kv {
 
     fn plan(&self, path: &Path) -> Result<Plan, CliError> {
         let (size_bytes, units) = self.shape();
-        Ok(Plan {
-            path: path.to_owned(),
-            device: NewDevice::File { size_bytes, discard: Discard::None, block_device: None },
-            units,
-            shards: Some(self.threads),
-            slices: self.slices,
-            compression: Compressions::default(),
-            copies: 1,
-            parity: 0,
-            volumes: None,
-            force: true,
-            uuid: host::random_identity()?,
-            cores: host::cores(),
-        })
+        let device = NewDevice::File { size_bytes, discard: Discard::None, block_device: None };
+        let (uuid, cores) = (host::random_identity()?, host::cores());
+        let plan = Plan::new(path.to_owned(), device, units, uuid, cores);
+        Ok(Plan { shards: Some(self.threads), slices: self.slices, force: true, ..plan })
     }
 
     /// Size of the device, and its number of units.
