@@ -7,7 +7,7 @@
 
 use crate::directory::{DEVICE_NAME, DataDir, LOCK_NAME, USERS_NAME};
 use crate::error::DataDirError;
-use crate::lock::acquire_lock;
+use crate::lock::{Lock, acquire_lock};
 use crate::manifest::{MANIFEST_NAME, Manifest};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -27,7 +27,7 @@ const DEVICE_FILES: [&str; 2] = [DEVICE_NAME, "flash.sfd.probe"];
 #[derive(Debug)]
 pub struct NewDataDir {
     path: PathBuf,
-    lock: Option<File>,
+    lock: Option<Lock>,
     made_directory: bool,
     /// The manifest, once older contents are deleted.
     manifest: Option<Manifest>,

@@ -10,7 +10,7 @@
 
 use crate::creation::{self, UNFINISHED_MANIFEST};
 use crate::error::DataDirError;
-use crate::lock::{acquire_lock, lock_to_look};
+use crate::lock::{Lock, acquire_lock, lock_to_look};
 use crate::manifest::{FORMAT_VERSION, MANIFEST_NAME, Manifest};
 use softflash_device::{Access, Device, OpenOptions};
 use softflash_store::StoreLayout;
@@ -34,12 +34,12 @@ pub struct DataDir {
     path: PathBuf,
     manifest: Manifest,
     /// Holds the lock; none of a directory that cannot be written.
-    _lock: Option<File>,
+    _lock: Option<Lock>,
 }
 
 impl DataDir {
     /// A directory that was just created, with its lock.
-    pub(crate) fn created(path: &Path, manifest: Manifest, lock: File) -> DataDir {
+    pub(crate) fn created(path: &Path, manifest: Manifest, lock: Lock) -> DataDir {
         DataDir { path: path.to_owned(), manifest, _lock: Some(lock) }
     }
 

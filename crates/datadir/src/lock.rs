@@ -6,8 +6,22 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
+/// The lock of a directory, which ends with this value.
+///
+/// Closing the lock file would not always end it: a child process that another thread is about to
+/// start has the handle too, until it runs its program.
+#[derive(Debug)]
+pub(crate) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Fails for no valid handle; the lock then ends when the file is closed everywhere.
+        let _ = self.0.unlock();
+    }
+}
+
 /// Locks the directory and records this process in the lock file.
-pub(crate) fn acquire_lock(directory: &Path) -> Result<File, DataDirError> {
+pub(crate) fn acquire_lock(directory: &Path) -> Result<Lock, DataDirError> {
     let path = directory.join(LOCK_NAME);
     let io_error = |source| match is_unwritable(&source) {
         true => DataDirError::Unwritable { path: directory.to_owned(), source },
@@ -16,22 +30,22 @@ pub(crate) fn acquire_lock(directory: &Path) -> Result<File, DataDirError> {
     let mut options = fs::OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     let file = options.open(&path).map_err(io_error)?;
-    let mut file = lock(directory, file)?.map_err(io_error)?;
+    let mut lock = lock(directory, file)?.map_err(io_error)?;
     let mut note_holder = || {
-        file.set_len(0)?;
-        file.rewind()?;
-        writeln!(file, "{}", std::process::id())
+        lock.0.set_len(0)?;
+        lock.0.rewind()?;
+        writeln!(lock.0, "{}", std::process::id())
     };
     match note_holder() {
         // The lock holds on a full file system, too; its holder is only for messages.
-        Err(error) if error.kind() == io::ErrorKind::StorageFull => Ok(file),
-        noted => noted.map(|()| file).map_err(io_error),
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => Ok(lock),
+        noted => noted.map(|()| lock).map_err(io_error),
     }
 }
 
 /// Locks the directory for a reader. On a file system that cannot be written there may be no lock
 /// file, and no process that writes.
-pub(crate) fn lock_to_look(directory: &Path) -> Result<Option<File>, DataDirError> {
+pub(crate) fn lock_to_look(directory: &Path) -> Result<Option<Lock>, DataDirError> {
     match acquire_lock(directory) {
         Err(DataDirError::Unwritable { .. }) => {
             let Ok(file) = File::open(directory.join(LOCK_NAME)) else { return Ok(None) };
@@ -46,10 +60,10 @@ fn is_unwritable(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
 }
 
-/// The file, locked; the inner error is one of the file system.
-fn lock(directory: &Path, mut file: File) -> Result<io::Result<File>, DataDirError> {
+/// Locks the file; the inner error is one of the file system.
+fn lock(directory: &Path, mut file: File) -> Result<io::Result<Lock>, DataDirError> {
     match file.try_lock() {
-        Ok(()) => Ok(Ok(file)),
+        Ok(()) => Ok(Ok(Lock(file))),
         Err(TryLockError::WouldBlock) => {
             let holder = holder(&mut file);
             Err(DataDirError::Busy { path: directory.to_owned(), holder })

@@ -10,13 +10,14 @@
 use super::extent::{self, MAX_SUPERBLOCK_BYTES};
 use super::options::Discard;
 use crate::geometry::UnitGeometry;
-use crate::label::{Configuration, LABEL_AREA_BYTES, Label, LabelStore, lock};
+use crate::label::{Configuration, LABEL_AREA_BYTES, Label, LabelStore, LockedFile};
 use crate::queue_pair::OpenError;
 use crate::size::size_of;
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Pages of a superblock beyond its payload, for the headers of the layer above.
@@ -217,7 +218,7 @@ pub(super) fn name(discard: Discard) -> &'static str {
 /// A file that is being formatted; removed if dropped unfinished.
 pub(crate) struct NewFile {
     path: PathBuf,
-    file: File,
+    file: Arc<LockedFile>,
     is_block_device: bool,
     /// Remove the file when this is dropped.
     provisional: bool,
@@ -234,7 +235,8 @@ impl NewFile {
     }
 
     /// A file that exists, opened and locked.
-    pub(super) fn opened(path: &Path, file: File, is_block_device: bool) -> NewFile {
+    pub(super) fn opened(path: &Path, file: LockedFile, is_block_device: bool) -> NewFile {
+        let file = Arc::new(file);
         NewFile { path: path.to_owned(), file, is_block_device, provisional: false }
     }
 
@@ -258,9 +260,18 @@ impl NewFile {
         let path = path.to_owned();
         let created = fs::OpenOptions::new().read(true).write(true).create_new(true).open(&path);
         let file = created.map_err(|source| FormatError::Io { path: path.clone(), source })?;
-        let new = NewFile { path, file, is_block_device: false, provisional: true };
-        lock(&new.file, &new.path).map_err(from_open)?;
-        Ok(new)
+        match LockedFile::lock(file, &path) {
+            Ok(file) => Ok(NewFile {
+                path,
+                file: Arc::new(file),
+                is_block_device: false,
+                provisional: true,
+            }),
+            Err(error) => {
+                let _ = fs::remove_file(&path);
+                Err(from_open(error))
+            }
+        }
     }
 
     /// Discards the contents of the file and allocates `bytes`, so that later programs cannot run
@@ -318,8 +329,8 @@ impl NewFile {
 
     /// Writes the label and makes file and directory durable.
     pub(crate) fn finish(mut self, configuration: Configuration) -> Result<(), FormatError> {
-        let handle = self.handle()?;
-        LabelStore::create(&self.path, handle, Label::new(configuration))
+        let file = Arc::clone(&self.file);
+        LabelStore::create(&self.path, file, Label::new(configuration))
             .and_then(|_| self.file.sync_all())
             .and_then(|()| sync_directory(&self.path))
             .map_err(|source| self.io(source))?;
@@ -327,7 +338,7 @@ impl NewFile {
         Ok(())
     }
 
-    /// Another handle on the file, which shares its lock.
+    /// Another handle on the file.
     pub(crate) fn handle(&self) -> Result<File, FormatError> {
         self.file.try_clone().map_err(|source| self.io(source))
     }

@@ -35,11 +35,13 @@
 mod codec;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
+mod locked_file;
 mod store;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use store::{LabelStore, lock, open_exclusive, open_label, read_label};
+pub(crate) use locked_file::LockedFile;
+pub(crate) use store::{LabelStore, open_exclusive, open_label, read_label};
 
 use crate::geometry::UnitGeometry;
 use serde::{Deserialize, Serialize};

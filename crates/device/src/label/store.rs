@@ -2,20 +2,21 @@
 //! time.
 
 use super::codec::{Fault, decode, encode};
+use super::locked_file::{LockedFile, busy_or_io};
 use super::{BadBlock, COPY_BYTES, COPY_OFFSETS, FORMAT_VERSION, Label};
 use crate::access::Access;
 use crate::queue_pair::OpenError;
-use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// The label of an open device and the handle that holds its lock.
+/// The label of an open device and its locked file.
 #[derive(Debug)]
 pub(crate) struct LabelStore {
     path: PathBuf,
-    file: File,
+    file: Arc<LockedFile>,
     label: Label,
     /// The copy to rewrite first: the one that may be damaged, if any is.
     first: usize,
@@ -38,7 +39,7 @@ pub(crate) fn open_label(
     access: Access,
 ) -> Result<(LabelStore, Option<String>), OpenError> {
     let is_written = access == Access::Write;
-    let file = open_locked(path, is_written)?;
+    let file = Arc::new(open_locked(path, is_written)?);
     let Loaded { label, worse } = read_label(&file, path)?;
     let mut store = LabelStore { path: path.to_owned(), file, label, first: 0, is_written };
     let Some((copy, reason)) = worse else {
@@ -55,13 +56,12 @@ pub(crate) fn open_label(
     Ok((store, Some(format!("label copy {name} repaired ({reason})"))))
 }
 
-/// Opens a device for reading and writing and locks it against other processes. The lock lasts as
-/// long as the handle.
-pub(crate) fn open_exclusive(path: &Path) -> Result<File, OpenError> {
+/// Opens a device for reading and writing and locks it.
+pub(crate) fn open_exclusive(path: &Path) -> Result<LockedFile, OpenError> {
     open_locked(path, true)
 }
 
-fn open_locked(path: &Path, to_write: bool) -> Result<File, OpenError> {
+fn open_locked(path: &Path, to_write: bool) -> Result<LockedFile, OpenError> {
     let is_block_device = match std::fs::metadata(path) {
         Ok(metadata) => metadata.file_type().is_block_device(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -73,22 +73,7 @@ fn open_locked(path: &Path, to_write: bool) -> Result<File, OpenError> {
     let exclusive = if is_block_device { libc::O_EXCL } else { 0 };
     let opened = OpenOptions::new().read(true).write(to_write).custom_flags(exclusive).open(path);
     let file = opened.map_err(|source| busy_or_io(path, source))?;
-    lock(&file, path)?;
-    Ok(file)
-}
-
-/// Takes the lock of a device for as long as the handle lives.
-pub(crate) fn lock(file: &File, path: &Path) -> Result<(), OpenError> {
-    flock(file, FlockOperation::NonBlockingLockExclusive)
-        .map_err(|errno| busy_or_io(path, errno.into()))
-}
-
-fn busy_or_io(path: &Path, source: io::Error) -> OpenError {
-    let path = path.to_owned();
-    match source.raw_os_error() {
-        Some(libc::EBUSY | libc::EWOULDBLOCK) => OpenError::Busy { path },
-        _ => OpenError::Io { path, source },
-    }
+    LockedFile::lock(file, path)
 }
 
 /// Reads the newer of the good copies; takes no lock and repairs nothing.
@@ -146,7 +131,11 @@ fn read_up_to(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
 
 impl LabelStore {
     /// Writes the first label of a new device, both copies durably.
-    pub(crate) fn create(path: &Path, file: File, label: Label) -> io::Result<LabelStore> {
+    pub(crate) fn create(
+        path: &Path,
+        file: Arc<LockedFile>,
+        label: Label,
+    ) -> io::Result<LabelStore> {
         let path = path.to_owned();
         let mut store = LabelStore { path, file, label, first: 0, is_written: true };
         store.write_both(&encode(&store.label)?)?;
@@ -155,7 +144,7 @@ impl LabelStore {
 
     /// A store over a handle that the test chooses.
     #[cfg(test)]
-    pub(super) fn for_test(path: &Path, file: File) -> LabelStore {
+    pub(super) fn for_test(path: &Path, file: Arc<LockedFile>) -> LabelStore {
         let label = Label::new(super::tests::configuration());
         LabelStore { path: path.to_owned(), file, label, first: 0, is_written: true }
     }
@@ -165,7 +154,7 @@ impl LabelStore {
         &self.label
     }
 
-    /// The file, opened for buffered reading and writing; closing it releases the lock.
+    /// The file, opened for buffered reading and writing.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }

@@ -5,6 +5,7 @@ use crate::queue_pair::OpenError;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 pub(super) fn configuration() -> Configuration {
     Configuration {
@@ -32,6 +33,7 @@ fn label() -> Label {
 fn create(path: &Path) -> LabelStore {
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).unwrap();
     file.set_len(LABEL_AREA_BYTES).unwrap();
+    let file = Arc::new(LockedFile::lock(file, path).unwrap());
     LabelStore::create(path, file, Label::new(configuration())).unwrap()
 }
 
@@ -157,15 +159,29 @@ fn a_later_version_is_named_even_if_only_one_copy_has_it() {
 }
 
 #[test]
+fn the_lock_ends_with_the_device_and_not_with_every_copy_of_its_handle() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("device");
+    let store = create(&path);
+    // As in a child process that another thread is starting.
+    let inherited = store.file().try_clone().unwrap();
+    assert!(matches!(open_label(&path, Access::Write), Err(OpenError::Busy { .. })));
+    drop(store);
+    open_label(&path, Access::Write).unwrap();
+    drop(inherited);
+}
+
+#[test]
 fn a_failed_rewrite_leaves_the_other_copy_alone() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("device");
     drop(create(&path));
-    let read_only = File::open(&path).unwrap();
+    let read_only = Arc::new(LockedFile::lock(File::open(&path).unwrap(), &path).unwrap());
     let mut store = LabelStore::for_test(&path, read_only);
     let before = store.label().clone();
     assert!(store.mark_bad(&[BadBlock { unit: 0, die: 0, plane: 0, block: 1 }]).is_err());
     assert_eq!(store.label(), &before);
+    drop(store);
     let (store, note) = open_label(&path, Access::Write).unwrap();
     assert_eq!((store.label(), note), (&before, None));
 }
