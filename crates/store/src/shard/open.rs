@@ -9,6 +9,7 @@ use super::coordinator::Coordinator;
 use super::decisions::{COORDINATOR, Decisions};
 use super::log::event;
 use super::log::event::{Checkpoint, Event, SliceState};
+use super::manifest::Manifest;
 use super::participant::Participant;
 use super::recovery::{OnFlash, OnLogLoss, Recovered, Recovery};
 use crate::error::{Result, StoreError};
@@ -16,6 +17,7 @@ use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
+use softflash_blocks::space::{BLOCKS_OF_FLUSH, BLOCKS_OF_START};
 use softflash_blocks::{BlockId, BlockLayer, Found, ParityGroup};
 use softflash_device::Device;
 use softflash_flash::Flash;
@@ -66,6 +68,8 @@ struct Leftovers {
     decided_elsewhere: Vec<u64>,
     /// The log was cut at a transaction without a commit.
     cut: bool,
+    /// The log has frames in one copy only that no frame may declare durable yet.
+    has_undeclared: bool,
 }
 
 /// Opens a shard.
@@ -75,7 +79,7 @@ struct Leftovers {
 /// | `mount` | releases the superblocks of superseded attempts to write a block | the flash stops |
 /// | `recover` | with parity, releases superseded attempts | the flash stops |
 /// | `prepare_flash` | deletes dead blocks, and makes room for the log | the flash stops; dead blocks stay deleted |
-/// | `begin_log` | a segment with a checkpoint | the log, the value log and the flash stop; the next opening recovers with or without the segment |
+/// | `begin_log` | a segment with a checkpoint; patches, where the old log has frames in one copy only | the log, the value log and the flash stop; the next opening recovers with or without the segment |
 /// | `release_leftovers` | deletes orphans; flushes memtables after a cut of the log | as above; the log writes its pending events first; the next opening finds the orphans again |
 ///
 /// Nothing stops where the caller drops the future: it has to run to its end.
@@ -183,6 +187,14 @@ impl OpenShard {
         blocks.flash().flush(Hint::LOG).await?;
         blocks.log_flash().flush(Hint::LOG).await?;
         let leaks = planted::bug(Bug::BlocksLeak);
+        if recovered.resume.undeclared.is_some() {
+            if blocks.free_blocks() < BLOCKS_OF_START + BLOCKS_OF_FLUSH {
+                recovered.resume.undeclared = None;
+            } else {
+                // Frames that a later start may not find say that these blocks are dead.
+                recovered.orphans.append(&mut recovered.dead);
+            }
+        }
         // On a full device only this gives the log space to continue.
         let dead = recovered.dead.iter().filter(|_| !leaks);
         dead.for_each(|block| blocks.delete(*block));
@@ -200,6 +212,7 @@ impl OpenShard {
             is_whole,
             decided_elsewhere: std::mem::take(&mut recovered.decided_elsewhere),
             cut: recovered.cut,
+            has_undeclared: recovered.resume.undeclared.is_some(),
         };
         Ok((recovered, leftovers))
     }
@@ -215,6 +228,9 @@ impl OpenShard {
             maker.upgrade().map(|shard| shard.checkpoint()).unwrap_or_default()
         }));
         let noted = Participant::of(shard).note_recovered(&leftovers.decided_elsewhere).await;
+        if noted.is_ok() && leftovers.has_undeclared {
+            shard.declare_recovered().await;
+        }
         if self.id == COORDINATOR && matches!(noted, Ok(()) | Err(StoreError::WornOut { .. })) {
             // The commits are durable now: another shard may act on them, and every later recovery
             // finds them.
@@ -231,6 +247,15 @@ impl OpenShard {
 }
 
 impl Shard {
+    /// Makes the frames unnecessary that are in one copy only, and declares them durable. Without
+    /// space for that they are declared at once: their loss is then reported as a loss.
+    async fn declare_recovered(&self) {
+        if let Err(error) = Manifest::of(self).release_old_log().await {
+            tracing::warn!(shard = self.id.0, %error, "the log has frames in one copy only and could not be rewritten");
+        }
+        self.log.declare_recovered();
+    }
+
     async fn release_leftovers(&self, leftovers: Leftovers) -> Result<()> {
         self.note_units();
         leftovers.orphans.iter().for_each(|block| self.blocks.delete(*block));

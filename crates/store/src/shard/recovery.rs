@@ -27,7 +27,7 @@ use crate::layout::StoreLayout;
 use softflash_base::ShardId;
 use softflash_blocks::{BlockId, BlockKind, BlockLayer, Found, StaleUnit};
 use softflash_ftl::DamagedSuperblock;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Transaction numbers skipped at a restart: more than the transactions in flight that left no
@@ -96,8 +96,8 @@ pub struct Recovered {
     pub torn: Option<String>,
     /// The losses that were accepted.
     pub log_loss: LogLoss,
-    /// Frames other than the last one that are damaged in one copy of the log.
-    pub uneven: BTreeSet<Position>,
+    /// Frames other than the last one that are in one copy of the log only, with their sequences.
+    pub uneven: BTreeMap<Position, u64>,
     /// Units that were restored from an old image.
     pub stale_units: Vec<StaleUnit>,
     /// The live separated values.
@@ -110,7 +110,7 @@ impl Recovered {
         let is_uneven = |(number, block): &&(u64, BlockId)| {
             blocks.is_degraded(*block)
                 && (blocks.superblocks(*block).len() == 1
-                    || self.uneven.iter().any(|at| at.segment == *number))
+                    || self.uneven.keys().any(|at| at.segment == *number))
         };
         self.resume.segments.iter().filter(is_uneven).copied().collect()
     }
@@ -191,11 +191,11 @@ impl<'a> Recovery<'a> {
         let torn = replay.torn.take();
         // The power cut may have interrupted the write of the last frame.
         let mut uneven = reader.uneven();
-        uneven.retain(|at| Some(*at) < replay.last_frame);
+        uneven.retain(|at, _| Some(*at) < replay.last_frame);
         let stale_units = self.stale_units(&classified, &uneven, &replay);
         Ok(Recovered {
             slices,
-            resume: self.resume(&needed, &mut replay, classified.has_abandoned_segments),
+            resume: self.resume(&needed, &uneven, &mut replay, classified.has_abandoned_segments),
             next_transaction: replay
                 .next_transaction
                 .max(resolved.last_commit.map_or(0, |last| last + 1))
@@ -390,6 +390,7 @@ impl<'a> Recovery<'a> {
     fn resume(
         &self,
         needed: &[Segment],
+        uneven: &BTreeMap<Position, u64>,
         replay: &mut Replay<'_>,
         follows_failed_starts: bool,
     ) -> Resume {
@@ -401,17 +402,27 @@ impl<'a> Recovery<'a> {
             segments: needed.iter().map(|segment| (segment.number, segment.block)).collect(),
             last_segment: last_segment.max().unwrap_or(0),
             next_frame: replay.end.next_frame.unwrap_or(0),
+            undeclared: self.undeclared(uneven, replay),
             last_frame: replay.end.last_frame.take(),
             seq: replay.last_seq.max(1),
             follows_failed_starts,
         }
     }
 
+    /// The first frame that is in one copy only and that no frame declares durable. Nothing in it
+    /// or behind it was acknowledged: those frames would be in both copies. Not the last frame with
+    /// events, which the new segment repeats.
+    fn undeclared(&self, uneven: &BTreeMap<Position, u64>, replay: &Replay<'_>) -> Option<u64> {
+        let last = replay.end.last_frame.as_ref().map(|frame| frame.header.sequence);
+        let is_undeclared = |sequence: &u64| *sequence >= replay.durable_before;
+        uneven.values().copied().filter(is_undeclared).min().filter(|first| Some(*first) < last)
+    }
+
     /// Units that were restored from an old image. Checked only if a block in use lacks a copy.
     fn stale_units(
         &self,
         classified: &Classified,
-        uneven: &BTreeSet<Position>,
+        uneven: &BTreeMap<Position, u64>,
         replay: &Replay<'_>,
     ) -> Vec<StaleUnit> {
         let lacks_copies =

@@ -121,6 +121,8 @@ pub(super) struct Replay<'a> {
     dead_by_last_frame: DeadPatches,
     /// Patches that earlier frames make dead.
     pub(super) known_dead: DeadPatches,
+    /// The frames below this sequence are declared durable by a frame.
+    pub(super) durable_before: u64,
     /// The position of the last frame of the log.
     pub(super) last_frame: Option<Position>,
     pub(super) end: LogEnd,
@@ -159,6 +161,7 @@ impl<'a> Replay<'a> {
             groups: BTreeMap::new(),
             dead_by_last_frame: DeadPatches::default(),
             known_dead: DeadPatches::default(),
+            durable_before: 0,
             last_frame: None,
             end: LogEnd::default(),
             units: Vec::new(),
@@ -184,6 +187,7 @@ impl<'a> Replay<'a> {
         clock: &ExpiryClock,
     ) -> Result<()> {
         clock.raise(frame.header.clock_ms);
+        self.durable_before = self.durable_before.max(frame.header.durable_before);
         self.last_frame = Some(frame.at);
         self.next_position = Some(frame.behind(reader.page_bytes()));
         self.distrusts_manifest |=

@@ -140,8 +140,8 @@ pub struct LogScanner {
     /// Pages that differ between two copies, with the contents that are not in the buffer, if
     /// readable.
     disputed: BTreeMap<u32, Option<Bytes>>,
-    /// Frames on such pages that are whole in one copy only.
-    uneven: Vec<Position>,
+    /// Frames on such pages, which are whole in one copy only, with their sequences.
+    uneven: BTreeMap<Position, u64>,
     /// Lost frames that were skipped, if the scanner skips them.
     losses: Option<Vec<Range<u64>>>,
 }
@@ -164,7 +164,7 @@ impl LogScanner {
             unreadable: Vec::new(),
             unreadable_rest: 0,
             disputed: BTreeMap::new(),
-            uneven: Vec::new(),
+            uneven: BTreeMap::new(),
             losses: None,
         }
     }
@@ -242,8 +242,8 @@ impl LogScanner {
         }
     }
 
-    /// The frames that are not whole in all copies.
-    pub fn uneven(&self) -> &[Position] {
+    /// The frames that are not whole in all copies, with their sequences.
+    pub fn uneven(&self) -> &BTreeMap<Position, u64> {
         &self.uneven
     }
 
@@ -422,7 +422,7 @@ impl LogScanner {
         }
         self.cut = None;
         if self.disputed.range(at.page..at.page + saturating_u32(pages)).next().is_some() {
-            self.uneven.push(at);
+            self.uneven.insert(at, header.sequence);
         }
         self.expected = header.sequence.checked_add(1);
         let bytes = self.skip_pages(pages);

@@ -156,6 +156,8 @@ struct Position {
     next_frame: u64,
     /// Frames below this sequence are durable.
     durable_frames: u64,
+    /// The first recovered frame that no frame may declare durable yet.
+    undeclared: Option<u64>,
     /// Frames that a power cut in a later write can destroy.
     open_word_lines: OpenWordLines,
     /// The sequence of the first frame after the opening of the current segment.
@@ -164,6 +166,13 @@ struct Position {
     successor: Option<OpenBlock>,
     /// All segments that are not deleted, oldest first.
     segments: VecDeque<(u64, BlockId)>,
+}
+
+impl Position {
+    /// The sequence below which the next frame declares frames durable.
+    fn declared(&self) -> u64 {
+        self.undeclared.map_or(self.durable_frames, |first| first.min(self.durable_frames))
+    }
 }
 
 /// The state in which recovery hands the log to its writer.
@@ -175,6 +184,10 @@ pub struct Resume {
     pub last_segment: u64,
     /// The next frame's sequence.
     pub next_frame: u64,
+    /// The first frame that is in one of two copies only and that no frame declares durable. If
+    /// that copy is lost before the log is rewritten, the log ends in front of it, and that is no
+    /// loss, unless a later frame has declared it durable.
+    pub undeclared: Option<u64>,
     /// The last frame with events. Its write may have been interrupted by the power cut, so that a
     /// later start may fail to read it. So the writer writes it again.
     pub last_frame: Option<Frame>,
@@ -205,6 +218,7 @@ impl Log {
             completed_pages: u32::MAX,
             next_frame: resume.next_frame,
             durable_frames,
+            undeclared: resume.undeclared,
             open_word_lines: OpenWordLines::new(reach),
             opened_at: 0,
             successor: None,
@@ -266,6 +280,11 @@ impl Log {
         *self.inner.checkpoint.borrow_mut() = Some(checkpoint);
         let inner = Rc::clone(&self.inner);
         self.inner.runtime.spawn(Box::pin(async move { inner.write_forever().await }));
+    }
+
+    /// Declares the recovered frames durable: no recovery needs those that are in one copy only.
+    pub fn declare_recovered(&self) {
+        self.inner.segments.position.borrow_mut().undeclared = None;
     }
 
     /// Appends an event with its sequence number. Returns the number of a segment that is not later

@@ -15,7 +15,7 @@ use softflash_blocks::{BlockError, BlockId, BlockLayer};
 use softflash_device::DeviceError;
 use softflash_ftl::{FtlError, Hint, Superblock};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 use std::ops::Range;
 use std::rc::Rc;
@@ -45,8 +45,8 @@ pub struct LogReader {
     end: Option<Position>,
     /// Lost frames that the last scan has skipped, if losses are accepted.
     losses: RefCell<Option<Vec<Range<u64>>>>,
-    /// Frames that a scan found damaged in one copy.
-    uneven: RefCell<BTreeSet<Position>>,
+    /// Frames that a scan found in one of two copies only, with their sequences.
+    uneven: RefCell<BTreeMap<Position, u64>>,
     /// The log ends at a page that was once programmed completely, and the loss was accepted.
     lost_end: Cell<bool>,
 }
@@ -93,8 +93,8 @@ impl LogReader {
         self.losses.borrow().clone().unwrap_or_default()
     }
 
-    /// The frames that were damaged in one copy.
-    pub fn uneven(&self) -> BTreeSet<Position> {
+    /// The frames that are in one of two copies only, with their sequences.
+    pub fn uneven(&self) -> BTreeMap<Position, u64> {
         self.uneven.borrow().clone()
     }
 
@@ -113,6 +113,13 @@ impl LogReader {
         segments: &[Segment],
         mut sink: impl FnMut(Frame) -> Result<()>,
     ) -> Result<End> {
+        let lone = self.lone(segments);
+        let mut sink = |frame: Frame| {
+            if lone.contains(&frame.at.segment) {
+                self.uneven.borrow_mut().insert(frame.at, frame.header.sequence);
+            }
+            sink(frame)
+        };
         let mut scanner = self.scanner();
         if self.losses.borrow().is_some() {
             scanner = scanner.passing_losses();
@@ -134,12 +141,19 @@ impl LogReader {
         if let Some(losses) = self.losses.borrow_mut().as_mut() {
             *losses = scanner.losses().to_vec();
         }
-        for at in scanner.uneven() {
-            self.uneven.borrow_mut().insert(*at);
+        for (at, sequence) in scanner.uneven() {
+            self.uneven.borrow_mut().insert(*at, *sequence);
             let uneven = segments.iter().filter(|segment| segment.number == at.segment);
             uneven.for_each(|segment| self.blocks.note_degraded(segment.block));
         }
         Ok(scanner.finish())
+    }
+
+    /// The numbers of the segments that have one of two copies.
+    fn lone(&self, segments: &[Segment]) -> BTreeSet<u64> {
+        let has_one = |segment: &&Segment| self.blocks.superblocks(segment.block).len() == 1;
+        let copied = segments.iter().filter(|_| self.blocks.keeps_log_copies());
+        copied.filter(has_one).map(|segment| segment.number).collect()
     }
 
     /// Reads up to `ahead` pieces in parallel and passes their frames to `sink`. Returns the role

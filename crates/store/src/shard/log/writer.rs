@@ -429,7 +429,7 @@ impl Inner {
                 payload_len: saturating_u32(payload.len()),
                 segment: position.segment,
                 sequence: sequence.unwrap_or(position.next_frame),
-                durable_before: position.durable_frames
+                durable_before: position.declared()
                     + u64::from(planted::bug(Bug::DurableBeforeTooHigh)),
                 clock_ms,
                 first_event,

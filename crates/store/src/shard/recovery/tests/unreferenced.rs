@@ -125,6 +125,25 @@ fn stale_units_are_reported_only_where_a_block_in_use_lacks_a_copy() {
 }
 
 #[test]
+fn a_frame_in_one_copy_is_not_declared_durable_unless_a_later_frame_has_done_so() {
+    by_hand(Redundancy::Copies, async |mut hand| {
+        for (segment, durable_before, undeclared) in
+            [(4, 1, Some(2)), (5, 2, Some(2)), (6, 3, None)]
+        {
+            (hand.sequence, hand.found) = (1, Vec::new());
+            let (whole, later) =
+                (batch().durable_before(1), batch().durable_before(durable_before));
+            let drafts =
+                [opening(segment).durable_before(1), whole, later, batch().durable_before(1)];
+            let block = hand.segment(segment, 0, &drafts).await;
+            hand.alter_reads(block, 0, 1);
+            let recovered = hand.recover(OnLogLoss::Refuse).await.unwrap();
+            assert_eq!(recovered.resume.undeclared, undeclared, "{durable_before}");
+        }
+    });
+}
+
+#[test]
 fn frames_whose_copies_differ_are_reported_except_the_last_one() {
     by_hand(Redundancy::Copies, async |mut hand| {
         let block = hand.segment(4, 0, &[opening(4), batch(), batch()]).await;
@@ -140,7 +159,7 @@ fn frames_whose_copies_differ_are_reported_except_the_last_one() {
                 }
                 let recovered = hand.recover(OnLogLoss::Refuse).await.unwrap();
                 assert_eq!(recovered.resume.next_frame, 4, "copy {copy}, page {page}");
-                let uneven = Vec::from_iter(recovered.uneven.iter().map(|at| at.page));
+                let uneven = Vec::from_iter(recovered.uneven.keys().map(|at| at.page));
                 assert_eq!(uneven, Vec::from_iter((page == 1).then_some(1)), "copy {copy}");
                 let segments = recovered.uneven_segments(&hand.blocks);
                 assert_eq!(segments.len(), usize::from(page == 1), "copy {copy}");

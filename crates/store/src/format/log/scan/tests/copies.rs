@@ -44,7 +44,7 @@ fn scan_copies(one: &Pages, other: &Pages, at_once: usize) -> (Vec<Frame>, Vec<P
         frames.push(frame);
     }
     scanner.end_segment().unwrap();
-    let uneven = scanner.uneven().to_vec();
+    let uneven = scanner.uneven().keys().copied().collect();
     (frames, uneven, scanner.finish())
 }
 
