@@ -14,7 +14,7 @@ use crate::lock::{Lock, acquire_lock, lock_to_look};
 use crate::manifest::{FORMAT_VERSION, MANIFEST_NAME, Manifest};
 use softflash_device::{Access, Device, OpenOptions};
 use softflash_store::StoreLayout;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
