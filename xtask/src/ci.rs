@@ -1,21 +1,20 @@
 //! The gate: the checks that a change has to pass. `.ci/run` runs the same steps.
 
 use crate::run::{cargo, run as run_command};
-use crate::{Outcome, deny, edges, filesystems, first_day, hunt, loom, report, test, tidy};
+use crate::{Outcome, deny, edges, filesystems, first_day, hunt, report, test, tidy};
 use std::time::Instant;
 
 /// A step: name and function.
 type Step = (&'static str, fn() -> Outcome);
 
 /// Fast steps that fail often come first.
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 10] = [
     ("format", || run_command(cargo().args(["fmt", "--all", "--check"]))),
     ("edges", || report(edges::check())),
     ("tidy", || report(tidy::check())),
     ("clippy", clippy),
     ("docs", docs),
     ("deny", deny::check),
-    ("loom", loom::run),
     ("hunt", hunt::gate),
     ("filesystems", filesystems::gate),
     ("first-day", first_day::gate),

@@ -18,7 +18,6 @@ mod first_day;
 mod fuzz;
 mod hunt;
 mod kill9;
-mod loom;
 mod mutants;
 mod program;
 mod run;
@@ -37,11 +36,10 @@ usage: cargo xtask COMMAND
 
   test [ARGS]        every test: installs the real clients if it can, runs `cargo test --workspace`
                      (ARGS are passed on) and adds up the results
-  ci [--except STEP] the gate: format, edges, tidy, clippy, docs, deny, loom, hunt, filesystems,
+  ci [--except STEP] the gate: format, edges, tidy, clippy, docs, deny, hunt, filesystems,
                      first-day, test
   hunt [ARGS]        hunts for lost and wrong data by deterministic simulation (`hunt --help` has more)
   fuzz [ARGS]        fuzzers of all decoders, each for 10 s (`--time 3m`, or names of some)
-  loom               state shared by threads, under every interleaving
   kill9 [ARGS]       kills the real server at random moments for 60 s (`--time 10m`)
   filesystems [ARGS] ext4 and xfs on a volume, with a compiler and databases, over kill -9 of the
                      server (`--help` has more)
@@ -62,7 +60,6 @@ fn main() -> ExitCode {
         ["ci", rest @ ..] => ci::run(rest),
         ["hunt", rest @ ..] => return hunt::run(rest),
         ["fuzz", rest @ ..] => fuzz::run(rest),
-        ["loom"] => loom::run(),
         ["kill9", rest @ ..] => kill9::run(rest),
         ["filesystems", rest @ ..] => filesystems::run(rest),
         ["first-day", rest @ ..] => first_day::run(rest),

@@ -33,6 +33,7 @@ pub mod model;
 mod opening;
 pub mod queue_pair;
 mod size;
+mod sync;
 mod validate;
 
 pub use access::Access;

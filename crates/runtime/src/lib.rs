@@ -12,7 +12,6 @@ use softflash_base::Time;
 use std::os::fd::RawFd;
 use std::rc::Rc;
 
-#[cfg(not(feature = "loom"))]
 mod alarm;
 mod clock;
 mod descriptors;
@@ -20,7 +19,6 @@ mod event;
 mod executor;
 mod notify;
 mod ready;
-#[cfg(not(feature = "loom"))]
 mod real;
 mod semaphore;
 mod sync;
@@ -33,7 +31,6 @@ mod yielding;
 pub use event::Event;
 pub use executor::Deadlock;
 pub use notify::Notify;
-#[cfg(not(feature = "loom"))]
 pub use real::RealExecutor;
 pub use semaphore::{BytePermit, ByteSemaphore};
 pub use virtual_time::VirtualExecutor;

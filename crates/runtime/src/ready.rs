@@ -1,17 +1,10 @@
 //! The queue of ready tasks, and the wakers that fill it, also from other threads.
 
+use crate::alarm::Alarm;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::task::Wake;
-
-#[cfg(feature = "loom")]
-mod model;
-
-#[cfg(not(feature = "loom"))]
-use crate::alarm::Alarm;
-#[cfg(feature = "loom")]
-use model::Alarm;
 
 /// Identifies a task; a later task in the same slot has another generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

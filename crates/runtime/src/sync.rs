@@ -1,10 +1,4 @@
-//! Synchronization primitives of the standard library, or those of loom in its models.
+//! What the ready queue shares between threads. `tests/models.rs` has the same names from loom.
 
-#[cfg(feature = "loom")]
-pub(crate) use loom::sync::atomic::{AtomicBool, Ordering};
-#[cfg(feature = "loom")]
-pub(crate) use loom::sync::{Mutex, MutexGuard};
-#[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::atomic::{AtomicBool, Ordering};
-#[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::{Mutex, MutexGuard};

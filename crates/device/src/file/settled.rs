@@ -6,13 +6,7 @@
 //! The contents of the device are read again when it is opened.
 
 use crate::command::DeviceError;
-#[cfg(feature = "loom")]
-use loom::sync::atomic::{AtomicI32, Ordering};
-#[cfg(not(feature = "loom"))]
-use std::sync::atomic::{AtomicI32, Ordering};
-
-#[cfg(all(test, feature = "loom"))]
-mod model;
+use crate::sync::{AtomicI32, Ordering};
 
 /// The first error of a flush or a durable write, for all queue pairs of a device.
 #[derive(Debug, Default)]

@@ -16,3 +16,4 @@ pub(crate) mod poll;
 pub(crate) mod rate;
 pub mod recording;
 pub mod slowlog;
+mod sync;

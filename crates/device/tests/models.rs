@@ -1,11 +1,22 @@
-//! Under every interleaving of two threads: once a flush has reported a failure, no flush reports
-//! success, and all report the same error.
+//! The state of flushes under every interleaving of two threads: once a flush has reported a
+//! failure, no flush reports success, and all report the same error.
 
-use super::Settled;
-use crate::command::DeviceError;
+use command::DeviceError;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
+use settled::Settled;
 use std::sync::Arc;
+
+#[path = "../src/file/settled.rs"]
+mod settled;
+
+mod sync {
+    pub(crate) use loom::sync::atomic::{AtomicI32, Ordering};
+}
+
+mod command {
+    pub(crate) use softflash_device::DeviceError;
+}
 
 #[test]
 fn nothing_succeeds_after_a_failure_was_told() {
