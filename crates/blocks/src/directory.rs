@@ -103,6 +103,12 @@ impl Directory {
         })
     }
 
+    /// The block with this copy.
+    pub(crate) fn id_at(&self, superblock: &Superblock) -> Option<BlockId> {
+        let places = self.places.borrow();
+        places.iter().find(|(_, place)| place.copies.contains(superblock)).map(|(id, _)| *id)
+    }
+
     /// Every block, in order.
     pub(crate) fn ids(&self) -> Vec<BlockId> {
         self.ids_where(|_| true)

@@ -10,7 +10,6 @@ use crate::discovery::{EarlierAttempt, Found, discover};
 use crate::error::BlockError;
 use crate::health::Health;
 use crate::lifecycle::Lifecycle;
-use crate::placement::PlacementKind;
 use crate::pool::{UnitMark, UnitPool};
 use crate::pools::Pools;
 use crate::reading::Reader;
@@ -19,10 +18,12 @@ use crate::search::Search;
 use crate::space;
 use crate::state::State;
 use crate::tag::BlockId;
+use crate::wear_levelling::WearLevelling;
 use crate::writer::Writer;
 use softflash_base::{ShardId, checksum};
 use softflash_flash::Flash;
 use softflash_ftl::{Inventory, Superblock};
+use softflash_policy::PlacementPolicy;
 use std::iter;
 use std::rc::Rc;
 use std::slice;
@@ -51,6 +52,7 @@ struct Parts {
     reader: Reader,
     writer: Rc<Writer>,
     rewrites: Rewrites,
+    wear_levelling: WearLevelling,
 }
 
 impl Parts {
@@ -84,6 +86,7 @@ impl Parts {
             reader: Reader::new(pools, directory, groups, damage, copy_reader, reconstruction),
             writer: Rc::new(Writer::new(pools, directory, groups, damage, lifecycle)),
             rewrites: Rewrites::new(pools, directory, groups, lifecycle, earlier_attempts),
+            wear_levelling: WearLevelling::new(pools, directory, damage),
         }
     }
 }
@@ -158,9 +161,9 @@ impl BlockLayer {
         (BlockLayer { parts: Rc::new(parts) }, found)
     }
 
-    /// Sets the policy that places new blocks.
-    pub fn place_by(&self, placement: PlacementKind) {
-        self.parts.pools.place_by(placement);
+    /// Sets the policy that places new blocks: one that does not depend on pages' numbers.
+    pub fn place_by(&self, policy: PlacementPolicy) {
+        self.parts.pools.place_by(policy);
     }
 
     /// The seed of all checksums inside a block: the device and the block's id.

@@ -38,6 +38,7 @@ pub mod space;
 mod stale_units;
 mod state;
 pub mod tag;
+mod wear_levelling;
 mod writer;
 
 pub use anti_affinity::AntiAffinity;
@@ -45,7 +46,6 @@ pub use discovery::Found;
 pub use error::BlockError;
 pub use layer::BlockLayer;
 pub use open_block::OpenBlock;
-pub use placement::PlacementKind;
 pub use pool::UnitMark;
 pub use redundancy::{GroupChange, GroupState, Member, ParityGroup, Redundancy, Stripe, xor_into};
 pub use stale_units::StaleUnit;

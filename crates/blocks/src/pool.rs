@@ -3,7 +3,7 @@
 
 use crate::directory::Copies;
 use crate::error::{BlockError, Result};
-use crate::placement::{Candidate, Placement, PlacementKind};
+use crate::placement::{Candidate, Placement};
 use crate::redundancy::Redundancy;
 use crate::tag::{self, Tag};
 use smallvec::SmallVec;
@@ -12,7 +12,8 @@ use softflash_base::planted::{self, Bug};
 use softflash_device::DeviceError;
 use softflash_flash::{Flash, UnitHealth};
 use softflash_ftl::{FtlError, Hint, SpaceAccount, Superblock};
-use std::cell::{Cell, RefCell};
+use softflash_policy::PlacementPolicy;
+use std::cell::Cell;
 
 /// Bytes per append of a block that is written whole.
 const PIECE_BYTES: usize = 1 << 20;
@@ -41,13 +42,13 @@ pub(crate) struct UnitPool {
     flash: Flash,
     redundancy: Redundancy,
     units: Vec<Unit>,
-    placement: RefCell<Box<dyn Placement>>,
+    placement: Placement,
 }
 
 impl UnitPool {
     pub(crate) fn new(flash: Flash, redundancy: Redundancy) -> UnitPool {
         let units = flash.units().map(|_| Unit::default()).collect();
-        let placement = RefCell::new(PlacementKind::default().policy());
+        let placement = Placement::new(PlacementPolicy::LEAST_LOADED);
         UnitPool { flash, redundancy, units, placement }
     }
 
@@ -59,8 +60,8 @@ impl UnitPool {
         self.redundancy
     }
 
-    pub(crate) fn place_by(&self, placement: PlacementKind) {
-        *self.placement.borrow_mut() = placement.policy();
+    pub(crate) fn place_by(&self, policy: PlacementPolicy) {
+        self.placement.set(policy);
     }
 
     fn unit(&self, unit: u16) -> Option<&Unit> {
@@ -176,6 +177,7 @@ impl UnitPool {
             unit,
             load: self.flash.load(unit) + self.unit(unit).map_or(0, |unit| unit.writers.get()),
             free: self.flash.space(unit).allocatable(),
+            erases: self.flash.most_erases(unit),
         };
         let untaken = self.serving().filter(|unit| !taken.contains(unit));
         let mut candidates: Vec<Candidate> = untaken.map(candidate).collect();
@@ -187,7 +189,7 @@ impl UnitPool {
                 candidates = vec![roomy];
             }
         }
-        self.placement.borrow_mut().choose(&candidates)
+        self.placement.choose(&candidates)
     }
 
     /// Allocates a superblock for each copy of a block, on different units, none of them among

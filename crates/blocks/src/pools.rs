@@ -1,11 +1,11 @@
 //! The unit pools of a shard, and its count of free blocks.
 
-use crate::placement::PlacementKind;
 use crate::pool::UnitPool;
 use crate::redundancy::Redundancy;
 use crate::tag::BlockKind;
 use softflash_flash::Flash;
 use softflash_ftl::Superblock;
+use softflash_policy::PlacementPolicy;
 use std::cell::Cell;
 
 /// The units that blocks are placed on.
@@ -58,8 +58,8 @@ impl Pools {
         self.main.is_redundant()
     }
 
-    pub(crate) fn place_by(&self, placement: PlacementKind) {
-        [&self.main].into_iter().chain(&self.log).for_each(|pool| pool.place_by(placement));
+    pub(crate) fn place_by(&self, policy: PlacementPolicy) {
+        [&self.main].into_iter().chain(&self.log).for_each(|pool| pool.place_by(policy));
     }
 
     /// Releases superblocks, which changes the count.

@@ -1,7 +1,12 @@
 //! The choice of a domain for a new volume.
 
+use softflash_base::cast;
+use softflash_policy::PlacementPolicy;
+use softflash_policy::placement::{self, Lanes};
 use softflash_volume::{DomainSpace, VolumeInfo};
-use std::cmp::Reverse;
+
+/// Loads are compared in mapping units, in bytes.
+const MAPPING_UNIT: u64 = 4096;
 
 /// The load of a domain.
 #[derive(Debug, Clone, Copy)]
@@ -24,11 +29,20 @@ impl DomainLoad {
 /// The domain with the most unused space; of equals, the one whose volumes have the smallest sum of
 /// sizes.
 pub fn most_free(loads: impl IntoIterator<Item = DomainLoad>) -> Option<usize> {
-    let places = loads.into_iter().enumerate();
-    let order = |(place, load): &(usize, DomainLoad)| {
-        (load.unused_bytes, Reverse(load.promised_bytes), Reverse(*place))
+    let loads: Vec<DomainLoad> = loads.into_iter().collect();
+    let units = |bytes: u64| u32::try_from(bytes / MAPPING_UNIT).unwrap_or(u32::MAX);
+    let most = loads.iter().map(|load| units(load.unused_bytes)).max()?;
+    let column = |of: &dyn Fn(&DomainLoad) -> u32| loads.iter().map(of).collect::<Vec<u32>>();
+    let lanes = Lanes {
+        // A domain without space is chosen, too, if no other has some.
+        occupied: &column(&|load| most - units(load.unused_bytes)),
+        most: most.saturating_add(1),
+        erases: &vec![0; loads.len()],
+        die: &(0..loads.len() as u32).collect::<Vec<u32>>(),
+        waiting: &column(&|load| units(load.promised_bytes)),
+        turn: 0,
     };
-    places.max_by_key(order).map(|(place, _)| place)
+    placement::choose(PlacementPolicy::MOST_FREE, &lanes).map(cast::index)
 }
 
 #[cfg(test)]
@@ -38,8 +52,10 @@ mod tests {
     #[test]
     fn a_new_volume_goes_where_most_is_unused_and_then_where_least_is_promised() {
         let chosen = |loads: &[(u64, u64)]| {
-            let load =
-                |&(unused_bytes, promised_bytes)| DomainLoad { unused_bytes, promised_bytes };
+            let load = |&(unused, promised): &(u64, u64)| DomainLoad {
+                unused_bytes: unused * MAPPING_UNIT,
+                promised_bytes: promised * MAPPING_UNIT,
+            };
             most_free(loads.iter().map(load))
         };
         assert_eq!(chosen(&[(5, 0), (9, 8), (7, 0)]), Some(1));

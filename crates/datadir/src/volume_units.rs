@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use softflash_base::ShardId;
+use softflash_policy::Chosen;
 use softflash_volume::DomainConfig;
 use std::ops::Range;
 
@@ -35,6 +36,13 @@ pub struct ShardDomain {
     pub units: Range<u16>,
     /// The settings of the domain; its number is that of the shard plus 1.
     pub config: DomainConfig,
+}
+
+impl ShardDomain {
+    /// This domain, with the policies that were chosen.
+    pub fn with_policies(self, chosen: &Chosen) -> ShardDomain {
+        ShardDomain { config: self.config.with_policies(chosen), ..self }
+    }
 }
 
 impl VolumeSection {

@@ -48,8 +48,8 @@ fn draw(rng: &mut Rng) -> (DeviceSpec, PageMapped) {
     };
     let layout = PageMapped {
         frontier: if rng.chance(0.5) { FrontierScope::Plane } else { FrontierScope::Die },
-        victim: if rng.chance(0.5) { VictimPolicy::Greedy } else { VictimPolicy::Fifo },
-        schedule: if rng.chance(0.5) { Schedule::Fifo } else { Schedule::ReadsFirst },
+        victim: if rng.chance(0.5) { VictimPolicy::GREEDY } else { VictimPolicy::FIFO },
+        schedule: if rng.chance(0.5) { Schedule::FIFO } else { Schedule::READS_FIRST },
         parity_data_pages: [0, 0, 3, 10][rng.below(4) as usize],
         copyback: rng.chance(0.5),
         write_buffer: rng.chance(0.5),

@@ -6,17 +6,18 @@
 use crate::error::DriveError;
 use crate::pages::{Pages, Queue};
 use crate::shape::Shape;
-use crate::spec::{DeviceSpec, PageMapped, Schedule};
+use crate::spec::{DeviceSpec, PageMapped};
 use softflash_base::{AccessKind, Time};
-use softflash_mapping::policy::order::Waiting;
 use softflash_nand::timeline::{Accepted, Interval, Step};
 use softflash_nand::{ChannelIndex, DieIndex, Timeline, Work, WorkKind};
+use softflash_policy::order::{self, Waiting};
 
 /// The dies of a drive.
 pub(crate) struct Dies {
     flash: Timeline,
     dies: Vec<Die>,
-    schedule: Schedule,
+    /// What decides whether a read goes before a write.
+    order: order::Rule,
     /// What waits for each die, if the schedule ranks operations when they arrive.
     ranks: Option<Box<Ranks>>,
     is_ranked: bool,
@@ -35,7 +36,7 @@ struct Ranks {
 
 impl Ranks {
     fn new(device: &DeviceSpec, layout: &PageMapped, shape: &Shape) -> Option<Ranks> {
-        let waiting = Waiting::new(layout.schedule)?;
+        let waiting = layout.schedule.waiting()?;
         let mean = |times: &[u64]| times.iter().sum::<u64>() / times.len().max(1) as u64;
         Some(Ranks {
             of_dies: vec![waiting; shape.dies() as usize],
@@ -86,7 +87,7 @@ impl Dies {
         Ok(Dies {
             flash,
             dies: vec![idle; shape.dies() as usize],
-            schedule: layout.schedule,
+            order: layout.schedule.decides(),
             is_ranked: ranks.is_some(),
             ranks: ranks.map(Box::new),
             copies_back: layout.copyback && shape.is_row_a_page(),
@@ -94,10 +95,10 @@ impl Dies {
         })
     }
 
-    /// The order of the commands of a die.
+    /// What decides whether a read goes before a write.
     #[inline]
-    pub(crate) fn schedule(&self) -> Schedule {
-        self.schedule
+    pub(crate) fn order(&self) -> order::Rule {
+        self.order
     }
 
     /// Whether the oldest read of a die ranks before the oldest write.

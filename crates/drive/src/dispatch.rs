@@ -8,9 +8,9 @@ use crate::space::Space;
 use crate::write_frontier::Due;
 use softflash_base::AccessKind;
 use softflash_mapping::NONE;
-use softflash_mapping::policy::order::{Schedule, arrival, reads_first};
 use softflash_nand::timeline::Accepted;
 use softflash_nand::{Work, WorkKind};
+use softflash_policy::order::{Rule, read_is_older};
 
 /// The parts of a drive that the start of a command uses.
 pub(crate) struct Dispatch<'a> {
@@ -74,10 +74,10 @@ impl<'a> Dispatch<'a> {
     /// Whether the oldest read of a die goes before its waiting writes.
     #[inline(always)]
     fn read_is_first(&self, die: u32, read: u32) -> bool {
-        match self.dies.schedule() {
-            Schedule::Fifo => self.is_oldest(die, read),
-            Schedule::ReadsFirst => reads_first::read_is_first(),
-            Schedule::WeightedFair(_) | Schedule::Deadline(_) => self.dies.read_ranks_first(die),
+        match self.dies.order() {
+            Rule::Arrival => self.is_oldest(die, read),
+            Rule::ReadsFirst => true,
+            Rule::Ranks(_) => self.dies.read_ranks_first(die),
         }
     }
 
@@ -86,7 +86,7 @@ impl<'a> Dispatch<'a> {
     fn is_oldest(&self, die: u32, read: u32) -> bool {
         let queues = self.space.frontiers_of(die).iter().map(|frontier| frontier.writes());
         let firsts = queues.filter(|writes| !writes.is_empty()).map(|writes| writes.first());
-        arrival::read_is_first(self.pages.order(read), firsts.map(|write| self.pages.order(write)))
+        read_is_older(self.pages.order(read), firsts.map(|write| self.pages.order(write)))
     }
 
     /// Starts work for one of the write frontiers of a die: those with waiting writes in turn, then

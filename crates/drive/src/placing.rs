@@ -7,7 +7,7 @@
 
 use crate::pages::{Pages, Queue};
 use crate::shape::Shape;
-use softflash_mapping::policy::placement::{self, Lanes, PlacementPolicy};
+use softflash_policy::placement::{self, Lanes, PlacementPolicy};
 
 /// The state of a placement policy.
 #[derive(Debug)]

@@ -120,7 +120,7 @@ fn erase_victim(space: &mut Space, frontier: u32) {
 
 /// Whether theory gives the distribution of valid pages that [`make_steady`] sets.
 pub(crate) fn is_known(space: &Space) -> bool {
-    let victims = [VictimPolicy::Greedy, VictimPolicy::Fifo, VictimPolicy::WindowedGreedy(1)];
+    let victims = [VictimPolicy::GREEDY, VictimPolicy::FIFO, VictimPolicy::windowed_greedy(1)];
     victims.contains(&space.victim_policy()) && space.shape().translation_pages() == 0
 }
 
@@ -157,12 +157,12 @@ fn make_frontier_steady(space: &mut Space, first: u32, rng: &mut Rng) {
     let most_open = in_block.min(pages);
     let least_open = pages.saturating_sub(closed * in_block);
     let open = least_open + rng.below(u64::from(most_open - least_open) + 1) as u32;
-    let counts = match space.victim_policy() {
-        VictimPolicy::Fifo | VictimPolicy::WindowedGreedy(1) => {
-            fifo_counts(pages - open, closed, in_block)
-        }
-        // Of the others greedy's is the nearest that is known; they come to their own as they run.
-        _ => greedy_counts(pages - open, closed, in_block),
+    // Of the others greedy's is the nearest that is known; they come to their own as they run.
+    let is_fifo =
+        [VictimPolicy::FIFO, VictimPolicy::windowed_greedy(1)].contains(&space.victim_policy());
+    let counts = match is_fifo {
+        true => fifo_counts(pages - open, closed, in_block),
+        false => greedy_counts(pages - open, closed, in_block),
     };
     for count in counts {
         write_block(space, frontier, count, &mut logical);

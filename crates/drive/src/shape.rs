@@ -15,8 +15,8 @@ use crate::spec::MapKind;
 use crate::spec::{DeviceSpec, FrontierScope, PageMapped};
 use softflash_mapping::CachedMap;
 use softflash_mapping::blocks::MOST_PAGES_PER_BLOCK;
-use softflash_mapping::policy::placement::static_stripe;
 use softflash_nand::Geometry;
+use softflash_policy::placement::static_stripe;
 use std::ops::Range;
 
 /// Two page numbers are reserved for other states.

@@ -13,7 +13,8 @@ use crate::spec::{PageMapped, VictimPolicy};
 use crate::translation::Translation;
 use crate::write_frontier::{Due, MovedRow, WriteFrontier};
 use softflash_base::random::Rng;
-use softflash_mapping::{Blocks, ENTRIES_PER_LINE, NONE, PageMap, Policies};
+use softflash_mapping::{Blocks, ENTRIES_PER_LINE, NONE, PageMap};
+use softflash_policy::Policies;
 
 /// The seed of random choices of victims.
 const VICTIM_SEED: u64 = 1;
@@ -84,7 +85,9 @@ impl Space {
             blocks,
             loads: vec![Load::default(); shape.dies() as usize],
             policies,
-            is_plain: layout.placement.is_static() && !several && !layout.schedule.ranks(),
+            is_plain: layout.placement.is_static()
+                && !several
+                && !layout.schedule.waiting().is_some(),
             classes: layout.placement.classes(),
             stream_of,
             placing: Placing::new(layout.placement, &shape).map(Box::new),

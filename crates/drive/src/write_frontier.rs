@@ -3,7 +3,8 @@
 
 use crate::pages::{Pages, Queue};
 use crate::shape::Shape;
-use softflash_mapping::{Blocks, NONE, Pace, PageMap, Policies};
+use softflash_mapping::{Blocks, NONE, Pace, PageMap};
+use softflash_policy::Policies;
 
 /// Pages that collection moves in the map at once.
 const CHUNK_PAGES: u32 = 16;

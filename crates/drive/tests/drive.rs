@@ -68,15 +68,18 @@ fn run_played(
 fn layouts() -> impl Strategy<Value = PageMapped> {
     let frontier = prop_oneof![Just(FrontierScope::Plane), Just(FrontierScope::Die)];
     let victim = prop_oneof![
-        Just(VictimPolicy::Greedy),
-        Just(VictimPolicy::Fifo),
-        Just(VictimPolicy::CostBenefit),
-        Just(VictimPolicy::DChoices(3)),
-        Just(VictimPolicy::WindowedGreedy(6)),
+        Just(VictimPolicy::GREEDY),
+        Just(VictimPolicy::FIFO),
+        Just(VictimPolicy::COST_BENEFIT),
+        Just(VictimPolicy::d_choices(3)),
+        Just(VictimPolicy::windowed_greedy(6)),
     ];
-    let wear =
-        prop_oneof![Just(WearPolicy::Fifo), Just(WearPolicy::Dynamic), Just(WearPolicy::Static(2))];
-    let schedule = prop_oneof![Just(Schedule::Fifo), Just(Schedule::ReadsFirst)];
+    let wear = prop_oneof![
+        Just(WearPolicy::FIFO),
+        Just(WearPolicy::DYNAMIC),
+        Just(WearPolicy::level_by(2))
+    ];
+    let schedule = prop_oneof![Just(Schedule::FIFO), Just(Schedule::READS_FIRST)];
     let parity = prop_oneof![Just(0_u32), Just(3), Just(10)];
     (frontier, victim, wear, schedule, parity, any::<bool>(), any::<bool>()).prop_map(
         |(frontier, victim, wear, schedule, parity_data_pages, copyback, write_buffer)| {

@@ -6,8 +6,7 @@
 
 use softflash_base::random::Rng;
 use softflash_drive::spec::{
-    DeviceSpec, FrontierScope, PageMapped, PlacementPolicy, Schedule, Shares, VictimPolicy,
-    WearPolicy,
+    DeviceSpec, FrontierScope, PageMapped, PlacementPolicy, Schedule, VictimPolicy, WearPolicy,
 };
 use softflash_drive::{AccessKind, Done, Drive, HostRequest};
 use softflash_nand::presets;
@@ -32,26 +31,26 @@ fn draw(rng: &mut Rng) -> (DeviceSpec, PageMapped) {
     let mut device = DeviceSpec::bare("random", &array);
     device.controller.write_buffer_bytes = rng.below(2) * 32 * 4096;
     device.controller.queue_depth = 8 * rng.below(3) as u32;
-    let shares = Shares { reads: 1 + rng.below(4) as u32, writes: 1 + rng.below(4) as u32 };
+    let (reads, writes) = (1 + rng.below(4) as u32, 1 + rng.below(4) as u32);
     let schedules = [
-        Schedule::Fifo,
-        Schedule::ReadsFirst,
-        Schedule::WeightedFair(shares),
-        Schedule::Deadline(1 + rng.below(5) as u32),
+        Schedule::FIFO,
+        Schedule::READS_FIRST,
+        Schedule::weighted_fair(reads, writes),
+        Schedule::deadline(1 + rng.below(5) as u32),
     ];
     let placements = [
-        PlacementPolicy::Static,
-        PlacementPolicy::RoundRobin,
-        PlacementPolicy::LeastQueue,
-        PlacementPolicy::LeastWorn,
-        PlacementPolicy::ByHint(2 + rng.below(3) as u32),
+        PlacementPolicy::STATIC,
+        PlacementPolicy::ROUND_ROBIN,
+        PlacementPolicy::LEAST_QUEUE,
+        PlacementPolicy::LEAST_WORN,
+        PlacementPolicy::by_hint(2 + rng.below(3) as u32),
     ];
     let maps = ["page", "cached:1/8", "cached:50%", "cached:1"].map(|map| map.parse().unwrap());
-    let victims = [VictimPolicy::Greedy, VictimPolicy::Fifo, VictimPolicy::CostBenefit];
+    let victims = [VictimPolicy::GREEDY, VictimPolicy::FIFO, VictimPolicy::COST_BENEFIT];
     let layout = PageMapped {
         frontier: one_of(rng, &[FrontierScope::Plane, FrontierScope::Die]),
         victim: one_of(rng, &victims),
-        wear: one_of(rng, &[WearPolicy::Fifo, WearPolicy::Static(3)]),
+        wear: one_of(rng, &[WearPolicy::FIFO, WearPolicy::level_by(3)]),
         schedule: one_of(rng, &schedules),
         placement: one_of(rng, &placements),
         map: one_of(rng, &maps),

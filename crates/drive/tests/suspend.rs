@@ -66,7 +66,7 @@ fn write_until_an_erase(drive: &mut Drive) -> u64 {
 
 #[test]
 fn reads_during_a_long_erase_take_suspend_sense_and_transfer() {
-    for schedule in [Schedule::Fifo, Schedule::ReadsFirst] {
+    for schedule in [Schedule::FIFO, Schedule::READS_FIRST] {
         let layout = PageMapped { schedule, ..PageMapped::default() };
         let mut drive = Drive::new(&device(), &layout, 28.0).unwrap();
         let erase_ends = write_until_an_erase(&mut drive);
@@ -135,7 +135,7 @@ fn all_requests_end_on_drives_that_suspend_and_reads_are_faster() {
         let die_wide = rng.chance(0.5);
         let layout = PageMapped {
             frontier: if die_wide { FrontierScope::Die } else { FrontierScope::Plane },
-            schedule: if rng.chance(0.5) { Schedule::Fifo } else { Schedule::ReadsFirst },
+            schedule: if rng.chance(0.5) { Schedule::FIFO } else { Schedule::READS_FIRST },
             parity_data_pages: if rng.chance(0.3) { 3 } else { 0 },
             copyback: rng.chance(0.5),
             ..PageMapped::default()

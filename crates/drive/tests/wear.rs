@@ -32,7 +32,7 @@ fn with_wear(wear: WearPolicy) -> PageMapped {
 
 #[test]
 fn without_levelling_of_cold_data_the_spread_of_erases_grows() {
-    for wear in [WearPolicy::Fifo, WearPolicy::Dynamic] {
+    for wear in [WearPolicy::FIFO, WearPolicy::DYNAMIC] {
         let spread = worn(&with_wear(wear)).erase_spread();
         assert!(spread > 100, "{wear}: {spread}");
     }
@@ -41,9 +41,9 @@ fn without_levelling_of_cold_data_the_spread_of_erases_grows() {
 #[test]
 fn static_levelling_keeps_the_spread_of_erases_near_its_threshold() {
     for frontier in [FrontierScope::Plane, FrontierScope::Die] {
-        let plain = worn(&PageMapped { frontier, ..with_wear(WearPolicy::Fifo) });
+        let plain = worn(&PageMapped { frontier, ..with_wear(WearPolicy::FIFO) });
         for threshold in [5, 20] {
-            let wear = WearPolicy::Static(threshold);
+            let wear = WearPolicy::level_by(threshold);
             let drive = worn(&PageMapped { frontier, ..with_wear(wear) });
             let spread = drive.erase_spread();
             let (waf, plain_waf) = (drive.counters().waf(), plain.counters().waf());
@@ -58,7 +58,7 @@ fn static_levelling_keeps_the_spread_of_erases_near_its_threshold() {
 
 #[test]
 fn cold_data_are_levelled_in_drives_with_parity_too() {
-    let layout = PageMapped { parity_data_pages: 3, ..with_wear(WearPolicy::Static(5)) };
+    let layout = PageMapped { parity_data_pages: 3, ..with_wear(WearPolicy::level_by(5)) };
     let spread = worn(&layout).erase_spread();
     assert!(spread < 10, "{spread}");
 }

@@ -177,6 +177,17 @@ impl Flash {
         self.driver.ftl.borrow().newest_generation(UnitId(unit))
     }
 
+    /// Erases of the most worn block of a unit.
+    pub fn most_erases(&self, unit: u16) -> u32 {
+        self.driver.ftl.borrow().most_erases(UnitId(unit))
+    }
+
+    /// The superblock of a unit that its owner should rewrite elsewhere, because its data are cold
+    /// while other blocks wear out. Scans the superblocks of the unit.
+    pub fn worth_moving(&self, unit: u16) -> Option<Superblock> {
+        self.driver.ftl.borrow().worth_moving(UnitId(unit))
+    }
+
     /// A unit's state.
     pub fn telemetry(&self, unit: u16) -> UnitTelemetry {
         self.driver.ftl.borrow().telemetry(UnitId(unit))

@@ -1,6 +1,10 @@
 //! Configuration of the FTL.
 
 use crate::superblock::Owner;
+use softflash_policy::WearPolicy;
+
+/// The default lead of the most worn block of a unit, in erases, from which on cold data are moved.
+const WEAR_LEAD: u32 = 64;
 
 /// Settings of an [`Ftl`](crate::Ftl). The default suits most devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,10 +28,9 @@ pub struct FtlConfig {
     /// Whether a die serves reads before programs before erases, and each kind by priority. If
     /// false, the queue of a die is FIFO.
     pub reads_first: bool,
-    /// If the erase count of the least worn superblock that holds data is more than this below that
-    /// of the most worn block, [`Ftl::worth_moving`](crate::Ftl::worth_moving) returns the
-    /// superblock.
-    pub wear_spread: u32,
+    /// How erases are levelled over the superblocks of a unit: which free one is used next, and
+    /// which one with cold data [`Ftl::worth_moving`](crate::Ftl::worth_moving) returns.
+    pub wear: WearPolicy,
 }
 
 impl Default for FtlConfig {
@@ -40,7 +43,7 @@ impl Default for FtlConfig {
             idle_before_erase_ns: 500_000,
             shortage_patience_ns: 20_000_000,
             reads_first: true,
-            wear_spread: 64,
+            wear: WearPolicy::level_by(WEAR_LEAD),
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::units::Units;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{BufferPool, Time};
 use softflash_device::{Completion, DeviceError, QueuePair, Wake};
+use softflash_policy::WearPolicy;
 use std::ops::Range;
 
 /// The host FTL over the units of one queue pair.
@@ -34,7 +35,7 @@ use std::ops::Range;
 pub struct Ftl {
     dispatcher: Dispatcher,
     layout: Layout,
-    wear_spread: u32,
+    wear: WearPolicy,
     units: Units,
     requests: Requests,
     commands: Commands,
@@ -52,7 +53,7 @@ impl Ftl {
     ) -> Ftl {
         Ftl {
             layout,
-            wear_spread: config.wear_spread,
+            wear: config.wear,
             requests: Requests::new(units.len()),
             commands: Commands::new(units.len(), config.reads_first),
             headers: Headers::new(queue.device_uuid(), config.owner, queue.buffers().clone()),

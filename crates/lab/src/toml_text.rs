@@ -108,9 +108,8 @@ struct Unknown {
     /// `field` or `variant`.
     kind: String,
     word: String,
-    known: Vec<String>,
-    /// The remark of the message about forms with a placeholder, as ``, with 2 to 8 classes``.
-    remark: String,
+    /// With the remark of the message on each: ` (N from 1)`.
+    known: Vec<(String, String)>,
 }
 
 impl Unknown {
@@ -119,9 +118,12 @@ impl Unknown {
         let rest = message.strip_prefix("unknown ")?;
         let (kind, rest) = rest.split_once(" `")?;
         let (word, rest) = rest.split_once('`')?;
-        let known = rest.split('`').skip(1).step_by(2).map(str::to_owned).collect();
-        let remark = rest.rsplit('`').next().unwrap_or_default().to_owned();
-        Some(Unknown { kind: kind.to_owned(), word: word.to_owned(), known, remark })
+        let parts: Vec<&str> = rest.split('`').skip(1).collect();
+        let known = parts.chunks(2).filter_map(|parts| match parts {
+            [known, rest, ..] => Some(((*known).to_owned(), remark(rest).to_owned())),
+            _ => None,
+        });
+        Some(Unknown { kind: kind.to_owned(), word: word.to_owned(), known: known.collect() })
     }
 }
 
@@ -130,14 +132,20 @@ impl std::fmt::Display for Unknown {
         let kind = if self.kind == "field" { "key" } else { "value" };
         write!(f, "unknown {kind} `{}`", self.word)?;
         if !self.known.is_empty() {
-            let known = self.known.iter().map(String::as_str);
-            let suggestion = suggestion(&self.word, known);
-            // Only forms with a placeholder have a colon.
-            let remark = if suggestion.contains(':') { &self.remark } else { "" };
-            write!(f, "; {suggestion}{remark}")?;
+            let known = self.known.iter().map(|(known, _)| known.as_str());
+            let nearest = nearest(&self.word, known.clone());
+            let remark = self.known.iter().find(|(known, _)| Some(known.as_str()) == nearest);
+            let remark = remark.map_or("", |(_, remark)| remark);
+            write!(f, "; {}{remark}", suggestion(&self.word, known))?;
         }
         Ok(())
     }
+}
+
+/// The remark in parentheses at the start of the text behind a known word.
+fn remark(behind: &str) -> &str {
+    let end = behind.strip_prefix(" (").and_then(|_| behind.find(')'));
+    end.and_then(|end| behind.get(..=end)).unwrap_or_default()
 }
 
 fn line_at(text: &str, offset: usize) -> usize {
@@ -217,13 +225,15 @@ mod tests {
     fn a_policy_with_a_wrong_number_is_named_with_its_form() {
         let text = "kind = \"page-mapped\"\nwear = \"static:no\"\n";
         let expected = "a.toml: line 2: unknown value `static:no`; the nearest known one is ";
-        assert_eq!(problem::<crate::layout::Layout>(text), format!("{expected}`static:NUMBER`"));
-        let text = "kind = \"page-mapped\"\nplacement = \"by-hint:9\"\n";
-        let expected =
-            "a.toml: line 2: unknown value `by-hint:9`; the nearest known one is `by-hint:CLASSES`";
         assert_eq!(
             problem::<crate::layout::Layout>(text),
-            format!("{expected}, with 2 to 8 classes")
+            format!("{expected}`static:N` (N from 1)")
+        );
+        let text = "kind = \"page-mapped\"\nplacement = \"by-hint:9\"\n";
+        let expected = "a.toml: line 2: unknown value `by-hint:9`; the nearest known one is ";
+        assert_eq!(
+            problem::<crate::layout::Layout>(text),
+            format!("{expected}`by-hint:CLASSES` (CLASSES from 2 to 8)")
         );
         let text = "kind = \"page-mapped\"\nplacement = \"least-que\"\n";
         assert!(problem::<crate::layout::Layout>(text).ends_with("is `least-queue`"));

@@ -7,10 +7,10 @@
 
 use crate::map::page::PageMap;
 use crate::memory::{prefetch, table};
-use crate::policy::Policies;
-use crate::policy::victim::{self, Candidates, NOT_CLOSED};
-use crate::policy::wear::{self, FreeView, WearView};
 use softflash_base::cast::index;
+use softflash_policy::Policies;
+use softflash_policy::victim::{self, Candidates, NOT_CLOSED};
+use softflash_policy::wear::{self, FreeView, WearView};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -96,7 +96,7 @@ impl Blocks {
     pub fn take_free(&mut self, group: u32, policies: &Policies) -> Option<u32> {
         let Blocks { groups, erases, .. } = self;
         let free = &mut groups[index(group)].free;
-        let place = wear::choose_free(policies.wear, &FreeView { free, erases })?;
+        let place = wear::choose_free(policies.wear, &FreeView { free: free.as_slices(), erases })?;
         free.remove(place)
     }
 
@@ -182,15 +182,28 @@ impl Blocks {
         Some(victim)
     }
 
-    /// The view of a victim policy on a group, for a choice that is made elsewhere.
-    pub fn candidates(&self, group: u32, now: u32) -> Candidates<'_> {
+    /// As [`choose_victim`](Blocks::choose_victim), of the blocks with fewer than `below` valid
+    /// pages, for a collection that gains nothing from others. Wear is not levelled.
+    pub fn choose_sparse_victim(
+        &mut self,
+        group: u32,
+        now: u32,
+        below: u32,
+        policies: &mut Policies,
+    ) -> Option<u32> {
         let range = self.range(group);
-        Candidates {
-            valid: &self.valid[range.clone()],
+        let first = self.groups[index(group)].blocks.start;
+        let masked = |&valid: &u16| if u32::from(valid) < below { valid } else { NOT_CLOSED };
+        let valid: Vec<u16> = self.valid[range.clone()].iter().map(masked).collect();
+        let candidates = Candidates {
+            valid: &valid,
             closed: &self.closed[range],
             now,
             pages: self.pages_per_block,
-        }
+        };
+        let chosen = victim::choose(policies.victim, &candidates, &mut policies.rng)?;
+        self.reopen(first + chosen);
+        Some(first + chosen)
     }
 
     /// The blocks of a group, as indexes.
@@ -282,20 +295,19 @@ impl Blocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::victim::VictimPolicy;
-    use crate::policy::wear::WearPolicy;
     use softflash_base::random::Rng;
+    use softflash_policy::{VictimPolicy, WearPolicy};
     use std::iter::once;
 
     fn policies(wear: WearPolicy) -> Policies {
-        Policies::new(VictimPolicy::Greedy, wear, Rng::seeded(1))
+        Policies::new(VictimPolicy::GREEDY, wear, Rng::seeded(1))
     }
 
     #[test]
     fn free_blocks_are_used_in_the_order_of_their_erases() {
         // Two groups with an unused number between them.
         let mut blocks = Blocks::all_free([0..3, 4..7], 8);
-        let fifo = policies(WearPolicy::Fifo);
+        let fifo = policies(WearPolicy::FIFO);
         assert_eq!((blocks.groups(), blocks.blocks_of(1), blocks.free_in(1)), (2, 4..7, 3));
         assert_eq!((blocks.take_free(1, &fifo), blocks.take_free(1, &fifo)), (Some(4), Some(5)));
         blocks.erased(1, 5);
@@ -315,7 +327,7 @@ mod tests {
             blocks.set_erases(block, erases);
             blocks.add_free(0, block);
         }
-        let dynamic = policies(WearPolicy::Dynamic);
+        let dynamic = policies(WearPolicy::DYNAMIC);
         let taken: Vec<u32> = std::iter::from_fn(|| blocks.take_free(0, &dynamic)).collect();
         assert_eq!(taken, [0, 3, 2, 1]);
     }
@@ -327,8 +339,7 @@ mod tests {
             (0..valid).for_each(|_| blocks.add_valid(block));
             blocks.close(block, block);
         }
-        let mut greedy = policies(WearPolicy::Fifo);
-        assert_eq!(blocks.candidates(1, 5).valid, [5, 1, 3]);
+        let mut greedy = policies(WearPolicy::FIFO);
         let chosen: Vec<u32> =
             std::iter::from_fn(|| blocks.choose_victim(1, 5, &mut greedy)).collect();
         assert_eq!(chosen, [3, 4, 2]);
@@ -341,6 +352,19 @@ mod tests {
     }
 
     #[test]
+    fn a_sparse_victim_has_fewer_valid_pages_than_a_bound() {
+        let mut blocks = Blocks::none_free(once(0..3), 8);
+        for (block, valid) in [(0, 8), (1, 5), (2, 2)] {
+            (0..valid).for_each(|_| blocks.add_valid(block));
+            blocks.close(block, block);
+        }
+        let mut oldest = Policies::new(VictimPolicy::FIFO, WearPolicy::FIFO, Rng::seeded(1));
+        assert_eq!(blocks.choose_sparse_victim(0, 3, 6, &mut oldest), Some(1));
+        assert_eq!(blocks.choose_sparse_victim(0, 3, 2, &mut oldest), None);
+        assert_eq!((blocks.is_closed(1), blocks.is_closed(2)), (false, true));
+    }
+
+    #[test]
     fn every_second_victim_at_most_is_chosen_for_the_sake_of_wear() {
         let mut blocks = Blocks::none_free(once(0..5), 8);
         for (block, valid, erases) in [(0, 8, 0), (1, 8, 0), (2, 8, 0), (3, 2, 90), (4, 1, 91)] {
@@ -348,7 +372,7 @@ mod tests {
             blocks.set_erases(block, erases);
             blocks.close(block, block);
         }
-        let mut levelled = policies(WearPolicy::Static(10));
+        let mut levelled = policies(WearPolicy::level_by(10));
         let chosen: Vec<u32> =
             std::iter::from_fn(|| blocks.choose_victim(0, 5, &mut levelled)).collect();
         assert_eq!(chosen, [0, 4, 1, 3, 2]);
@@ -358,7 +382,7 @@ mod tests {
     fn wrong_counts_and_lost_blocks_are_found() {
         let mut blocks = Blocks::all_free([0..2, 2..4], 4);
         let mut map = PageMap::new(8, 16);
-        let block = blocks.take_free(1, &policies(WearPolicy::Fifo)).unwrap();
+        let block = blocks.take_free(1, &policies(WearPolicy::FIFO)).unwrap();
         map.put(5, block * 4 + 1);
         assert!(blocks.check_counts(&map).unwrap_err().contains("block 2"));
         blocks.add_valid(block);

@@ -3,12 +3,13 @@
 //!
 //! ```
 //! use softflash_base::random::Rng;
-//! use softflash_mapping::{Blocks, NONE, PageMap, Policies, VictimPolicy, WearPolicy};
+//! use softflash_mapping::{Blocks, NONE, PageMap};
+//! use softflash_policy::{Policies, VictimPolicy, WearPolicy};
 //!
 //! // One group of four blocks of two pages; logical pages 0 and 1 fill the first block.
 //! let mut blocks = Blocks::all_free([0..4], 2);
 //! let mut map = PageMap::new(4, 8);
-//! let mut policies = Policies::new(VictimPolicy::Greedy, WearPolicy::Fifo, Rng::seeded(1));
+//! let mut policies = Policies::new(VictimPolicy::GREEDY, WearPolicy::FIFO, Rng::seeded(1));
 //! let block = blocks.take_free(0, &policies).unwrap();
 //! for logical in [0, 1] {
 //!     assert_eq!(map.put(logical, 2 * block + logical), NONE);
@@ -25,15 +26,13 @@
 //! assert_eq!(map.next_valid(2 * block, 2 * block + 2), Some(2 * block + 1));
 //! ```
 //!
+//! The choices, which block is collected and which is used next, are those of `softflash_policy`.
+//!
 //! # Layout
 //!
 //! - [`map`]: kinds of maps from logical to physical pages; [`map::page`]: one entry a page;
 //!   [`map::cached`]: which pages of a map on flash are in memory;
 //! - [`blocks`]: the blocks of each group: valid pages, order of closing, erases, free blocks;
-//! - [`policy`]: the choices, each in a file: [`policy::victim`]: the block that is collected next;
-//!   [`policy::wear`]: the free block that is used next, and the block whose cold data is moved;
-//!   [`policy::placement`]: the write frontier that takes a page; [`policy::order`]: the operation
-//!   of a die, and the tenant, that is served next;
 //! - [`pace`]: keeps the host's writes and collection in step;
 //! - [`memory`]: large tables in huge pages, prefetches.
 //!
@@ -43,15 +42,9 @@ pub mod blocks;
 pub mod map;
 pub mod memory;
 pub mod pace;
-pub mod policy;
 
 pub use blocks::Blocks;
 pub use map::cached::CachedMap;
 pub use map::page::{ENTRIES_PER_LINE, NONE, PageMap};
-pub use map::{MapKind, Share};
+pub use map::{MapKind, Share, UnknownMap};
 pub use pace::Pace;
-pub use policy::order::{Schedule, Shares};
-pub use policy::placement::PlacementPolicy;
-pub use policy::victim::VictimPolicy;
-pub use policy::wear::WearPolicy;
-pub use policy::{Policies, PolicyError};

@@ -4,6 +4,7 @@ use crate::budget::MIN_MEMORY_BYTES;
 use crate::error::ServerError;
 use crate::nbd::NbdSettings;
 use crate::tls::TlsSettings;
+use softflash_policy::Chosen;
 use softflash_store::StoreOptions;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,6 +23,8 @@ pub struct ServerConfig {
     pub http: Option<SocketAddr>,
     /// Memory and durability.
     pub options: StoreOptions,
+    /// The policies of the domains of volumes.
+    pub policies: Chosen,
     /// The only password of the user `default`, regardless of the file of users.
     pub password: Option<String>,
     /// The file of users; none: `users.acl` in the data directory.
@@ -48,6 +51,7 @@ impl Default for ServerConfig {
             nbd: None,
             http: None,
             options: StoreOptions::default(),
+            policies: Chosen::default(),
             password: None,
             acl_file: None,
             protected: true,

@@ -197,7 +197,7 @@ impl Fleet {
         let domains = data.manifest().domains(device.info().units).into_iter();
         let hosts = domains.zip(volume_requests);
         let mut hosts = hosts.map(|(domain, requests)| HostSpec {
-            domain,
+            domain: domain.with_policies(&config.policies),
             requests,
             recordings: Arc::clone(&context.volume_recordings),
         });

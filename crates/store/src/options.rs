@@ -3,8 +3,8 @@
 use crate::format::record::MAX_FRAGMENT_BYTES;
 use crate::spare::SpareMemory;
 use crate::value::DEFAULT_VALUE_BYTES;
-pub use softflash_blocks::PlacementKind;
 use softflash_ftl::FtlConfig;
+use softflash_policy::{Chosen, PlacementPolicy, VictimPolicy};
 use std::time::Duration;
 
 /// A week, the period of a deep scrub in Ceph.
@@ -13,6 +13,9 @@ const SCRUB_PERIOD: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// By measurement (`docs/results/value-blocks.md`): values of 4 KiB gain, too, and take four times
 /// as much memory a byte of data for their references.
 const VALUE_THRESHOLD: usize = 16 << 10;
+
+/// By simulation: see the policy's file.
+const AGE_POWER_PERCENT: u32 = 75;
 
 /// A sweep visits all watches: at this interval its cost per watch is small.
 const WATCH_SWEEP: usize = 1024;
@@ -49,8 +52,10 @@ pub struct StoreOptions {
     pub spare: SpareMemory,
     /// When a write is acknowledged.
     pub durability: Durability,
-    /// The policy that chooses the unit of a new block.
-    pub placement: PlacementKind,
+    /// The policy that chooses the unit of a new block: one that does not depend on pages' numbers.
+    pub placement: PlacementPolicy,
+    /// The policy that chooses the value block to collect.
+    pub value_victim: VictimPolicy,
     /// The period of the scrub, which reads all data once and rewrites patches that are hard to
     /// read; `None` for no scrub.
     pub scrub: Option<Duration>,
@@ -74,13 +79,26 @@ pub struct StoreOptions {
     pub ftl: FtlConfig,
 }
 
+impl StoreOptions {
+    /// These settings, with the policies that were chosen.
+    pub fn with_policies(self, chosen: &Chosen) -> StoreOptions {
+        StoreOptions {
+            value_victim: chosen.victim.unwrap_or(self.value_victim),
+            placement: chosen.placement.unwrap_or(self.placement),
+            ftl: FtlConfig { wear: chosen.wear.unwrap_or(self.ftl.wear), ..self.ftl },
+            ..self
+        }
+    }
+}
+
 impl Default for StoreOptions {
     fn default() -> StoreOptions {
         StoreOptions {
             memory_bytes: 256 << 20,
             spare: SpareMemory::default(),
             durability: Durability::Flash,
-            placement: PlacementKind::default(),
+            placement: PlacementPolicy::LEAST_LOADED,
+            value_victim: VictimPolicy::aged_cost_benefit(AGE_POWER_PERCENT),
             scrub: Some(SCRUB_PERIOD),
             fragment_bytes: MAX_FRAGMENT_BYTES,
             value_threshold: Some(VALUE_THRESHOLD),

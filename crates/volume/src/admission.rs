@@ -7,7 +7,7 @@
 //! request at a time waits for no other. So at most one request of each volume exceeds the bound.
 
 use crate::tenant::Tenant;
-use softflash_mapping::policy::order::{StartTag, WeightedFair};
+use softflash_policy::order::{StartTag, WeightedFair};
 use softflash_runtime::Event;
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -12,14 +12,14 @@ use crate::stream::Stream;
 use crate::writer::unit_for;
 use softflash_base::cast;
 use softflash_base::random::Rng;
-use softflash_mapping::{Policies, VictimPolicy, WearPolicy};
+use softflash_policy::{Policies, WearPolicy};
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 
 /// Collects a unit until the domain is stopped.
 pub(crate) async fn run(core: Shared, unit: u32) {
-    let mut policies = policies(&core, unit);
+    let mut collection = UnitCollection { policies: policies(&core, unit), levels: true };
     while !core.stopped.get() {
-        if !collect_one(&core, unit, &mut policies).await {
+        if !collect_one(&core, unit, &mut collection).await {
             core.collection.rest(unit);
             // Writers that wait for space may have to be refused.
             core.space.notify();
@@ -28,17 +28,25 @@ pub(crate) async fn run(core: Shared, unit: u32) {
     }
 }
 
+/// The state of a unit's collection.
+struct UnitCollection {
+    policies: Policies,
+    /// Whether the next victim may be one that lags behind in wear.
+    levels: bool,
+}
+
 /// The policies of a unit's collection.
 pub(crate) fn policies(core: &Core, unit: u32) -> Policies {
     let rng = Rng::seeded(core.config.seed ^ u64::from(unit) << 32);
-    Policies::new(VictimPolicy::Greedy, WearPolicy::Fifo, rng)
+    // The FTL takes the least worn superblock, and `worth_moving` levels those with cold data.
+    Policies::new(core.config.victim, WearPolicy::FIFO, rng)
 }
 
 /// Free superblocks of a unit that are not used to collect more while others wait for a root.
 const KEPT_FOR_ROOTS: u32 = 3;
 
 /// Collects one superblock, if the unit needs space. False if it needs none, or none can be had.
-async fn collect_one(core: &Shared, unit: u32, policies: &mut Policies) -> bool {
+async fn collect_one(core: &Shared, unit: u32, collection: &mut UnitCollection) -> bool {
     if core.is_worn_out(Some(unit)) {
         return false;
     }
@@ -58,11 +66,37 @@ async fn collect_one(core: &Shared, unit: u32, policies: &mut Policies) -> bool 
     if free < KEPT_FOR_ROOTS && core.retiring.any_waits_for_root() {
         return checkpoint(core).await.is_ok();
     }
-    let Some(victim) = choose(core, unit, policies) else {
+    // At most every second one, so that clients do not wait for all cold data of the unit.
+    collection.levels &= free > KEPT_FOR_ROOTS;
+    if std::mem::replace(&mut collection.levels, true)
+        && let Some(victim) = lagging(core, unit)
+    {
+        collection.levels = false;
+        return empty(core, victim).await;
+    }
+    let Some(victim) = choose(core, unit, &mut collection.policies) else {
         // Superblocks may wait for a flush or a root.
         core.retiring.ask();
         return false;
     };
+    empty(core, victim).await
+}
+
+/// The superblock that lags behind in wear, if there is one: its data are cold, and it takes part
+/// again once they have moved.
+fn lagging(core: &Core, unit: u32) -> Option<Victim> {
+    let superblock = core.flash.worth_moving(core.unit_id(unit))?;
+    let block = core.geometry.block(superblock.unit.0, superblock.index);
+    let mut map = core.map.borrow_mut();
+    if !map.blocks.is_closed(block) {
+        return None;
+    }
+    map.blocks.reopen(block);
+    Some(Victim { block, mixes: false })
+}
+
+/// Collects a superblock, which is released once that is durable. False if that has failed.
+async fn empty(core: &Shared, victim: Victim) -> bool {
     match collect(core, victim, Stream::Collector(NO_HINT)).await {
         Ok(()) => {
             let end = core.frames.next();
@@ -70,6 +104,7 @@ async fn collect_one(core: &Shared, unit: u32, policies: &mut Policies) -> bool 
             true
         }
         Err(error) => {
+            let unit = core.geometry.unit_of(victim.block);
             tracing::warn!(%error, unit, "collection has stopped at a superblock");
             core.map.borrow_mut().blocks.close(victim.block, core.frontiers.closed(unit));
             false
@@ -89,13 +124,10 @@ pub(crate) struct Victim {
 /// The superblock to collect; `None` if no collection would make space.
 pub(crate) fn choose(core: &Core, unit: u32, policies: &mut Policies) -> Option<Victim> {
     let now = core.frontiers.closed(unit);
-    let victim = core.map.borrow_mut().blocks.choose_victim(unit, now, policies)?;
-    let valid = core.map.borrow().blocks.valid_in(victim);
     let fits = core.most_data_of_block();
-    if valid + 1 >= fits {
-        core.map.borrow_mut().blocks.close(victim, now);
-        return None;
-    }
+    let below = fits.saturating_sub(1);
+    let victim = core.map.borrow_mut().blocks.choose_sparse_victim(unit, now, below, policies)?;
+    let valid = core.map.borrow().blocks.valid_in(victim);
     // Each class leaves a frame that is not full.
     let gains = |classes: u32| valid + classes < fits;
     let mixes = !gains(core.classes.count().into()) && !gains(classes_in(core, victim));

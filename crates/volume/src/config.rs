@@ -1,5 +1,8 @@
 //! Settings of a mapped domain.
 
+use softflash_ftl::FtlConfig;
+use softflash_policy::{Chosen, PlacementPolicy, VictimPolicy, WearPolicy};
+
 /// Settings of a [`Domain`](crate::Domain). The default suits most devices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DomainConfig {
@@ -22,6 +25,12 @@ pub struct DomainConfig {
     /// Entries of frames after which a checkpoint is made; 0: an eighth of the domain, at least
     /// 2^16.
     pub checkpoint_entries: u64,
+    /// Which superblock of a unit is collected next.
+    pub victim: VictimPolicy,
+    /// How the erases of a unit are levelled.
+    pub wear: WearPolicy,
+    /// Which unit takes the next frame: a policy that does not depend on pages' numbers.
+    pub placement: PlacementPolicy,
     /// Seed of the policies that draw random numbers.
     pub seed: u64,
 }
@@ -36,6 +45,9 @@ impl Default for DomainConfig {
             competing_per_unit: 8,
             low_superblocks: 8,
             checkpoint_entries: 0,
+            victim: VictimPolicy::GREEDY,
+            wear: FtlConfig::default().wear,
+            placement: PlacementPolicy::LEAST_QUEUE,
             seed: 1,
         }
     }
@@ -45,6 +57,16 @@ impl Default for DomainConfig {
 const LEAST_COMPETING: u32 = 16;
 
 impl DomainConfig {
+    /// These settings, with the policies that were chosen.
+    pub fn with_policies(self, chosen: &Chosen) -> DomainConfig {
+        DomainConfig {
+            victim: chosen.victim.unwrap_or(self.victim),
+            wear: chosen.wear.unwrap_or(self.wear),
+            placement: chosen.placement.unwrap_or(self.placement),
+            ..self
+        }
+    }
+
     /// Requests under way while volumes compete for so many units.
     pub(crate) fn competing_requests(&self, units: u16) -> u32 {
         self.competing_per_unit.saturating_mul(units.into()).max(LEAST_COMPETING)

@@ -92,7 +92,8 @@ impl Domain {
         config: DomainConfig,
         runtime: RuntimeHandle,
     ) -> Result<(Domain, RecoveryReport), VolumeError> {
-        let (core, inventory) = open(queue, FtlConfig::default(), config, runtime).await?;
+        let ftl = FtlConfig { wear: config.wear, ..FtlConfig::default() };
+        let (core, inventory) = open(queue, ftl, config, runtime).await?;
         let flash = core.flash.clone();
         let mounted = Domain::recover(core, &inventory).await;
         if mounted.is_err() {

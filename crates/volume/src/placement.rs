@@ -1,18 +1,34 @@
-//! The unit of the next frame: the least loaded of those that can take it; of equals, the next in
-//! turn. The class of its data is chosen [by hint](by_hint).
+//! The unit of the next frame: the policy's choice of those that can take it. The class of its data
+//! is chosen [by hint](by_hint).
 
 pub(crate) mod by_hint;
 
 use crate::core::Core;
 use crate::frontier;
 use crate::stream::Stream;
+use softflash_base::cast;
+use softflash_policy::placement::{self, Lanes};
 
-pub(crate) fn least_loaded(core: &Core, stream: Stream) -> Option<u32> {
+/// The unit that takes the next frame of a stream; `None` where none can.
+pub(crate) fn unit_for(core: &Core, stream: Stream) -> Option<u32> {
     let units = u32::from(core.geometry.units);
-    let turn = core.turn.get();
-    let inturn = (0..units).map(|step| (turn + step) % units);
-    let able = inturn.filter(|&unit| frontier::can_append(core, unit, stream));
-    let chosen = able.min_by_key(|&unit| core.flash.load(core.unit_id(unit)))?;
+    // Rooms are compared by units that are full or not: frames are small beside them.
+    let is_full = |unit| u32::from(!frontier::can_append(core, unit, stream));
+    let column = |of: &dyn Fn(u32) -> u32| (0..units).map(of).collect::<Vec<u32>>();
+    let (erases, waiting) = (
+        column(&|unit| core.flash.most_erases(core.unit_id(unit))),
+        column(&|unit| core.flash.load(core.unit_id(unit))),
+    );
+    let lanes = Lanes {
+        occupied: &column(&is_full),
+        most: 1,
+        erases: &erases,
+        die: &column(&|unit| unit),
+        waiting: &waiting,
+        turn: core.turn.get(),
+    };
+    let chosen = placement::choose(core.config.placement, &lanes)?;
+    assert!(cast::index(chosen) < erases.len(), "a policy chose unit {chosen} of {units}");
     core.turn.set((chosen + 1) % units);
     Some(chosen)
 }

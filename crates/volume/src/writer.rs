@@ -69,7 +69,7 @@ pub(crate) async fn unit_for(
     loop {
         core.check_running()?;
         // Collection moves data inside their unit, so that it always ends.
-        let chosen = own.or_else(|| placement::least_loaded(core, stream));
+        let chosen = own.or_else(|| placement::unit_for(core, stream));
         if let Some(unit) = chosen {
             if frontier::room(core, unit, stream) >= needed {
                 return Ok((unit, stream));

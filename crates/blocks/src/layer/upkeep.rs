@@ -19,7 +19,14 @@ impl BlockLayer {
         self.parts.damage.note_needs_refresh(id);
     }
 
-    /// Whether the block should be rewritten: it is hard to read, or lacks a copy.
+    /// Requests a refresh of the block of each unit whose superblock lags behind in wear, now and
+    /// then. Called between pieces of background work, while space is not short.
+    pub fn note_lagging(&self) {
+        self.parts.wear_levelling.note_lagging();
+    }
+
+    /// Whether the block should be rewritten: it is hard to read, lacks a copy, or lags behind in
+    /// wear.
     pub fn needs_refresh(&self, id: BlockId) -> bool {
         self.parts.health.needs_refresh(id)
     }

@@ -29,6 +29,7 @@ use settings_file::SettingsFile;
 use softflash_base::shell_word;
 use softflash_datadir::{DataDir, NewDevice, Plan, USERS_NAME, is_free};
 use softflash_device::file::Discard;
+use softflash_policy::Chosen;
 use softflash_server::{Endpoints, NbdSettings, ServerConfig, check_users, serve};
 use softflash_store::{Durability, StoreOptions};
 use std::net::SocketAddr;
@@ -123,6 +124,11 @@ pub struct Serve {
     /// IPv6)
     #[arg(long, value_name = "N", default_value_t = 256)]
     max_unauthenticated: usize,
+    /// Policies of the flash, as `victim=cost-benefit,wear=static:100`, separated by commas:
+    /// `victim` chooses what is collected next, of volumes and of separated values, `wear` levels
+    /// erases, `placement` chooses the unit of a write. `softflash lab keys policy` lists them
+    #[arg(long, value_name = "KIND=POLICY")]
+    policy: Option<Chosen>,
     /// Maximum number of connections
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_clients: usize,
@@ -151,11 +157,13 @@ impl Serve {
         let memory = MemoryBudget::new(self.memory);
         let tls = self.tls.settings(resp)?;
         let connect = Connect { password: self.password.origin(), tls: tls.clone() };
+        let policies = self.policy.unwrap_or_default();
         let config = ServerConfig {
             resp,
             tls,
             nbd: self.nbd.map(|address| NbdSettings { address, open: self.nbd_open }),
             http: self.http,
+            policies,
             options: StoreOptions {
                 memory_bytes: memory.bytes,
                 durability: self.durability,
@@ -163,7 +171,8 @@ impl Serve {
                 value_threshold: self.value_threshold.0,
                 max_value_bytes: self.proto_max_bulk_len,
                 ..StoreOptions::default()
-            },
+            }
+            .with_policies(&policies),
             password: self.password.read()?,
             acl_file: Some(acl_file),
             protected: self.protected_mode.0,

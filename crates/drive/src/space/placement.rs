@@ -2,7 +2,7 @@
 
 use super::Space;
 use crate::pages::Pages;
-use softflash_mapping::policy::placement::by_hint;
+use softflash_policy::placement::by_hint;
 
 impl Space {
     /// Adds a page to be programmed in the write frontier that the placement chooses; returns the

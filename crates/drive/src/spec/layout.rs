@@ -2,7 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use softflash_mapping::{MapKind, PlacementPolicy, Schedule, VictimPolicy, WearPolicy};
+use softflash_mapping::MapKind;
+use softflash_policy::{PlacementPolicy, Schedule, VictimPolicy, WearPolicy};
 
 /// A page-mapped layout, as a preset in TOML states it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -90,7 +91,7 @@ fn is_true(value: &bool) -> bool {
 }
 
 fn is_static(placement: &PlacementPolicy) -> bool {
-    *placement == PlacementPolicy::Static
+    *placement == PlacementPolicy::STATIC
 }
 
 fn is_page_map(map: &MapKind) -> bool {
@@ -98,7 +99,7 @@ fn is_page_map(map: &MapKind) -> bool {
 }
 
 fn is_fifo(wear: &WearPolicy) -> bool {
-    *wear == WearPolicy::Fifo
+    *wear == WearPolicy::FIFO
 }
 
 /// The blocks that share a write frontier, and are collected together.

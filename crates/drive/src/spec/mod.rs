@@ -5,6 +5,5 @@ mod layout;
 
 pub use device::{ControllerSpec, DeviceSpec, HostSpec, LinkSpec, Provenance};
 pub use layout::{FrontierScope, PageMapped};
-pub use softflash_mapping::{
-    MapKind, PlacementPolicy, Schedule, Share, Shares, VictimPolicy, WearPolicy,
-};
+pub use softflash_mapping::{MapKind, Share};
+pub use softflash_policy::{PlacementPolicy, Schedule, VictimPolicy, WearPolicy};

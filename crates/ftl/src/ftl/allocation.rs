@@ -30,7 +30,7 @@ impl Ftl {
         if state.space().is_worn_out() {
             return Err(FtlError::NoSpace { unit });
         }
-        let Some(chosen) = state.choose() else {
+        let Some(chosen) = state.choose(self.wear) else {
             return Err(FtlError::NoSpace { unit });
         };
         let index = chosen.index;

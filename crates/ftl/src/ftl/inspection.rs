@@ -103,6 +103,14 @@ impl Ftl {
         self.units.unit(unit).telemetry()
     }
 
+    /// Erases of the most worn block of a unit.
+    ///
+    /// # Panics
+    /// If the unit is not in [`units`](Ftl::units).
+    pub fn most_erases(&self, unit: UnitId) -> u32 {
+        self.units.unit(unit).most_erases()
+    }
+
     /// The superblock of a unit that its owner should rewrite elsewhere to level wear: its data is
     /// so cold that its blocks have far fewer erases than the most worn block. None if wear is
     /// level enough.
@@ -110,7 +118,7 @@ impl Ftl {
     /// # Panics
     /// If the unit is not in [`units`](Ftl::units).
     pub fn worth_moving(&self, unit: UnitId) -> Option<Superblock> {
-        self.units.unit(unit).worth_moving(self.wear_spread)
+        self.units.unit(unit).worth_moving(self.wear)
     }
 
     /// Recounts all superblocks, blocks and commands, for tests and checks.

@@ -1,8 +1,5 @@
-//! Which free superblock to use next: dynamic wear levelling.
-//!
-//! The least worn superblock is used first. This layer does not move superblocks that hold data,
-//! because it does not know their owners; [`lagging`] returns the one that its owner should
-//! rewrite, so that cold data takes part in wear levelling.
+//! The order of the free superblocks of a unit: the least worn first, of those that can be written
+//! equally soon. The wear policy chooses among the first of each readiness.
 
 use std::cmp::Reverse;
 
@@ -49,48 +46,17 @@ pub fn rank(candidate: &Candidate) -> Rank {
     Rank(wear, readiness, Reverse(wear_unknown), index)
 }
 
-/// The superblock to use: the first by [`rank`].
-pub fn choose(candidates: impl Iterator<Item = Candidate>) -> Option<Candidate> {
-    candidates.min_by_key(rank)
-}
-
-/// The least worn superblock with data, if its erase count is more than `spread` below `highest`:
-/// its data is cold, and rewriting it frees its blocks for use. `live` yields `(index, wear)`.
-pub fn lagging(live: impl Iterator<Item = (u32, u32)>, highest: u32, spread: u32) -> Option<u32> {
-    let (index, wear) = live.min_by_key(|(index, wear)| (*wear, *index))?;
-    (highest.saturating_sub(wear) > spread).then_some(index)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn candidate(index: u32, wear: u32, readiness: Readiness) -> Candidate {
-        Candidate { index, wear, wear_unknown: false, readiness }
-    }
-
     #[test]
-    fn the_least_worn_is_chosen_and_readiness_breaks_ties() {
-        let worn = candidate(0, 9, Readiness::Erased);
-        let fresh = candidate(1, 8, Readiness::ErasePending);
-        let ready = candidate(2, 8, Readiness::Erased);
-        assert_eq!(choose([worn, fresh].into_iter()), Some(fresh));
-        assert_eq!(choose([worn, fresh, ready].into_iter()), Some(ready));
-        assert_eq!(choose(std::iter::empty()), None);
-    }
-
-    #[test]
-    fn flash_of_unknown_wear_is_chosen_before_equally_worn_flash() {
-        let known = candidate(0, 5, Readiness::ErasePending);
-        let unknown = Candidate { wear_unknown: true, ..candidate(1, 5, Readiness::ErasePending) };
-        assert_eq!(choose([known, unknown].into_iter()), Some(unknown));
-    }
-
-    #[test]
-    fn a_superblock_lags_only_beyond_the_spread() {
-        let live = [(3, 10), (4, 2), (5, 7)];
-        assert_eq!(lagging(live.into_iter(), 12, 9), Some(4));
-        assert_eq!(lagging(live.into_iter(), 11, 9), None);
-        assert_eq!(lagging(std::iter::empty(), 100, 1), None);
+    fn the_least_worn_is_first_and_of_equals_one_of_unknown_wear() {
+        let of = |index, wear, wear_unknown| {
+            rank(&Candidate { index, wear, wear_unknown, readiness: Readiness::Erased })
+        };
+        let mut order = [of(0, 5, false), of(1, 5, true), of(2, 4, false), of(3, 5, true)];
+        order.sort_unstable();
+        assert_eq!(order.map(|rank| rank.index()), [2, 1, 3, 0]);
     }
 }

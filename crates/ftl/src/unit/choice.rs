@@ -5,23 +5,27 @@
 //! generations and erase counts.
 
 use super::Unit;
-use crate::policy::wear::{self, Candidate, Readiness};
-use crate::slots::State;
+use crate::policy::wear::{Candidate, Readiness};
+use crate::slots::{Slot, State};
 use crate::superblock::Superblock;
+use smallvec::SmallVec;
 use softflash_base::Time;
 use softflash_base::planted::{self, Bug};
+use softflash_policy::WearPolicy;
+use softflash_policy::victim::NOT_CLOSED;
+use softflash_policy::wear::{self, FreeView, WearView};
 
 impl Unit {
     /// The free superblock to use next. The one whose header has the greatest generation is chosen
     /// only if no other is free: after a power cut between its erase and its next header, a mount
     /// would find smaller generations.
-    pub fn choose(&mut self) -> Option<Candidate> {
+    pub fn choose(&mut self, policy: WearPolicy) -> Option<Candidate> {
         let newest = self.newest.map(|(_, index)| index);
         let free = self.slots.free();
         let ready = || [Readiness::Erased, Readiness::Erasing].map(|ready| free.first(ready, None));
         let best = |except| {
             let pending = free.first(Readiness::ErasePending, except);
-            wear::choose(ready().into_iter().chain([pending]).flatten())
+            of_policy(policy, ready().into_iter().chain([pending]).flatten())
         };
         best(newest).or_else(|| best(None))
     }
@@ -60,15 +64,60 @@ impl Unit {
         newest.filter(|_| !planted::bug(Bug::NewestHeaderErased))
     }
 
-    /// The superblock that its owner should rewrite, if its erase count is more than `spread` below
-    /// that of the most worn block.
-    pub fn worth_moving(&self, spread: u32) -> Option<Superblock> {
-        let live = self
-            .slots
-            .numbered()
-            .filter(|(_, slot)| slot.state() == State::Live)
-            .map(|(index, slot)| (index, slot.wear().0));
-        let index = wear::lagging(live, self.blocks.highest_erase_count(), spread)?;
+    /// Erases of the most worn block.
+    pub fn most_erases(&self) -> u32 {
+        self.blocks.highest_erase_count()
+    }
+
+    /// The superblock that its owner should rewrite: the policy's choice of those that hold data.
+    pub fn worth_moving(&self, policy: WearPolicy) -> Option<Superblock> {
+        let column = |(_, slot): (u32, &Slot)| match slot.state() {
+            State::Live => (0, slot.wear().0),
+            _ => (NOT_CLOSED, slot.wear().0),
+        };
+        let (valid, mut erases): (Vec<u16>, Vec<u32>) = self.slots.numbered().map(column).unzip();
+        // A superblock of spare blocks may be the most worn one.
+        erases.push(self.most_erases());
+        let index = wear::level(policy, &WearView { valid: &valid, erases: &erases })?;
         Some(self.superblock(index))
+    }
+}
+
+/// The policy's choice of candidates that stand for all of their readiness, the soonest first.
+fn of_policy(policy: WearPolicy, candidates: impl Iterator<Item = Candidate>) -> Option<Candidate> {
+    let candidates: SmallVec<[Candidate; 3]> = candidates.collect();
+    let erases: SmallVec<[u32; 3]> = candidates.iter().map(|candidate| candidate.wear).collect();
+    let numbers = [0, 1, 2];
+    let free = (numbers.get(..candidates.len())?, &[][..]);
+    let chosen = wear::choose_free(policy, &FreeView { free, erases: &erases })?;
+    candidates.get(chosen).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(index: u32, wear: u32, readiness: Readiness) -> Candidate {
+        Candidate { index, wear, wear_unknown: false, readiness }
+    }
+
+    #[test]
+    fn the_least_worn_is_chosen_and_readiness_breaks_ties() {
+        let choose = |candidates: &[Candidate]| {
+            of_policy(WearPolicy::level_by(64), candidates.iter().copied())
+        };
+        let worn = candidate(0, 9, Readiness::Erased);
+        let fresh = candidate(1, 8, Readiness::ErasePending);
+        let ready = candidate(2, 8, Readiness::Erased);
+        assert_eq!(choose(&[worn, fresh]), Some(fresh));
+        assert_eq!(choose(&[ready, fresh]), Some(ready));
+        assert_eq!(choose(&[]), None);
+    }
+
+    #[test]
+    fn without_levelling_the_one_that_is_ready_is_chosen() {
+        let ready = candidate(0, 9, Readiness::Erased);
+        let fresh = candidate(1, 8, Readiness::ErasePending);
+        assert_eq!(of_policy(WearPolicy::FIFO, [ready, fresh].into_iter()), Some(ready));
     }
 }

@@ -3,6 +3,7 @@
 use crate::support::{Choices, Flash, Media, Rig, geometry, seeds};
 use softflash_base::UnitId;
 use softflash_ftl::FtlConfig;
+use softflash_policy::WearPolicy;
 
 #[test]
 fn wear_stays_level_under_skewed_releases() {
@@ -70,7 +71,7 @@ fn flash_that_was_never_used_is_used_after_a_mount() {
 #[test]
 fn worth_moving_returns_cold_data_that_lags_beyond_the_spread() {
     let flash = Flash::new(geometry(1, 1, 4, 3), 1, Media::Nand);
-    let config = FtlConfig { wear_spread: 10, ..FtlConfig::default() };
+    let config = FtlConfig { wear: WearPolicy::level_by(10), ..FtlConfig::default() };
     let (mut rig, _) = Rig::mount(&flash, config);
     let cold = rig.fill(0, 1);
     for number in 0..60 {

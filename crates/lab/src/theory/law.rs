@@ -37,15 +37,16 @@ impl Law {
         match self {
             Law::GreedyWaf => {
                 let pages = cell.device.geometry.pages_per_block;
-                cleaning(cell, layout, workload, VictimPolicy::Greedy)
+                cleaning(cell, layout, workload, VictimPolicy::GREEDY)
                     .map(|alpha| greedy_waf(alpha, pages))
             }
-            Law::FifoWaf => cleaning(cell, layout, workload, VictimPolicy::Fifo).map(fifo_waf),
+            Law::FifoWaf => cleaning(cell, layout, workload, VictimPolicy::FIFO).map(fifo_waf),
             Law::DChoicesWaf => {
                 let pages = cell.device.geometry.pages_per_block;
-                let VictimPolicy::DChoices(d) = layout.victim else {
+                let [d, _] = layout.victim.numbers();
+                if layout.victim.name() != "d-choices" {
                     return Err(format!("theory needs {VICTIM}"));
-                };
+                }
                 cleaning(cell, layout, workload, layout.victim)
                     .map(|alpha| d_choices_waf(alpha, pages, d))
             }

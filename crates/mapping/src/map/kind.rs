@@ -1,11 +1,10 @@
 //! The kinds of maps of a drive, and their text.
 
-use crate::policy::PolicyError;
-use crate::policy::number;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+use thiserror::Error;
 
 /// How a drive keeps its map. In text: `page`, `cached:1/8`, `cached:12.5%`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +18,14 @@ pub enum MapKind {
     #[schemars(extend("form" = "cached:SHARE"))]
     Cached(#[schemars(with = "String")] Share),
 }
+
+/// The text of a map that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "unknown map `{0}`; there are `page` and `cached:SHARE` (a share above 0 and at most 1, as 1/8 \
+     or 12.5%)"
+)]
+pub struct UnknownMap(String);
 
 /// A share above 0 and up to 1, as a fraction in lowest terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,15 +68,22 @@ impl Share {
     }
 }
 
-impl FromStr for MapKind {
-    type Err = PolicyError;
+/// A whole number of at least 1.
+fn number(text: &str) -> Option<u32> {
+    // Signs, which `parse` accepts, are no part of the form.
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|&number| digits && number > 0)
+}
 
-    fn from_str(text: &str) -> Result<MapKind, PolicyError> {
+impl FromStr for MapKind {
+    type Err = UnknownMap;
+
+    fn from_str(text: &str) -> Result<MapKind, UnknownMap> {
         if text == "page" {
             return Ok(MapKind::Page);
         }
         let share = text.strip_prefix("cached:").and_then(Share::parse);
-        share.map(MapKind::Cached).ok_or_else(|| PolicyError::Map(text.to_owned()))
+        share.map(MapKind::Cached).ok_or_else(|| UnknownMap(text.to_owned()))
     }
 }
 
@@ -83,9 +97,9 @@ impl fmt::Display for MapKind {
 }
 
 impl TryFrom<String> for MapKind {
-    type Error = PolicyError;
+    type Error = UnknownMap;
 
-    fn try_from(text: String) -> Result<MapKind, PolicyError> {
+    fn try_from(text: String) -> Result<MapKind, UnknownMap> {
         text.parse()
     }
 }

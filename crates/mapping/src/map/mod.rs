@@ -4,4 +4,4 @@ pub mod cached;
 mod kind;
 pub mod page;
 
-pub use kind::{MapKind, Share};
+pub use kind::{MapKind, Share, UnknownMap};

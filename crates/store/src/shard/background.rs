@@ -128,6 +128,9 @@ impl Shard {
     async fn compact_forever(&self) {
         while !self.tasks.is_closing() {
             let mut worked = false;
+            if self.space().allows_rebuild() {
+                self.blocks.note_lagging();
+            }
             for slice in self.slices_by_payoff() {
                 match self.refresh_or_compact(slice).await {
                     Ok(compacted) => worked |= compacted,

@@ -12,6 +12,7 @@ mod hints;
 mod images;
 mod limits;
 mod lost_frames;
+mod policies;
 mod quota;
 mod reads_and_writes;
 mod settings;

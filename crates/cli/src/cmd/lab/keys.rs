@@ -5,6 +5,7 @@ use crate::output::{self, Form};
 use clap::Args;
 use softflash_lab::keys::{self, Key};
 use softflash_lab::presets::Kind;
+use softflash_policy::{Listed, ListedParameter};
 
 /// Arguments of `lab keys`.
 #[derive(Debug, Args)]
@@ -13,16 +14,33 @@ Examples:
   softflash lab keys device
   softflash lab keys layout
   softflash lab keys experiment -o json | jq -r '.[].key'
+  softflash lab keys policy
 
 `a.b` is the key b of the table [a]. Keys of a device, a layout and a workload can be set in an \
-experiment, as `set.device.geometry.channels = 4`. docs/keys.md is the same list.")]
+experiment, as `set.device.geometry.channels = 4`. docs/keys.md is the same list.
+
+`policy` lists the policies that a layout may name, and `serve --policy` and `bench ftl --policy`.")]
 pub struct Keys {
-    /// The kind of file
-    #[arg(value_name = "KIND", value_parser = kind_of)]
-    kind: Kind,
+    /// The kind of file, or `policy`
+    #[arg(value_name = "KIND", value_parser = subject_of)]
+    subject: Subject,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
+}
+
+/// What the keys are listed of.
+#[derive(Debug, Clone, Copy)]
+enum Subject {
+    File(Kind),
+    Policies,
+}
+
+fn subject_of(name: &str) -> Result<Subject, String> {
+    match name {
+        "policy" => Ok(Subject::Policies),
+        _ => kind_of(name).map(Subject::File).map_err(|error| format!("{error}, and `policy`")),
+    }
 }
 
 /// The kind of this name.
@@ -37,7 +55,11 @@ pub(super) fn kind_of(name: &str) -> Result<Kind, String> {
 impl Keys {
     /// Prints the keys.
     pub fn run(self) -> Result<(), CliError> {
-        let keys = keys::of(self.kind);
+        let kind = match self.subject {
+            Subject::File(kind) => kind,
+            Subject::Policies => return list_policies(self.output),
+        };
+        let keys = keys::of(kind);
         if self.output == Form::Json {
             return output::json(&keys);
         }
@@ -49,6 +71,29 @@ impl Keys {
         }
         Ok(())
     }
+}
+
+/// Prints all policies.
+fn list_policies(form: Form) -> Result<(), CliError> {
+    let policies = softflash_policy::all();
+    if form == Form::Json {
+        return output::json(&policies);
+    }
+    output::wrapped_rows(&["kind", "policy", "parameters", "meaning"], policies.iter().map(policy));
+    Ok(())
+}
+
+fn policy(policy: &Listed) -> Vec<String> {
+    let parameter = |parameter: &ListedParameter| {
+        let ListedParameter { name, meaning, least, most } = parameter;
+        match *most {
+            u32::MAX => format!("{name}: {meaning}, from {least}"),
+            most => format!("{name}: {meaning}, {least} to {most}"),
+        }
+    };
+    let parameters: Vec<String> = policy.parameters.iter().map(parameter).collect();
+    let (kind, meaning) = (policy.kind.to_owned(), policy.meaning.to_owned());
+    vec![kind, policy.form.clone(), parameters.join("\n"), meaning]
 }
 
 fn row(key: &Key) -> Vec<String> {

@@ -116,7 +116,7 @@ fn hot_and_cold(victim: VictimPolicy) -> (BlockWorkload, Cell) {
 
 #[test]
 fn a_steady_state_is_settled_and_its_run_does_not_drift() {
-    for victim in [VictimPolicy::Greedy, VictimPolicy::Fifo, VictimPolicy::CostBenefit] {
+    for victim in [VictimPolicy::GREEDY, VictimPolicy::FIFO, VictimPolicy::COST_BENEFIT] {
         let (workload, mut cell) = hot_and_cold(victim);
         cell.parameters.precondition = Precondition::Steady;
         let steady = run((workload, cell));
@@ -124,7 +124,7 @@ fn a_steady_state_is_settled_and_its_run_does_not_drift() {
         assert!(settled.is_level && settled.rewrites >= 4, "{victim:?}: {settled:?}");
         assert!(!drift.is_significant(), "{victim:?}: {drift:?}");
     }
-    let (workload, mut cell) = hot_and_cold(VictimPolicy::Greedy);
+    let (workload, mut cell) = hot_and_cold(VictimPolicy::GREEDY);
     cell.parameters.precondition = Precondition::Fill;
     let fresh = run((workload, cell));
     assert!(fresh.settled.is_none() && fresh.drift.unwrap().is_significant(), "{:?}", fresh.drift);
@@ -132,7 +132,7 @@ fn a_steady_state_is_settled_and_its_run_does_not_drift() {
 
 #[test]
 fn trims_belong_to_the_steady_state() {
-    let (mut workload, mut cell) = hot_and_cold(VictimPolicy::Greedy);
+    let (mut workload, mut cell) = hot_and_cold(VictimPolicy::GREEDY);
     (workload.pattern, workload.trim_fraction) = (Pattern::Random, 0.3);
     cell.parameters.precondition = Precondition::Steady;
     let trimmed = run((workload.clone(), cell.clone()));
@@ -151,8 +151,8 @@ fn a_state_of_theory_needs_no_settling() {
         cell.parameters.precondition = Precondition::Steady;
         run((workload, cell)).settled
     };
-    assert_eq!([settled(VictimPolicy::Greedy), settled(VictimPolicy::Fifo)], [None; 2]);
-    let of_two = settled(VictimPolicy::DChoices(2)).unwrap();
+    assert_eq!([settled(VictimPolicy::GREEDY), settled(VictimPolicy::FIFO)], [None; 2]);
+    let of_two = settled(VictimPolicy::d_choices(2)).unwrap();
     assert!(of_two.is_level && of_two.rewrites <= 8, "{of_two:?}");
 }
 

@@ -7,9 +7,9 @@ use softflash_base::SliceId;
 use softflash_device::{Contents, Device, ModelConfig, ModelDevice, UnitGeometry};
 use softflash_ftl::FtlConfig;
 use softflash_nand::{ArrayConfig, BusTiming, DieTiming, Geometry, presets};
+use softflash_policy::PlacementPolicy;
 use softflash_runtime::RuntimeHandle;
 use softflash_store::opening::open_all_with_log;
-use softflash_store::options::PlacementKind;
 use softflash_store::{Store, StoreLayout, StoreOptions, open_all};
 use softflash_workload::{KvWorkload, Operation};
 use std::sync::Arc;
@@ -51,8 +51,8 @@ pub fn store_options(workload: &KvWorkload, layout: &LayoutKind, shards: u16) ->
         LayoutKind::PageMapped(_) => options,
         LayoutKind::Units(units) => StoreOptions {
             placement: match units.scheduler {
-                Scheduler::RoundRobin => PlacementKind::RoundRobin,
-                Scheduler::LoadAware => PlacementKind::LeastLoaded,
+                Scheduler::RoundRobin => PlacementPolicy::ROUND_ROBIN,
+                Scheduler::LoadAware => PlacementPolicy::LEAST_LOADED,
             },
             ftl: FtlConfig {
                 reads_first: units.order == Order::ReadsFirst,

@@ -5,8 +5,8 @@ use crate::workload::Workload;
 use crate::{Outcome, presets};
 use softflash_base::SliceId;
 use softflash_device::model::UnitKind;
+use softflash_policy::PlacementPolicy;
 use softflash_store::StoreOptions;
-use softflash_store::options::PlacementKind;
 use softflash_workload::{KvOrder, KvWorkload, Operation, ValueSize};
 use std::sync::atomic::AtomicBool;
 
@@ -65,14 +65,14 @@ fn patches_lie_as_the_layout_says() {
     let workload = KvWorkload::new("test");
     let options = |kind: &LayoutKind| store_options(&workload, kind, 2);
     let sdf = options(&layout.kind);
-    assert_eq!((sdf.placement, sdf.ftl.reads_first), (PlacementKind::RoundRobin, false));
+    assert_eq!((sdf.placement, sdf.ftl.reads_first), (PlacementPolicy::ROUND_ROBIN, false));
     let other = Units {
         unit: UnitKind::Channel,
         scheduler: Scheduler::LoadAware,
         order: Order::ReadsFirst,
     };
     let other = options(&LayoutKind::Units(other));
-    assert_eq!((other.placement, other.ftl.reads_first), (PlacementKind::LeastLoaded, true));
+    assert_eq!((other.placement, other.ftl.reads_first), (PlacementPolicy::LEAST_LOADED, true));
     let default = StoreOptions { value_threshold: None, ..StoreOptions::default() };
     assert_eq!(other, StoreOptions { memory_bytes: other.memory_bytes, ..default });
 }

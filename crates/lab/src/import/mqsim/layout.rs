@@ -49,14 +49,14 @@ fn victim(
     let name = "GC_Block_Selection_Policy";
     let policy = parameters.word(name).unwrap_or_else(|| "RGA".to_owned());
     Ok(match policy.as_str() {
-        "GREEDY" => VictimPolicy::Greedy,
-        "FIFO" => VictimPolicy::Fifo,
+        "GREEDY" => VictimPolicy::GREEDY,
+        "FIFO" => VictimPolicy::FIFO,
         // The fewest valid pages of log2(blocks of a plane) random blocks.
-        "RGA" => VictimPolicy::DChoices(device.geometry.blocks_per_plane.max(2).ilog2()),
-        "RANDOM" => VictimPolicy::DChoices(1),
+        "RGA" => VictimPolicy::d_choices(device.geometry.blocks_per_plane.max(2).ilog2()),
+        "RANDOM" => VictimPolicy::d_choices(1),
         "RANDOM_P" | "RANDOM_PP" => {
             remarks.push(format!("{name} {policy}: a random block, of which all may be valid"));
-            VictimPolicy::DChoices(1)
+            VictimPolicy::d_choices(1)
         }
         other => {
             let known = ["GREEDY", "RGA", "RANDOM", "RANDOM_P", "RANDOM_PP", "FIFO"];
@@ -69,9 +69,9 @@ fn wear(parameters: &mut Parameters) -> Result<WearPolicy, ImportError> {
     let dynamic = parameters.flag("Dynamic_Wearleveling_Enabled", false)?;
     if parameters.flag("Static_Wearleveling_Enabled", false)? {
         let name = "Static_Wearleveling_Threshold";
-        return Ok(WearPolicy::Static(parameters.number(name, (1, u32::MAX), Some(100))?));
+        return Ok(WearPolicy::level_by(parameters.number(name, (1, u32::MAX), Some(100))?));
     }
-    Ok(if dynamic { WearPolicy::Dynamic } else { WearPolicy::Fifo })
+    Ok(if dynamic { WearPolicy::DYNAMIC } else { WearPolicy::FIFO })
 }
 
 fn schedule(
@@ -89,7 +89,7 @@ fn schedule(
             return Err(parameters.unknown(name, other, &known));
         }
     }
-    Ok(Schedule::ReadsFirst)
+    Ok(Schedule::READS_FIRST)
 }
 
 fn map(

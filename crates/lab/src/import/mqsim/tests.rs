@@ -98,7 +98,10 @@ fn parameters_become_device_and_layout() {
     assert_eq!(device.die.erase_suspend.unwrap().suspend_ns, 700_000);
     let layout = page_mapped(&import);
     assert!((layout.op_percent - 25.0).abs() < 1e-9, "{}", layout.op_percent);
-    assert_eq!((layout.victim, layout.wear), (VictimPolicy::DChoices(6), WearPolicy::Static(90)));
+    assert_eq!(
+        (layout.victim, layout.wear),
+        (VictimPolicy::d_choices(6), WearPolicy::level_by(90))
+    );
     assert!(layout.suspend && !layout.die_interleaving && !layout.write_buffer);
     assert_eq!(layout.map, MapKind::Page);
     let drive = Drive::new(device, layout, layout.op_percent).unwrap();

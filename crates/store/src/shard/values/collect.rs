@@ -280,7 +280,8 @@ impl Collection<'_> {
             return None;
         }
         let size = (self.blocks.capacity_bytes() as u64, self.blocks.page_bytes() as u64);
-        let chosen = victim::choose(candidates(), size, self.values.clock());
+        let mut policies = self.collector.policies();
+        let chosen = victim::choose(&mut policies, candidates(), size, self.values.clock());
         chosen.map(|chosen| self.collector.begin(chosen.block))
     }
 

@@ -1,13 +1,17 @@
 //! The state of the collector: blocks that it empties, and empty blocks on their way to deletion.
 
 use super::ledger::{Empty, Ledger};
+use softflash_base::ShardId;
 use softflash_base::cast::wide;
-use std::cell::{Cell, RefCell};
+use softflash_base::random::Rng;
+use softflash_policy::VictimPolicy;
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::{BTreeSet, VecDeque};
 
 /// The collector's state.
-#[derive(Default)]
 pub struct Collector {
+    /// The policy that chooses blocks, and the random numbers that it draws.
+    policies: RefCell<(VictimPolicy, Rng)>,
     /// Blocks to delete, each with the last sequence number before it was empty.
     retiring: RefCell<VecDeque<(u64, Empty)>>,
     /// Blocks whose values are being moved.
@@ -31,6 +35,22 @@ impl Drop for Victim<'_> {
 }
 
 impl Collector {
+    /// The collector of a shard, which chooses blocks by a policy.
+    pub fn new(policy: VictimPolicy, shard: ShardId) -> Collector {
+        Collector {
+            policies: RefCell::new((policy, Rng::seeded(shard.0.into()))),
+            retiring: RefCell::default(),
+            victims: RefCell::default(),
+            wanted: Cell::default(),
+            is_idle: Cell::default(),
+        }
+    }
+
+    /// The policy, and its random numbers.
+    pub(super) fn policies(&self) -> RefMut<'_, (VictimPolicy, Rng)> {
+        self.policies.borrow_mut()
+    }
+
     /// The collector has no work, or may have some.
     pub fn set_idle(&self, is_idle: bool) {
         self.is_idle.set(is_idle);

@@ -1,6 +1,10 @@
-//! The policy that chooses the next block to collect: a pure function.
+//! The next block to collect: the choice of a victim policy of the registry.
 
 use super::ledger::Candidate;
+use softflash_base::cast::index;
+use softflash_base::random::Rng;
+use softflash_policy::VictimPolicy;
+use softflash_policy::victim::{self, Candidates};
 
 /// A block with more live bytes than this share of its capacity is not worth a move.
 const WORTH_NUM: u64 = 31;
@@ -12,16 +16,13 @@ const RECORD_BYTES: u64 = 96;
 const LOG_PAGES: u64 = 2;
 const BATCH_BYTES: u64 = super::extents::BATCH_BYTES as u64;
 
-/// How much the age of a block counts.
-const AGE_EXPONENT: f64 = 0.75;
+/// The share of live bytes has so many steps: the pages of a block in the view of the policy.
+const STEPS: u64 = 1 << 14;
 
-/// Chooses the block with the greatest benefit for its cost. The benefit is the space that is
-/// freed, times a power of the age: old blocks lose few more values by themselves. The cost is the
-/// bytes to move and to read. Rosenblum and Ousterhout (SOSP '91) take the age itself. In a
-/// simulation of 279 blocks of 509 values, 70 % full, three overwrites write 1.48 times under Zipf
-/// 0.99 with this exponent, 1.50 times with 0.5 and 1.53 with 1; under uniform overwrites 1.98
-/// times with each. `now` is the value clock.
+/// Chooses the block that the policy prefers, of those that are worth a move. `now` is the value
+/// clock; a block is as old as the value blocks that were filled since it was opened.
 pub fn choose(
+    policies: &mut (VictimPolicy, Rng),
     candidates: impl Iterator<Item = Candidate>,
     (capacity, page_bytes): (u64, u64),
     now: u64,
@@ -36,12 +37,17 @@ pub fn choose(
         let taken = live_bytes + live_bytes / values.max(1) + of_log;
         values == 0 || taken * WORTH_DEN <= capacity * WORTH_NUM
     };
-    let score = |candidate: &Candidate| {
-        let live = candidate.live_bytes as f64 / capacity.max(1) as f64;
-        let age = now.saturating_sub(candidate.born) as f64 / capacity.max(1) as f64;
-        (1.0 - live) / (2.0 * live + 0.01) * (1.0 + age).powf(AGE_EXPONENT)
-    };
-    candidates.filter(worth).max_by(|a, b| score(a).total_cmp(&score(b)))
+    let capacity = capacity.max(1);
+    let blocks: Vec<Candidate> = candidates.filter(worth).collect();
+    let valid: Vec<u16> = blocks
+        .iter()
+        .map(|block| (block.live_bytes * STEPS / capacity).min(STEPS) as u16)
+        .collect();
+    let closed: Vec<u32> = blocks.iter().map(|block| (block.born / capacity) as u32).collect();
+    let (now, pages) = ((now / capacity) as u32, STEPS as u32);
+    let (policy, rng) = policies;
+    let view = Candidates { valid: &valid, closed: &closed, now, pages };
+    victim::choose(*policy, &view, rng).and_then(|chosen| blocks.get(index(chosen)).copied())
 }
 
 #[cfg(test)]
@@ -58,7 +64,9 @@ mod tests {
     }
 
     fn chosen(blocks: &[Candidate], now: u64) -> Option<u64> {
-        choose(blocks.iter().copied(), (CAPACITY, PAGE), now << 10).map(|chosen| chosen.block)
+        let mut policies = (VictimPolicy::aged_cost_benefit(75), Rng::seeded(1));
+        let chosen = choose(&mut policies, blocks.iter().copied(), (CAPACITY, PAGE), now << 10);
+        chosen.map(|chosen| chosen.block)
     }
 
     #[test]

@@ -19,6 +19,7 @@ use indicatif::ProgressBar;
 use null_device::{Medium, PAGE_BYTES, SharedMedium};
 use report::{Costs, Report};
 use softflash_base::random::Rng;
+use softflash_policy::Chosen;
 use softflash_volume::{DomainConfig, VolumeError};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -39,6 +40,7 @@ Examples:
   softflash bench ftl
   softflash bench ftl --spare 7 --batch 64 -o json
   softflash bench ftl --size 16GiB --recovery
+  softflash bench ftl --policy victim=d-choices:8
 
 Measures the mapped FTL of volumes: processor time of random writes and reads of 4 KiB, write \
 amplification beside theory, and memory. The device below costs next to nothing: every command has \
@@ -71,6 +73,10 @@ pub struct FtlBench {
     /// Concurrent requests
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     batch: u16,
+    /// Policies, as `victim=cost-benefit,wear=static:100`, separated by commas. `softflash lab keys
+    /// policy` lists them
+    #[arg(long, value_name = "KIND=POLICY")]
+    policy: Option<Chosen>,
     /// Also measure the recovery after a power cut
     #[arg(long)]
     recovery: bool,
@@ -124,7 +130,8 @@ impl FtlBench {
 
     fn config(&self) -> DomainConfig {
         let op_percent = 100.0 * self.spare / (100.0 - self.spare);
-        DomainConfig { op_percent, seed: self.seed, ..DomainConfig::default() }
+        let config = DomainConfig { op_percent, seed: self.seed, ..DomainConfig::default() };
+        config.with_policies(&self.policy.unwrap_or_default())
     }
 
     fn measure(&self, medium: &SharedMedium, bar: &ProgressBar) -> Result<Report, VolumeError> {

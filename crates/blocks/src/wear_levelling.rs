@@ -1,0 +1,54 @@
+//! Static wear levelling: finds the block whose data are so cold that its superblock lags behind
+//! the most worn one. A rewrite moves the data, as that of a block that is hard to read does.
+
+use crate::damage::Damage;
+use crate::directory::Directory;
+use crate::pools::Pools;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Superblocks that are written to a unit between two looks at it: a look reads the wear of all.
+const WRITTEN_BETWEEN_LOOKS: u64 = 32;
+
+/// Looks for superblocks with cold data.
+pub(crate) struct WearLevelling {
+    pools: Rc<Pools>,
+    directory: Rc<Directory>,
+    damage: Rc<Damage>,
+    /// The newest generation of each unit at the last look.
+    looked_at: RefCell<Vec<u64>>,
+}
+
+impl WearLevelling {
+    pub(crate) fn new(
+        pools: &Rc<Pools>,
+        directory: &Rc<Directory>,
+        damage: &Rc<Damage>,
+    ) -> WearLevelling {
+        let units = pools.flash().units();
+        let looked_at = units.map(|unit| pools.flash().newest_generation(unit)).collect();
+        WearLevelling {
+            pools: Rc::clone(pools),
+            directory: Rc::clone(directory),
+            damage: Rc::clone(damage),
+            looked_at: RefCell::new(looked_at),
+        }
+    }
+
+    /// Requests a refresh of the block that lags behind in each unit, if the wear policy of the FTL
+    /// moves cold data and enough was written since the last look.
+    pub(crate) fn note_lagging(&self) {
+        let flash = self.pools.flash();
+        for (looked_at, unit) in self.looked_at.borrow_mut().iter_mut().zip(flash.units()) {
+            let newest = flash.newest_generation(unit);
+            if newest < *looked_at + WRITTEN_BETWEEN_LOOKS {
+                continue;
+            }
+            *looked_at = newest;
+            let lagging = flash.worth_moving(unit);
+            if let Some(id) = lagging.and_then(|superblock| self.directory.id_at(&superblock)) {
+                self.damage.note_needs_refresh(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The policies that a user chooses for flash in use: `victim=cost-benefit,wear=static:100`.
+
+use crate::order::Order;
+use crate::placement::Placement;
+use crate::registry::{Kind, PolicyError};
+use crate::victim::Victim;
+use crate::wear::Wear;
+use crate::{PlacementPolicy, VictimPolicy, WearPolicy};
+use std::str::FromStr;
+use thiserror::Error;
+
+/// The policies that were chosen, one of a kind at most; the user of each other kind has its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Chosen {
+    /// Which superblock, or block of values, is collected next.
+    pub victim: Option<VictimPolicy>,
+    /// How the erases of a unit are levelled.
+    pub wear: Option<WearPolicy>,
+    /// Which unit takes the next block or frame.
+    pub placement: Option<PlacementPolicy>,
+}
+
+/// A choice that cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ChoiceError {
+    /// No kind of this name, or no name.
+    #[error(
+        "`{0}` chooses nothing; write KIND=POLICY, where KIND is `victim`, `wear` or `placement`"
+    )]
+    Kind(String),
+    /// The order of a die.
+    #[error("an order of a die can be chosen for the laboratory's drives only")]
+    Order,
+    /// The kind is chosen twice.
+    #[error("`{0}` is chosen twice")]
+    Twice(&'static str),
+    /// A placement of pages.
+    #[error("the placement `{0}` depends on the numbers of pages, so it is for drives only")]
+    OfPages(PlacementPolicy),
+    /// No policy of this name.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+}
+
+impl FromStr for Chosen {
+    type Err = ChoiceError;
+
+    fn from_str(text: &str) -> Result<Chosen, ChoiceError> {
+        let mut chosen = Chosen::default();
+        for choice in text.split(',') {
+            let unknown = || ChoiceError::Kind(choice.to_owned());
+            let (kind, policy) = choice.split_once('=').ok_or_else(unknown)?;
+            match kind {
+                Victim::NAME => set::<Victim>(&mut chosen.victim, policy)?,
+                Wear::NAME => set::<Wear>(&mut chosen.wear, policy)?,
+                Placement::NAME => set::<Placement>(&mut chosen.placement, policy)?,
+                Order::NAME => return Err(ChoiceError::Order),
+                _ => return Err(unknown()),
+            }
+        }
+        match chosen.placement {
+            Some(of_pages) if of_pages.is_static() => Err(ChoiceError::OfPages(of_pages)),
+            _ => Ok(chosen),
+        }
+    }
+}
+
+fn set<K: Kind>(place: &mut Option<crate::Policy<K>>, text: &str) -> Result<(), ChoiceError> {
+    match place.replace(text.parse()?) {
+        Some(_) => Err(ChoiceError::Twice(K::NAME)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_are_read_in_any_order_and_each_wrong_one_has_its_error() {
+        let chosen: Chosen = "wear=static:9,victim=d-choices:3".parse().unwrap();
+        assert_eq!(chosen.victim, Some(VictimPolicy::d_choices(3)));
+        assert_eq!((chosen.wear, chosen.placement), (Some(WearPolicy::level_by(9)), None));
+        for (text, part) in [
+            ("", "write KIND=POLICY"),
+            ("greedy", "`greedy` chooses nothing"),
+            ("vctim=greedy", "`vctim=greedy` chooses nothing"),
+            ("victim=gredy", "unknown victim policy `gredy`"),
+            ("victim=greedy,victim=fifo", "`victim` is chosen twice"),
+            ("placement=by-hint:2", "for drives only"),
+            ("order=fifo", "laboratory"),
+        ] {
+            let error = text.parse::<Chosen>().unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

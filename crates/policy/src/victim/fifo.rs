@@ -1,0 +1,28 @@
+//! The block that was closed first.
+
+use super::view::{Candidates, NOT_CLOSED};
+use super::{Rule, VictimPolicy};
+use crate::registry::{Entry, Numbers, Policy};
+use softflash_base::random::Rng;
+
+/// The policy in the registry.
+pub(super) static ENTRY: Entry<Rule> = Entry {
+    name: "fifo",
+    parameters: &[],
+    meaning: "The one that was closed first.",
+    aliases: &[],
+    rule: choose,
+};
+
+impl VictimPolicy {
+    /// The one that was closed first.
+    pub const FIFO: VictimPolicy = Policy::of(&ENTRY);
+}
+
+fn choose(candidates: &Candidates<'_>, _: Numbers, _: &mut Rng) -> Option<u32> {
+    let closed = candidates.valid.iter().zip(candidates.closed).enumerate();
+    closed
+        .filter(|&(_, (&valid, _))| valid < NOT_CLOSED)
+        .max_by_key(|&(block, (_, &at))| (candidates.now.wrapping_sub(at), usize::MAX - block))
+        .map(|(block, _)| block as u32)
+}

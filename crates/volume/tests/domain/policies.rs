@@ -1,0 +1,86 @@
+//! Policies of the registry in a domain.
+
+use crate::bed::{Bed, UNIT, content, unit};
+use softflash_base::random::Rng;
+use softflash_flash::Flash;
+use softflash_ftl::FtlConfig;
+use softflash_policy::{Listed, WearPolicy, all};
+use softflash_volume::Domain;
+
+/// Mapping units that stay, and those that are overwritten.
+const COLD: u64 = 900;
+const HOT: u64 = 60;
+
+/// Writes all units of two volumes, then overwrites the hot ones; returns the newest contents.
+async fn overwrite(domain: &Domain, writes: u64) -> Vec<u64> {
+    domain.create("cold", COLD * UNIT as u64).await.unwrap();
+    domain.create("hot", HOT * UNIT as u64).await.unwrap();
+    let (cold, hot) = (domain.volume("cold").unwrap(), domain.volume("hot").unwrap());
+    let mut rng = Rng::seeded(7);
+    let mut newest = vec![0; HOT as usize];
+    for lba in 0..COLD {
+        cold.write(lba * UNIT as u64, &unit(1 + lba)).await.unwrap();
+    }
+    for number in 1..=writes {
+        let lba = rng.below(HOT);
+        hot.write(lba * UNIT as u64, &unit(number)).await.unwrap();
+        newest[lba as usize] = number;
+    }
+    domain.flush().await.unwrap();
+    newest
+}
+
+async fn check(domain: &Domain, newest: &[u64]) {
+    let (cold, hot) = (domain.volume("cold").unwrap(), domain.volume("hot").unwrap());
+    let mut bytes = vec![0; UNIT];
+    for lba in 0..COLD {
+        cold.read(lba * UNIT as u64, &mut bytes).await.unwrap();
+        assert_eq!(content(&bytes), 1 + lba, "cold, {lba}");
+    }
+    for (lba, wanted) in (0..).zip(newest) {
+        hot.read(lba * UNIT as u64, &mut bytes).await.unwrap();
+        assert_eq!(content(&bytes), *wanted, "hot, {lba}");
+    }
+}
+
+#[test]
+fn every_victim_policy_collects_a_domain() {
+    for Listed { form, parameters, .. } in all().into_iter().filter(|one| one.kind == "victim") {
+        let name = form.split(':').next().unwrap_or_default();
+        let numbers = parameters.iter().map(|it| format!(":{}", it.least.max(2).min(it.most)));
+        let text = format!("victim={name}{}", numbers.collect::<String>());
+        let mut bed = Bed::new(64, 64);
+        bed.config = bed.config.clone().with_policies(&text.parse().unwrap());
+        let newest = bed.run(async |domain, _, _| {
+            let newest = overwrite(domain, 6_000).await;
+            assert!(domain.counters().collected > 0, "{text}: nothing was collected");
+            check(domain, &newest).await;
+            newest
+        });
+        bed.run(async |domain, _, _| check(domain, &newest).await);
+    }
+}
+
+/// The fewest and the most erases of the blocks of any unit, after many overwrites.
+fn erases(wear: WearPolicy) -> (u32, u32) {
+    let mut bed = Bed::new(64, 64);
+    bed.config.wear = wear;
+    let newest = bed.run(async |domain, _, _| overwrite(domain, 40_000).await);
+    bed.run(async |domain, _, _| check(domain, &newest).await);
+    bed.on_flash(async |queue, config, runtime| {
+        let ftl = FtlConfig { owner: Domain::owner(config.domain), ..FtlConfig::default() };
+        let (flash, _) = Flash::mount(queue, ftl, runtime).await.unwrap();
+        let units = flash.units().map(|unit| flash.telemetry(unit)).collect::<Vec<_>>();
+        flash.stop();
+        let fewest = units.iter().map(|unit| unit.erase_count_min).min().unwrap_or(0);
+        (fewest, units.iter().map(|unit| unit.erase_count_max).max().unwrap_or(0))
+    })
+}
+
+#[test]
+fn static_levelling_moves_cold_data_so_that_their_superblocks_wear_too() {
+    let (fewest, most) = erases(WearPolicy::DYNAMIC);
+    assert!(fewest <= 1 && most > 20, "without it {fewest} to {most} erases");
+    let (fewest, most) = erases(WearPolicy::level_by(6));
+    assert!(fewest > 1 && most - fewest <= 6 + 6, "with it {fewest} to {most} erases");
+}
