@@ -7,7 +7,7 @@ use crate::findings::Findings;
 /// The document.
 const DOCUMENT: &str = "ARCHITECTURE.md";
 
-/// Its maximum size in bytes. What does not fit belongs to a page of `docs/` or to a file's comment.
+/// Its maximum size in bytes. What does not fit belongs to a page of `docs/` or to a comment.
 const BYTES_MAX: usize = 14 << 10;
 
 /// What a crate's section has, each at the start of a line and with a text behind it.
