@@ -21,7 +21,7 @@ const COMMAND: &str = "cargo xtask code-map";
 /// Maximum width of a line of the page.
 const WIDTH: usize = 120;
 
-/// The directories of a package that have sources.
+/// The directories of a package that have sources, beside the package's own.
 const SOURCES: [&str; 4] = ["src", "examples", "benches", "fuzz_targets"];
 
 /// Names of the file that describes the folder in which it is.
@@ -119,7 +119,8 @@ fn place(path: &str) -> Option<(&str, &str, &str)> {
     let mut ends = path.match_indices('/').map(|(at, _)| at);
     let package = &path[..ends.nth(depth - 1)?];
     let inside = path[package.len()..].trim_start_matches('/');
-    SOURCES.contains(&inside.split('/').next()?).then_some((package, folder, name))
+    let directory = inside.split('/').next()?;
+    (directory == name || SOURCES.contains(&directory)).then_some((package, folder, name))
 }
 
 /// A text in lines of at most [`WIDTH`], the second and all others with `indent`.
