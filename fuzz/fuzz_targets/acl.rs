@@ -1,3 +1,5 @@
+//! Fuzzes the decoder of files of users and access rules.
+
 #![no_main]
 
 use softflash_fuzz as _;

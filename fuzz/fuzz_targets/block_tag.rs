@@ -1,3 +1,5 @@
+//! Fuzzes the decoder of tags of blocks.
+
 #![no_main]
 
 use softflash_fuzz as _;

@@ -1,3 +1,5 @@
+//! Fuzzes the decoder of events of the log.
+
 #![no_main]
 
 use softflash_fuzz as _;

@@ -1,3 +1,5 @@
+//! Fuzzes the decoder of experiment files.
+
 #![no_main]
 
 use softflash_fuzz as _;

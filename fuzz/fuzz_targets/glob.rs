@@ -1,3 +1,5 @@
+//! Fuzzes the matcher of glob patterns.
+
 #![no_main]
 
 use softflash_fuzz as _;

@@ -1,3 +1,5 @@
+//! Fuzzes the decoder of headers of superblocks.
+
 #![no_main]
 
 use softflash_fuzz as _;

@@ -1,3 +1,5 @@
+//! Fuzzes the decoder of labels of devices.
+
 #![no_main]
 
 use softflash_fuzz as _;

@@ -1,3 +1,5 @@
+//! Fuzzes the decoder of the frames of a log.
+
 #![no_main]
 
 use softflash_fuzz as _;

@@ -1,3 +1,5 @@
+//! Fuzzes the decoder of records of blocks in the file of a model.
+
 #![no_main]
 
 use softflash_fuzz as _;

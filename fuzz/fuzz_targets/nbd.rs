@@ -1,3 +1,5 @@
+//! Fuzzes the decoder of connections of NBD clients.
+
 #![no_main]
 
 use softflash_fuzz as _;

@@ -1,3 +1,5 @@
+//! Fuzzes the decoder of blocks of patches.
+
 #![no_main]
 
 use softflash_fuzz as _;

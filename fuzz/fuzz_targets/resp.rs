@@ -1,3 +1,5 @@
+//! Fuzzes the decoder of requests of Redis clients.
+
 #![no_main]
 
 use softflash_fuzz as _;

@@ -1,3 +1,5 @@
+//! Fuzzes the decoder of device, layout and workload files.
+
 #![no_main]
 
 use softflash_fuzz as _;

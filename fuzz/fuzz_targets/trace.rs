@@ -1,3 +1,5 @@
+//! Fuzzes the decoder of block traces.
+
 #![no_main]
 
 use softflash_fuzz as _;

@@ -1,4 +1,4 @@
-//! Checks that the crates depend on each other exactly as ARCHITECTURE.md says.
+//! Checks that the crates depend on each other exactly as `docs/dependencies.md` says.
 //!
 //! Two tables there are checked: which crate may use which crate of the workspace, in both
 //! directions (an edge that is not listed fails, and so does a listed edge that does not exist),
@@ -20,9 +20,9 @@ use std::fs;
 use table::Rule;
 
 /// The document with the tables.
-const DOCUMENT: &str = "ARCHITECTURE.md";
+const DOCUMENT: &str = "docs/dependencies.md";
 
-/// Compares the tables of ARCHITECTURE.md with the workspace.
+/// Compares the tables of the document with the workspace.
 pub fn check() -> Outcome<Findings> {
     let text = fs::read_to_string(root().join(DOCUMENT))
         .map_err(|error| format!("{DOCUMENT}: {error}"))?;

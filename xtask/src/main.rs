@@ -8,6 +8,7 @@
 
 mod ci;
 mod clients;
+mod code_map;
 mod coverage;
 mod deny;
 mod edges;
@@ -48,8 +49,9 @@ usage: cargo xtask COMMAND
   mutants [ARGS]     mutation testing of recovery, transactions, mapping and more (takes hours;
                      `-F recovery.rs`: one file; needs cargo-mutants)
   coverage           line coverage of nand, ftl and store, and uncovered lines (needs cargo-llvm-cov)
-  edges              checks the crates' dependencies against ARCHITECTURE.md
-  tidy               checks paths and links, file sizes, unfinished work, cycles of files
+  edges              checks the crates' dependencies against docs/dependencies.md
+  tidy               checks paths and links, file sizes, unfinished work, cycles of files, the maps
+  code-map           writes docs/code-map.md from the first sentences of all sources
   clients            finds the real clients for the tests and installs missing ones";
 
 fn main() -> ExitCode {
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         ["first-day", rest @ ..] => first_day::run(rest),
         ["coverage"] => coverage::run(),
         ["mutants", rest @ ..] => mutants::run(rest),
+        ["code-map"] => code_map::write(),
         ["edges"] => report(edges::check()),
         ["tidy"] => report(tidy::check()),
         ["clients"] => clients::Clients::find_or_install().map(|clients| clients.describe()),

@@ -1,8 +1,9 @@
 //! Checks that the compiler does not do: paths and links to missing files, overlong files,
 //! unfinished work, sources that no module names, formats that allow lossy casts, paths of one
 //! machine, circular dependencies of files, wrong places of planted bugs, examples that no test
-//! runs.
+//! runs, maps that are not those of the sources.
 
+mod architecture;
 mod circles;
 mod doctests;
 mod formats;
@@ -17,9 +18,9 @@ mod tests;
 mod text;
 mod uses;
 
-use crate::Outcome;
 use crate::files::{self, SourceFile};
 use crate::findings::Findings;
+use crate::{Outcome, code_map};
 
 /// Checks every file of the project.
 pub fn check() -> Outcome<Findings> {
@@ -28,6 +29,8 @@ pub fn check() -> Outcome<Findings> {
     look(&files, &mut findings);
     formats::check_lists(&files, &mut findings);
     planted::check(&files, &mut findings);
+    architecture::check(&files, &mut findings);
+    code_map::check(&files, &mut findings);
     findings.looked_at(format!("{} files", files.len()));
     Ok(findings)
 }

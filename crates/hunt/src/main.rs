@@ -1,4 +1,4 @@
-//! `cargo xtask hunt`.
+//! `cargo xtask hunt`: the command line of the hunter.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool that prints its results")]
 #![expect(clippy::disallowed_methods, reason = "a campaign may be limited in real time")]

@@ -1,4 +1,6 @@
-//! A mapped domain: the volumes on some units of a device, and the tasks that keep them.
+//! A mapped domain: the volumes on some units of a device, and the tasks that keep them. Five kinds
+//! of tasks work in the background: flushes, proofs of changes, collection (one for each unit),
+//! releases and checkpoints.
 
 use crate::changes::Changes;
 use crate::checkpoint;

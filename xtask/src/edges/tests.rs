@@ -60,13 +60,16 @@ fn a_workspace_as_written_passes() {
 #[test]
 fn an_edge_that_is_not_written_fails() {
     let found = findings(&workspace(&[("help", Some("dev"))], &HIGH));
-    assert_eq!(found, ["ARCHITECTURE.md: `low` uses `help` (tests), which no edge allows"]);
+    assert_eq!(found, ["docs/dependencies.md: `low` uses `help` (tests), which no edge allows"]);
 }
 
 #[test]
 fn a_written_edge_that_does_not_exist_fails() {
     let found = findings(&workspace(&[], &[("low", None), ("net", None)]));
-    assert_eq!(found, ["ARCHITECTURE.md: the edge from `high` to `help` (tests) does not exist"]);
+    assert_eq!(
+        found,
+        ["docs/dependencies.md: the edge from `high` to `help` (tests) does not exist"]
+    );
 }
 
 #[test]
@@ -75,8 +78,8 @@ fn an_outside_crate_is_found_through_other_outside_crates() {
     assert_eq!(
         found,
         [
-            "ARCHITECTURE.md: `net` must not be used by `help`: help -> low -> wrap -> net",
-            "ARCHITECTURE.md: `net` must not be used by `low`: low -> wrap -> net",
+            "docs/dependencies.md: `net` must not be used by `help`: help -> low -> wrap -> net",
+            "docs/dependencies.md: `net` must not be used by `low`: low -> wrap -> net",
         ]
     );
 }
@@ -84,7 +87,7 @@ fn an_outside_crate_is_found_through_other_outside_crates() {
 #[test]
 fn a_keeper_that_keeps_nothing_fails() {
     let found = findings(&workspace(&[], &[("low", None), ("help", Some("dev"))]));
-    assert_eq!(found, ["ARCHITECTURE.md: `high` may use `net` and does not"]);
+    assert_eq!(found, ["docs/dependencies.md: `high` may use `net` and does not"]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Dependencies that no source names: each one lengthens the build and adds a false edge to the
-//! table of ARCHITECTURE.md.
+//! table of `docs/dependencies.md`.
 
 use super::graph::{list, text};
 use crate::Outcome;

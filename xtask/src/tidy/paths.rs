@@ -1,16 +1,17 @@
 //! Checks that paths in documents and comments exist.
 //!
-//! In README.md, ARCHITECTURE.md and CONTRIBUTING.md every path in backticks is checked. Below a
-//! heading that names a crate (`### crates/store`) paths may be relative to the crate or its
-//! sources. In all other files (in sources: in comments), names of the form `docs/*.md` are
-//! checked.
+//! In README.md, ARCHITECTURE.md, CONTRIBUTING.md and docs/request-path.md every path in backticks
+//! is checked. Below a heading that names a crate (`### crates/store`) paths may be relative to the
+//! crate or its sources. In all other files (in sources: in comments), names of the form
+//! `docs/*.md` are checked.
 
 use super::places::{exists, resolve};
 use crate::files::SourceFile;
 use crate::findings::Findings;
 
 /// Documents in which all paths are checked.
-const GUIDES: [&str; 3] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
+const GUIDES: [&str; 4] =
+    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/request-path.md"];
 
 /// File name endings that make a span a path of the project in these documents.
 const FILE_ENDS: [&str; 5] = [".rs", ".md", ".toml", ".sh", ".py"];

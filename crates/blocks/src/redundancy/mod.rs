@@ -1,5 +1,6 @@
 //! Redundancy against the loss of a unit: copies, or parity groups. This module has the modes, and
-//! parity; `open_block.rs` writes the copies of a block, `reading.rs` reads them.
+//! parity; `open_block.rs` writes the copies of a block, `reading.rs` reads them. A single copy is
+//! read with redundancy and without, so `copy_reader.rs` is not in here.
 
 mod groups;
 mod membership;

@@ -1,4 +1,4 @@
-//! `softflash check`
+//! `softflash check`: verifies all data of a data directory.
 
 use super::check_volumes::{self, VolumesReport};
 use crate::directories::{self, block_on};

@@ -1,4 +1,4 @@
-//! `softflash clock`
+//! `softflash clock`: compares the clock of a store with that of the machine, and sets it back.
 
 use crate::counted::counted;
 use crate::directories::{self, block_on};

@@ -1,4 +1,4 @@
-//! `softflash dump`
+//! `softflash dump`: writes all keys to a file.
 
 use super::repair::{FOUND, lines, on_device};
 use crate::client::{Access, Client, Reply, ServerAddress};

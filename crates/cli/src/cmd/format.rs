@@ -1,4 +1,4 @@
-//! `softflash format`
+//! `softflash format`: creates a data directory.
 
 use crate::capacity_text;
 use crate::counted::counted;

@@ -1,4 +1,4 @@
-//! `softflash info`
+//! `softflash info`: describes a data directory.
 
 use crate::capacity_text;
 use crate::error::CliError;

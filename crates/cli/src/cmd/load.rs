@@ -1,4 +1,4 @@
-//! `softflash load`
+//! `softflash load`: reads keys from a file that `dump` wrote.
 
 use crate::client::{Client, Reply, RespError};
 use crate::cmd::dump::{End, Place};

@@ -1,4 +1,4 @@
-//! `softflash check --repair`
+//! `softflash check --repair`: keeps all readable data, and reports what is lost.
 
 use super::check::{Checked, OF_A_SERVER, check_all, print as print_check};
 use super::check_volumes::{self, RepairedDomain, VolumesReport};

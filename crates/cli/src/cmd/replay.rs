@@ -1,4 +1,4 @@
-//! `softflash replay`
+//! `softflash replay`: replays a block trace on a simulated drive.
 
 use crate::cmd::progress::Progress;
 use crate::cmd::simulated::{Report, Target, measured};

@@ -1,4 +1,4 @@
-//! `softflash serve`
+//! `softflash serve`: serves a data directory to clients.
 
 mod announce;
 mod connect;

@@ -1,4 +1,4 @@
-//! `softflash units`
+//! `softflash units`: shows the state of every unit of flash.
 
 use crate::directories::{self, block_on};
 use crate::error::CliError;

@@ -1,4 +1,4 @@
-//! `cargo xtask hunt --planted`.
+//! `cargo xtask hunt --planted`: the command line of hunts for planted bugs.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool that prints its results")]
 #![expect(clippy::disallowed_methods, reason = "a hunt is limited in real time")]

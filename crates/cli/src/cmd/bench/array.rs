@@ -1,4 +1,4 @@
-//! `softflash bench array`
+//! `softflash bench array`: the model of a flash array, in virtual time.
 
 use super::measure::Stopwatch;
 use crate::error::CliError;

@@ -1,4 +1,4 @@
-//! `softflash bench device`
+//! `softflash bench device`: the device through the flash translation layer.
 
 use super::measure::{Latencies, LatencySummary, Stopwatch};
 use crate::directories::block_on;

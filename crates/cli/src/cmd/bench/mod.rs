@@ -1,4 +1,4 @@
-//! `softflash bench`
+//! `softflash bench`: measures the store, the device or the flash model.
 
 mod array;
 mod device;

@@ -1,4 +1,4 @@
-//! `softflash bench recovery`
+//! `softflash bench recovery`: start-up of a store after a clean stop and after a power cut.
 
 use super::measure::Stopwatch;
 use crate::allocator;

@@ -1,4 +1,4 @@
-//! `softflash bench sim`
+//! `softflash bench sim`: any device, layout and workload, in virtual time.
 
 use crate::cmd::progress::Progress;
 use crate::cmd::simulated::{Report, Target, measured};

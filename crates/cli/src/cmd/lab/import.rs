@@ -1,4 +1,4 @@
-//! `softflash lab import`
+//! `softflash lab import`: makes files of a configuration of another simulator.
 
 use crate::error::CliError;
 use crate::new_file::{Existing, NewFile, is_standard};

@@ -1,4 +1,4 @@
-//! `softflash lab keys`
+//! `softflash lab keys`: lists the keys of a kind of file.
 
 use crate::error::CliError;
 use crate::output::{self, Form};

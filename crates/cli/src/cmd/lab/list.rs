@@ -1,4 +1,4 @@
-//! `softflash lab list`
+//! `softflash lab list`: shows experiments, devices, layouts and workloads.
 
 use crate::error::CliError;
 use crate::output::{self, Form};

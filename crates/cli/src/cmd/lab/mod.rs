@@ -1,4 +1,4 @@
-//! `softflash lab`
+//! `softflash lab`: runs experiments in virtual time.
 
 mod import;
 mod jobs;

@@ -1,4 +1,4 @@
-//! `softflash lab report`
+//! `softflash lab report`: draws results as one HTML file.
 
 use crate::error::CliError;
 use crate::new_file::{Existing, NewFile};

@@ -1,4 +1,4 @@
-//! `softflash lab run`
+//! `softflash lab run`: runs experiments and compares their figures with published ones.
 
 use super::jobs::{self, Ended, Job};
 use crate::error::CliError;

@@ -1,4 +1,4 @@
-//! `softflash lab show`
+//! `softflash lab show`: prints a preset or an experiment as a file.
 
 use super::keys::kind_of;
 use crate::error::CliError;

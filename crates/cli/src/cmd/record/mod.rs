@@ -1,4 +1,4 @@
-//! `softflash record`
+//! `softflash record`: records the requests of a running server's clients as a block trace.
 
 mod events;
 mod keys;

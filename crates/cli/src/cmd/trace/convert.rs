@@ -1,4 +1,4 @@
-//! `softflash trace convert`
+//! `softflash trace convert`: converts a trace to another format, with changes.
 
 use super::{Source, remarks};
 use crate::counted::counted;

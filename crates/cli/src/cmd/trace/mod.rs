@@ -1,4 +1,4 @@
-//! `softflash trace`
+//! `softflash trace`: summarizes or converts a block trace.
 
 mod convert;
 mod summary;

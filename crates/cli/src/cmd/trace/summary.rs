@@ -1,4 +1,4 @@
-//! `softflash trace summary`
+//! `softflash trace summary`: summarizes a trace: sizes, rates, footprint, reuse.
 
 use super::{Source, remarks};
 use crate::error::CliError;

@@ -1,4 +1,4 @@
-//! `softflash volume give-up`
+//! `softflash volume give-up`: gives up a volume, or all of a shard, also damaged ones.
 
 use super::open;
 use crate::directories::block_on;

@@ -1,4 +1,4 @@
-//! `softflash volume list`
+//! `softflash volume list`: lists the volumes with their snapshots, and the space.
 
 use super::INSTEAD;
 use crate::directories;

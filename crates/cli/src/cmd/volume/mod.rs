@@ -1,4 +1,4 @@
-//! `softflash volume`
+//! `softflash volume`: creates, changes, lists and deletes volumes and their snapshots.
 
 mod give_up;
 mod list;

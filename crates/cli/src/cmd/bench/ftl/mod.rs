@@ -1,4 +1,4 @@
-//! `softflash bench ftl`
+//! `softflash bench ftl`: the mapped translation layer of volumes, on a device that costs nothing.
 
 mod amplification;
 mod bed;

@@ -1,4 +1,4 @@
-//! `softflash bench kv`
+//! `softflash bench kv`: the store in this process, without sockets.
 
 mod distribution;
 mod fleet;

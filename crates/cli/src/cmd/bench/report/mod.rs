@@ -1,4 +1,4 @@
-//! `softflash bench report`
+//! `softflash bench report`: draws results of `bench kv` and of the scripts in `bench/`.
 
 mod against;
 mod amplification;
