@@ -167,7 +167,7 @@ bugs! {
     LeafOfOtherLife: "an older leaf at the place of a leaf is taken for it", "volume/src/recovery/leaves.rs";
     FailedCheckpointCounts: "a checkpoint that fails leaves its leaves clean", "volume/src/checkpoint.rs";
     SettingsWakeNobody: "requests that wait for a limit do not see its change", "volume/src/tenant.rs";
-    AbsenceSaved: "a volume that comes back has saved up the service of its absence", "mapping/src/policy/order/weighted_fair.rs";
+    AbsenceSaved: "a volume that comes back has saved up the service of its absence", "policy/src/order/weighted_fair.rs";
     WordLinesNotPadded: "a flush leaves open word lines that a later cut destroys", "volume/src/flusher.rs";
 }
 

@@ -77,7 +77,7 @@ impl<'a> Dispatch<'a> {
         match self.dies.order() {
             Rule::Arrival => self.is_oldest(die, read),
             Rule::ReadsFirst => true,
-            Rule::Ranks(_) => self.dies.read_ranks_first(die),
+            Rule::Deadline | Rule::Share => self.dies.read_ranks_first(die),
         }
     }
 

@@ -87,7 +87,7 @@ impl Space {
             policies,
             is_plain: layout.placement.is_static()
                 && !several
-                && !layout.schedule.waiting().is_some(),
+                && layout.schedule.waiting().is_none(),
             classes: layout.placement.classes(),
             stream_of,
             placing: Placing::new(layout.placement, &shape).map(Box::new),

@@ -1,6 +1,8 @@
 //! The ready queue under every interleaving: no wake from another thread is lost, and the executor
 //! waits only when no task is ready. A lost wake makes the model wait for ever, which loom reports.
 
+#![expect(clippy::unwrap_used, reason = "a model ends at the first error")]
+
 use alarm::Alarm;
 use loom::model::Builder;
 use loom::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,7 @@
 //! In the order of arrival: a read goes first if it is older than every write that waits.
 
-use super::{Rule, Schedule};
-use crate::registry::{Entry, Policy};
+use super::rule::Rule;
+use crate::registry::Entry;
 
 /// The policy in the registry.
 pub(super) static ENTRY: Entry<Rule> = Entry {
@@ -11,11 +11,6 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     aliases: &[],
     rule: Rule::Arrival,
 };
-
-impl Schedule {
-    /// Host commands in the order of their arrival.
-    pub const FIFO: Schedule = Policy::of(&ENTRY);
-}
 
 /// Whether a read is older than all writes; numbers of arrivals wrap.
 #[inline(always)]

@@ -7,9 +7,8 @@
 //! documentation). That serves batches in the order of sectors, which has no use on flash, and
 //! limits by a count how long writes starve; here the deadlines alone decide.
 
-use super::waiting::Waiting;
-use super::{Rule, Schedule};
-use crate::registry::{Entry, Parameter, Policy};
+use super::rule::Rule;
+use crate::registry::{Entry, Parameter};
 use softflash_base::AccessKind;
 
 /// The policy in the registry.
@@ -18,15 +17,8 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     parameters: &[Parameter::new("MS", "milliseconds until a read is due")],
     meaning: "The earliest deadline first: reads are due after so many milliseconds, programs after ten times as many.",
     aliases: &[],
-    rule: Rule::Ranks(|[read_ms, _]| Waiting::by_deadline(read_ms)),
+    rule: Rule::Deadline,
 };
-
-impl Schedule {
-    /// The earliest deadline first: reads are due after so many milliseconds.
-    pub fn deadline(read_ms: u32) -> Schedule {
-        Policy::with(&ENTRY, &[read_ms])
-    }
-}
 
 /// The time until a write is due, over that of a read.
 const WRITE_FACTOR: u64 = 10;

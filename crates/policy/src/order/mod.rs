@@ -4,31 +4,23 @@
 mod arrival;
 mod deadline;
 mod reads_first;
+mod rule;
 #[cfg(test)]
 mod tests;
 mod waiting;
 mod weighted_fair;
 
-use crate::registry::{Entry, Kind, Numbers, Policy};
+use crate::registry::{Entry, Kind, Policy};
+use waiting::Shares;
 
 pub use arrival::read_is_older;
+pub use rule::Rule;
 pub use waiting::Waiting;
 pub use weighted_fair::{StartTag, WeightedFair};
 
 /// The order of the operations of a die.
 #[derive(Debug)]
 pub struct Order;
-
-/// What decides whether the oldest read of a die goes before its oldest write.
-#[derive(Debug, Clone, Copy)]
-pub enum Rule {
-    /// Their arrivals.
-    Arrival,
-    /// Reads always do.
-    ReadsFirst,
-    /// Ranks that operations get when they arrive.
-    Ranks(fn(Numbers) -> Waiting),
-}
 
 impl Kind for Order {
     type Rule = Rule;
@@ -43,6 +35,30 @@ impl Kind for Order {
 /// `deadline:5`.
 pub type Schedule = Policy<Order>;
 
+/// Those that code names.
+impl Schedule {
+    /// Host commands in the order of their arrival.
+    pub const FIFO: Schedule = Policy::of(&arrival::ENTRY);
+    /// Reads before programs.
+    pub const READS_FIRST: Schedule = Policy::of(&reads_first::ENTRY);
+
+    /// The earliest deadline first: reads are due after so many milliseconds.
+    ///
+    /// # Panics
+    /// If the time is 0.
+    pub fn deadline(read_ms: u32) -> Schedule {
+        Policy::with(&deadline::ENTRY, &[read_ms])
+    }
+
+    /// Reads and programs share the die's time by these weights.
+    ///
+    /// # Panics
+    /// If a weight is 0.
+    pub fn weighted_fair(reads: u32, writes: u32) -> Schedule {
+        Policy::with(&weighted_fair::ENTRY, &[reads, writes])
+    }
+}
+
 impl Schedule {
     /// What decides.
     #[inline(always)]
@@ -52,9 +68,11 @@ impl Schedule {
 
     /// An empty queue, if operations are ranked when they arrive.
     pub fn waiting(&self) -> Option<Waiting> {
+        let [first, second] = self.numbers();
         match self.rule() {
             Rule::Arrival | Rule::ReadsFirst => None,
-            Rule::Ranks(empty) => Some(empty(self.numbers())),
+            Rule::Deadline => Some(Waiting::by_deadline(first)),
+            Rule::Share => Some(Waiting::by_share(Shares { reads: first, writes: second })),
         }
     }
 }

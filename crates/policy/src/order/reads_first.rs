@@ -1,8 +1,8 @@
 //! Reads before all writes that wait: a read takes a tenth of the time of a program, and somebody
 //! waits for it, while most writes wait in a buffer. Writes starve as long as reads fill the die.
 
-use super::{Rule, Schedule};
-use crate::registry::{Entry, Policy};
+use super::rule::Rule;
+use crate::registry::Entry;
 
 /// The policy in the registry.
 pub(super) static ENTRY: Entry<Rule> = Entry {
@@ -12,8 +12,3 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     aliases: &[],
     rule: Rule::ReadsFirst,
 };
-
-impl Schedule {
-    /// Reads before programs.
-    pub const READS_FIRST: Schedule = Policy::of(&ENTRY);
-}

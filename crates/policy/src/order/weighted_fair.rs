@@ -9,9 +9,8 @@
 //! Goyal, Vin and Cheng, *Start-time fair queuing: a scheduling algorithm for integrated services
 //! packet switching networks*, SIGCOMM 1996, section 2; the bounds are its theorems 1 and 4.
 
-use super::waiting::{Shares, Waiting};
-use super::{Rule, Schedule};
-use crate::registry::{Entry, Parameter, Policy};
+use super::rule::Rule;
+use crate::registry::{Entry, Parameter};
 use softflash_base::planted::{self, Bug};
 use std::collections::BTreeMap;
 
@@ -24,15 +23,8 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     ],
     meaning: "Reads and programs share the die's time.",
     aliases: &[],
-    rule: Rule::Ranks(|[reads, writes]| Waiting::by_share(Shares { reads, writes })),
+    rule: Rule::Share,
 };
-
-impl Schedule {
-    /// Reads and programs share the die's time by these weights.
-    pub fn weighted_fair(reads: u32, writes: u32) -> Schedule {
-        Policy::with(&ENTRY, &[reads, writes])
-    }
-}
 
 /// The place of a request in the order: the least is served next, of equals the first to arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

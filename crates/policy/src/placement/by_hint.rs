@@ -5,8 +5,8 @@
 //! Kang, Hyun, Maeng and Cho, *The multi-streamed solid-state drive*, HotStorage 2014; NVMe calls
 //! the classes streams, or placement handles (FDP). What is collected stays in its class.
 
-use super::{PlacementPolicy, Rule};
-use crate::registry::{Entry, Parameter, Policy};
+use super::view::Rule;
+use crate::registry::{Entry, Parameter};
 
 /// The policy in the registry.
 pub(super) static ENTRY: Entry<Rule> = Entry {
@@ -16,16 +16,6 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     aliases: &[],
     rule: Rule { choose: None, classes: |[classes, _]| classes },
 };
-
-impl PlacementPolicy {
-    /// The one of the page's number and of the request's class.
-    ///
-    /// # Panics
-    /// Unless there are 2 to [`MOST_CLASSES`] classes.
-    pub fn by_hint(classes: u32) -> PlacementPolicy {
-        Policy::with(&ENTRY, &[classes])
-    }
-}
 
 /// The most classes.
 pub const MOST_CLASSES: u32 = 8;

@@ -1,9 +1,8 @@
-//! The lane with the least load, which serves soonest; of equals, the one with the most room, and of
-//! those the next in turn, so that idle lanes fill evenly. The block layer places blocks so.
+//! The lane with the least load, which serves soonest; of equals, the one with the most room, and
+//! of those the next in turn, so that idle lanes fill evenly. The block layer places blocks so.
 
-use super::view::Lanes;
-use super::{PlacementPolicy, Rule};
-use crate::registry::{Entry, Policy};
+use super::view::{Lanes, Rule};
+use crate::registry::Entry;
 
 /// The policy in the registry.
 pub(super) static ENTRY: Entry<Rule> = Entry {
@@ -13,11 +12,6 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     aliases: &[],
     rule: Rule::among(choose),
 };
-
-impl PlacementPolicy {
-    /// The one with the least load; of equals, the one with the most room.
-    pub const LEAST_LOADED: PlacementPolicy = Policy::of(&ENTRY);
-}
 
 fn choose(lanes: &Lanes<'_>) -> Option<u32> {
     // Of equals `min_by_key` returns the first.

@@ -4,9 +4,8 @@
 //! Joining the shortest queue: Winston, *Optimality of the shortest line discipline*, Journal of
 //! Applied Probability 14(1), 1977.
 
-use super::view::Lanes;
-use super::{PlacementPolicy, Rule};
-use crate::registry::{Entry, Policy};
+use super::view::{Lanes, Rule};
+use crate::registry::Entry;
 
 /// The policy in the registry.
 pub(super) static ENTRY: Entry<Rule> = Entry {
@@ -16,11 +15,6 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     aliases: &[],
     rule: Rule::among(choose),
 };
-
-impl PlacementPolicy {
-    /// The one whose die has the fewest pages waiting.
-    pub const LEAST_QUEUE: PlacementPolicy = Policy::of(&ENTRY);
-}
 
 fn choose(lanes: &Lanes<'_>) -> Option<u32> {
     // Of equals `min_by_key` returns the first.

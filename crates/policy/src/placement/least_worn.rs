@@ -2,9 +2,8 @@
 //! of equals, the next in turn. The limit keeps all dies at work: without it one die would take all
 //! writes until it has caught up.
 
-use super::view::Lanes;
-use super::{PlacementPolicy, Rule};
-use crate::registry::{Entry, Policy};
+use super::view::{Lanes, Rule};
+use crate::registry::Entry;
 
 /// The policy in the registry.
 pub(super) static ENTRY: Entry<Rule> = Entry {
@@ -14,11 +13,6 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     aliases: &[],
     rule: Rule::among(choose),
 };
-
-impl PlacementPolicy {
-    /// The one with the fewest erases, of those whose dies are not behind.
-    pub const LEAST_WORN: PlacementPolicy = Policy::of(&ENTRY);
-}
 
 fn choose(lanes: &Lanes<'_>) -> Option<u32> {
     let sum: u64 = lanes.with_room().map(|lane| u64::from(lanes.waiting(lane))).sum();

@@ -11,29 +11,13 @@ pub mod static_stripe;
 mod tests;
 mod view;
 
-use crate::registry::{Entry, Kind, Numbers, Policy};
+use crate::registry::{Entry, Kind, Policy};
 
-pub use view::Lanes;
+pub use view::{Lanes, Rule};
 
 /// The choice of the write frontier.
 #[derive(Debug)]
 pub struct Placement;
-
-/// How a placement policy chooses.
-#[derive(Debug, Clone, Copy)]
-pub struct Rule {
-    /// The lane; `None` where it depends on the page's number only.
-    choose: Option<fn(&Lanes<'_>) -> Option<u32>>,
-    /// Classes that have write frontiers of their own.
-    classes: fn(Numbers) -> u32,
-}
-
-impl Rule {
-    /// Chooses among lanes, whatever the class.
-    const fn among(choose: fn(&Lanes<'_>) -> Option<u32>) -> Rule {
-        Rule { choose: Some(choose), classes: |_| 1 }
-    }
-}
 
 impl Kind for Placement {
     type Rule = Rule;
@@ -53,6 +37,30 @@ impl Kind for Placement {
 
 /// Which write frontier takes a page of the host. In text: `static`, `round-robin`, `by-hint:2`.
 pub type PlacementPolicy = Policy<Placement>;
+
+/// Those that code names.
+impl PlacementPolicy {
+    /// The one of the page's number.
+    pub const STATIC: PlacementPolicy = Policy::of(&static_stripe::ENTRY);
+    /// All in turn.
+    pub const ROUND_ROBIN: PlacementPolicy = Policy::of(&round_robin::ENTRY);
+    /// The one whose die has the fewest pages waiting.
+    pub const LEAST_QUEUE: PlacementPolicy = Policy::of(&least_queue::ENTRY);
+    /// The one with the fewest erases, of those whose dies are not behind.
+    pub const LEAST_WORN: PlacementPolicy = Policy::of(&least_worn::ENTRY);
+    /// The one with the least load; of equals, the one with the most room.
+    pub const LEAST_LOADED: PlacementPolicy = Policy::of(&least_loaded::ENTRY);
+    /// The one with the most room; of equals, the one with the least load.
+    pub const MOST_FREE: PlacementPolicy = Policy::of(&most_free::ENTRY);
+
+    /// The one of the page's number and of the request's class.
+    ///
+    /// # Panics
+    /// Unless there are 2 to [`MOST_CLASSES`](by_hint::MOST_CLASSES) classes.
+    pub fn by_hint(classes: u32) -> PlacementPolicy {
+        Policy::with(&by_hint::ENTRY, &[classes])
+    }
+}
 
 impl PlacementPolicy {
     /// Classes that have write frontiers of their own.

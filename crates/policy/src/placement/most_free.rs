@@ -1,10 +1,9 @@
 //! The lane with the most room; of equals, the one with the least load, then the next in turn. New
-//! volumes are placed so: the room of a domain is its unused space, the load what is promised to its
-//! volumes.
+//! volumes are placed so: the room of a domain is its unused space, its load the sizes of its
+//! volumes, which are thin.
 
-use super::view::Lanes;
-use super::{PlacementPolicy, Rule};
-use crate::registry::{Entry, Policy};
+use super::view::{Lanes, Rule};
+use crate::registry::Entry;
 
 /// The policy in the registry.
 pub(super) static ENTRY: Entry<Rule> = Entry {
@@ -14,11 +13,6 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     aliases: &[],
     rule: Rule::among(choose),
 };
-
-impl PlacementPolicy {
-    /// The one with the most room; of equals, the one with the least load.
-    pub const MOST_FREE: PlacementPolicy = Policy::of(&ENTRY);
-}
 
 fn choose(lanes: &Lanes<'_>) -> Option<u32> {
     // Of equals `min_by_key` returns the first.

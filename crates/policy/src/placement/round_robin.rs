@@ -1,9 +1,8 @@
 //! The lanes in turn, whatever is written: consecutive writes lie on different channels even if
 //! their addresses do not.
 
-use super::view::Lanes;
-use super::{PlacementPolicy, Rule};
-use crate::registry::{Entry, Policy};
+use super::view::{Lanes, Rule};
+use crate::registry::Entry;
 
 /// The policy in the registry.
 pub(super) static ENTRY: Entry<Rule> = Entry {
@@ -13,11 +12,6 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     aliases: &[],
     rule: Rule::among(choose),
 };
-
-impl PlacementPolicy {
-    /// All in turn.
-    pub const ROUND_ROBIN: PlacementPolicy = Policy::of(&ENTRY);
-}
 
 fn choose(lanes: &Lanes<'_>) -> Option<u32> {
     lanes.with_room().next()

@@ -4,8 +4,8 @@
 //! parallelism through advanced commands, allocation strategy and data granularity*, ICS 2011, with
 //! the dies before the planes. A page that is overwritten stays on its lane.
 
-use super::{PlacementPolicy, Rule};
-use crate::registry::{Entry, Policy};
+use super::view::Rule;
+use crate::registry::Entry;
 
 /// The policy in the registry.
 pub(super) static ENTRY: Entry<Rule> = Entry {
@@ -15,11 +15,6 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     aliases: &[],
     rule: Rule { choose: None, classes: |_| 1 },
 };
-
-impl PlacementPolicy {
-    /// The one of the page's number.
-    pub const STATIC: PlacementPolicy = Policy::of(&ENTRY);
-}
 
 /// The group of each lane, where group `(channel * dies + die) * planes + plane` belongs to this
 /// die of a channel: channels first, then dies, then planes.

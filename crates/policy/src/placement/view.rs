@@ -1,6 +1,24 @@
 //! The input of a placement policy: columns over the lanes of a drive. A *lane* is a write frontier
 //! of the static stripe, in the order of the stripe.
 
+use crate::registry::Numbers;
+
+/// How a placement policy chooses.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// The lane; `None` where it depends on the page's number only.
+    pub(super) choose: Option<fn(&Lanes<'_>) -> Option<u32>>,
+    /// Classes that have write frontiers of their own.
+    pub(super) classes: fn(Numbers) -> u32,
+}
+
+impl Rule {
+    /// Chooses among lanes, whatever the class.
+    pub(super) const fn among(choose: fn(&Lanes<'_>) -> Option<u32>) -> Rule {
+        Rule { choose: Some(choose), classes: |_| 1 }
+    }
+}
+
 /// The view of a policy on the lanes.
 #[derive(Debug, Clone, Copy)]
 pub struct Lanes<'a> {

@@ -1,15 +1,13 @@
 //! The block with the greatest benefit for its cost, (1 − u) / 2u · (1 + age)^p, where u is the
-//! share of valid pages and p a power below 1. The benefit of [`cost_benefit`](super::cost_benefit)
-//! grows with the age itself, which overrates old blocks where popularity is skewed: their data are
-//! as cold as those of blocks half as old.
+//! share of valid pages and p a power of at most 1. Rosenblum and Ousterhout (SOSP 1991) take the
+//! age itself, as [`cost_benefit`](super::cost_benefit) does.
 //!
-//! The value log uses a power of 0.75. In a simulation of 279 blocks of 509 values, 70 % full, three
-//! overwrites write 1.48 times under Zipf 0.99 with this power, 1.50 times with 0.5 and 1.53 times
-//! with 1; under uniform overwrites 1.98 times with each.
+//! The value log uses a power of 0.75. In a simulation of 279 blocks of 509 values, 70 % full,
+//! three overwrites write 1.48 times under Zipf 0.99 with this power, 1.50 times with 0.5 and 1.53
+//! times with 1; under uniform overwrites 1.98 times with each.
 
-use super::view::Candidates;
-use super::{Rule, VictimPolicy};
-use crate::registry::{Entry, Numbers, Parameter, Policy};
+use super::view::{Candidates, Rule};
+use crate::registry::{Entry, Numbers, Parameter};
 use softflash_base::random::Rng;
 
 /// The cost of a block beyond its valid pages: an empty one is not free.
@@ -23,17 +21,6 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     aliases: &[],
     rule: choose,
 };
-
-impl VictimPolicy {
-    /// The one with the greatest benefit for its cost, which grows with this power of the age, in
-    /// percent.
-    ///
-    /// # Panics
-    /// If the power is 0 or above 100.
-    pub fn aged_cost_benefit(percent: u32) -> VictimPolicy {
-        Policy::with(&ENTRY, &[percent])
-    }
-}
 
 fn choose(candidates: &Candidates<'_>, [percent, _]: Numbers, _: &mut Rng) -> Option<u32> {
     let power = f64::from(percent) / 100.0;

@@ -8,9 +8,8 @@
 //! segment; in the form for flash, which reads valid pages only: Kawaguchi, Nishioka and Motoda, *A
 //! flash-memory based file system*, USENIX 1995, section 3.3.
 
-use super::view::Candidates;
-use super::{Rule, VictimPolicy};
-use crate::registry::{Entry, Numbers, Policy};
+use super::view::{Candidates, Rule};
+use crate::registry::{Entry, Numbers};
 use softflash_base::random::Rng;
 use std::cmp::Ordering;
 
@@ -22,11 +21,6 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     aliases: &[],
     rule: choose,
 };
-
-impl VictimPolicy {
-    /// The one with the greatest benefit for its cost.
-    pub const COST_BENEFIT: VictimPolicy = Policy::of(&ENTRY);
-}
 
 fn choose(candidates: &Candidates<'_>, _: Numbers, _: &mut Rng) -> Option<u32> {
     let closed = (0..candidates.valid.len()).filter(|&block| candidates.is_closed(block));

@@ -6,9 +6,8 @@
 //! modeling of large-scale solid-state storage systems: analysis, design tradeoffs and
 //! optimization*, SIGMETRICS 2013.
 
-use super::view::Candidates;
-use super::{Rule, VictimPolicy};
-use crate::registry::{Entry, Numbers, Parameter, Policy};
+use super::view::{Candidates, Rule};
+use crate::registry::{Entry, Numbers, Parameter};
 use softflash_base::random::Rng;
 
 /// Draws for each choice until a block is closed. Nearly all are closed in a group that collects.
@@ -22,13 +21,6 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     aliases: &[],
     rule: choose,
 };
-
-impl VictimPolicy {
-    /// The one with the fewest valid pages of `d` random ones.
-    pub fn d_choices(d: u32) -> VictimPolicy {
-        Policy::with(&ENTRY, &[d])
-    }
-}
 
 fn choose(candidates: &Candidates<'_>, [d, _]: Numbers, rng: &mut Rng) -> Option<u32> {
     let mut chosen = draw(candidates, rng)?;

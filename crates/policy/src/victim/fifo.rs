@@ -1,8 +1,7 @@
 //! The block that was closed first.
 
-use super::view::{Candidates, NOT_CLOSED};
-use super::{Rule, VictimPolicy};
-use crate::registry::{Entry, Numbers, Policy};
+use super::view::{Candidates, NOT_CLOSED, Rule};
+use crate::registry::{Entry, Numbers};
 use softflash_base::random::Rng;
 
 /// The policy in the registry.
@@ -13,11 +12,6 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     aliases: &[],
     rule: choose,
 };
-
-impl VictimPolicy {
-    /// The one that was closed first.
-    pub const FIFO: VictimPolicy = Policy::of(&ENTRY);
-}
 
 fn choose(candidates: &Candidates<'_>, _: Numbers, _: &mut Rng) -> Option<u32> {
     let closed = candidates.valid.iter().zip(candidates.closed).enumerate();

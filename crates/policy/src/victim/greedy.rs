@@ -1,8 +1,7 @@
 //! The block with the fewest valid pages; of equals, the first.
 
-use super::view::Candidates;
-use super::{Rule, VictimPolicy};
-use crate::registry::{Entry, Numbers, Policy};
+use super::view::{Candidates, Rule};
+use crate::registry::{Entry, Numbers};
 use softflash_base::random::Rng;
 
 /// Blocks that are compared together: one row of the widest vector registers.
@@ -16,11 +15,6 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     aliases: &[],
     rule: choose,
 };
-
-impl VictimPolicy {
-    /// The one with the fewest valid pages.
-    pub const GREEDY: VictimPolicy = Policy::of(&ENTRY);
-}
 
 fn choose(candidates: &Candidates<'_>, _: Numbers, _: &mut Rng) -> Option<u32> {
     // Two plain scans (for the minimum, then for its position) are vectorised; one that tracks the

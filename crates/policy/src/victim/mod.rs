@@ -11,17 +11,14 @@ mod tests;
 mod view;
 mod windowed_greedy;
 
-use crate::registry::{Entry, Kind, Numbers, Policy};
+use crate::registry::{Entry, Kind, Policy};
 use softflash_base::random::Rng;
 
-pub use view::{Candidates, NOT_CLOSED};
+pub use view::{Candidates, NOT_CLOSED, Rule};
 
 /// The choice of the block that is collected next.
 #[derive(Debug)]
 pub struct Victim;
-
-/// The choice of a block, counted in its group.
-pub type Rule = fn(&Candidates<'_>, Numbers, &mut Rng) -> Option<u32>;
 
 impl Kind for Victim {
     type Rule = Rule;
@@ -40,6 +37,41 @@ impl Kind for Victim {
 
 /// Which block is collected next. In text: `greedy`, `d-choices:8`.
 pub type VictimPolicy = Policy<Victim>;
+
+/// Those that code names.
+impl VictimPolicy {
+    /// The one with the fewest valid pages.
+    pub const GREEDY: VictimPolicy = Policy::of(&greedy::ENTRY);
+    /// The one that was closed first.
+    pub const FIFO: VictimPolicy = Policy::of(&fifo::ENTRY);
+    /// The one with the greatest benefit for its cost.
+    pub const COST_BENEFIT: VictimPolicy = Policy::of(&cost_benefit::ENTRY);
+
+    /// The one with the fewest valid pages of `d` random ones.
+    ///
+    /// # Panics
+    /// If `d` is 0.
+    pub fn d_choices(d: u32) -> VictimPolicy {
+        Policy::with(&d_choices::ENTRY, &[d])
+    }
+
+    /// The one with the fewest valid pages of so many that were closed first.
+    ///
+    /// # Panics
+    /// If the window is 0.
+    pub fn windowed_greedy(window: u32) -> VictimPolicy {
+        Policy::with(&windowed_greedy::ENTRY, &[window])
+    }
+
+    /// The one with the greatest benefit for its cost, which grows with this power of the age, in
+    /// percent.
+    ///
+    /// # Panics
+    /// If the power is 0 or above 100.
+    pub fn aged_cost_benefit(percent: u32) -> VictimPolicy {
+        Policy::with(&aged_cost_benefit::ENTRY, &[percent])
+    }
+}
 
 /// The block to collect, counted in its group; `None` if none is closed.
 #[inline]

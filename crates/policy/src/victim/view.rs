@@ -1,4 +1,10 @@
-//! The input of a victim policy: columns over the blocks of a group.
+//! The input of a victim policy, columns over the blocks of a group, and its form.
+
+use crate::registry::Numbers;
+use softflash_base::random::Rng;
+
+/// The choice of a block, counted in its group.
+pub type Rule = fn(&Candidates<'_>, Numbers, &mut Rng) -> Option<u32>;
 
 /// The view of a policy on the blocks of a group.
 #[derive(Debug, Clone, Copy)]

@@ -5,9 +5,8 @@
 //! Hu, Eleftheriou, Haas, Iliadis and Pletka, *Write amplification analysis in flash-based solid
 //! state drives*, SYSTOR 2009.
 
-use super::view::Candidates;
-use super::{Rule, VictimPolicy};
-use crate::registry::{Entry, Numbers, Parameter, Policy};
+use super::view::{Candidates, Rule};
+use crate::registry::{Entry, Numbers, Parameter};
 use softflash_base::random::Rng;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,13 +19,6 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     aliases: &[],
     rule: choose,
 };
-
-impl VictimPolicy {
-    /// The one with the fewest valid pages of so many that were closed first.
-    pub fn windowed_greedy(window: u32) -> VictimPolicy {
-        Policy::with(&ENTRY, &[window])
-    }
-}
 
 fn choose(candidates: &Candidates<'_>, [window, _]: Numbers, _: &mut Rng) -> Option<u32> {
     let blocks = candidates.valid.len();

@@ -4,9 +4,8 @@
 //! memories*, ACM Computing Surveys 37(2), 2005, section 2.3. It levels the blocks whose data
 //! change, and leaves those with cold data behind.
 
-use super::view::FreeView;
-use super::{Rule, WearPolicy, never};
-use crate::registry::{Entry, Policy};
+use super::view::{FreeView, Rule, never};
+use crate::registry::Entry;
 use softflash_base::cast::index;
 
 /// The policy in the registry.
@@ -17,11 +16,6 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     aliases: &[],
     rule: Rule { choose_free, level: never },
 };
-
-impl WearPolicy {
-    /// The free block with the fewest erases; no data are moved.
-    pub const DYNAMIC: WearPolicy = Policy::of(&ENTRY);
-}
 
 pub(super) fn choose_free(view: &FreeView<'_>) -> Option<usize> {
     let free = view.blocks().enumerate();

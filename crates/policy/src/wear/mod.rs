@@ -8,20 +8,13 @@ mod static_threshold;
 mod tests;
 mod view;
 
-use crate::registry::{Entry, Kind, Numbers, Policy};
+use crate::registry::{Entry, Kind, Policy};
 
-pub use view::{FreeView, WearView};
+pub use view::{FreeView, Rule, WearView};
 
 /// The levelling of erases.
 #[derive(Debug)]
 pub struct Wear;
-
-/// The two choices of a wear policy.
-#[derive(Debug, Clone, Copy)]
-pub struct Rule {
-    choose_free: fn(&FreeView<'_>) -> Option<usize>,
-    level: fn(&WearView<'_>, Numbers) -> Option<u32>,
-}
 
 impl Kind for Wear {
     type Rule = Rule;
@@ -35,6 +28,23 @@ impl Kind for Wear {
 /// How the erases of a group are levelled. In text: `fifo`, `dynamic`, `static:20`.
 pub type WearPolicy = Policy<Wear>;
 
+/// Those that code names.
+impl WearPolicy {
+    /// Free blocks in the order of their erases; no data are moved.
+    pub const FIFO: WearPolicy = Policy::of(&fifo::ENTRY);
+    /// The free block with the fewest erases; no data are moved.
+    pub const DYNAMIC: WearPolicy = Policy::of(&dynamic::ENTRY);
+
+    /// As [`DYNAMIC`](Self::DYNAMIC), and the block with the fewest erases is collected when
+    /// another has more than so many erases more.
+    ///
+    /// # Panics
+    /// If the threshold is 0.
+    pub fn level_by(threshold: u32) -> WearPolicy {
+        Policy::with(&static_threshold::ENTRY, &[threshold])
+    }
+}
+
 /// The free block to use, counted from the front; `None` if there is none.
 #[inline]
 pub fn choose_free(policy: WearPolicy, view: &FreeView<'_>) -> Option<usize> {
@@ -45,9 +55,4 @@ pub fn choose_free(policy: WearPolicy, view: &FreeView<'_>) -> Option<usize> {
 #[inline]
 pub fn level(policy: WearPolicy, view: &WearView<'_>) -> Option<u32> {
     (policy.rule().level)(view, policy.numbers())
-}
-
-/// Moves no data.
-fn never(_: &WearView<'_>, _: Numbers) -> Option<u32> {
-    None
 }

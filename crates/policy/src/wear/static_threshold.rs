@@ -6,9 +6,9 @@
 //! efficient wear leveling for large-scale flash-memory storage systems* (dual-pool), SAC 2007,
 //! triggers on the same difference.
 
-use super::view::WearView;
-use super::{Rule, WearPolicy, dynamic};
-use crate::registry::{Entry, Numbers, Parameter, Policy};
+use super::dynamic;
+use super::view::{Rule, WearView};
+use crate::registry::{Entry, Numbers, Parameter};
 use crate::victim::NOT_CLOSED;
 
 /// The policy in the registry.
@@ -19,14 +19,6 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     aliases: &[],
     rule: Rule { choose_free: dynamic::choose_free, level },
 };
-
-impl WearPolicy {
-    /// As [`DYNAMIC`](Self::DYNAMIC), and the block with the fewest erases is collected when
-    /// another has more than so many erases more.
-    pub fn level_by(threshold: u32) -> WearPolicy {
-        Policy::with(&ENTRY, &[threshold])
-    }
-}
 
 fn level(view: &WearView<'_>, [threshold, _]: Numbers) -> Option<u32> {
     let most = view.erases.iter().copied().max()?;

@@ -1,4 +1,18 @@
-//! The input of a wear policy: columns over the blocks of a group.
+//! The input of a wear policy, columns over the blocks of a group, and its form.
+
+use crate::registry::Numbers;
+
+/// The two choices of a wear policy.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    pub(super) choose_free: fn(&FreeView<'_>) -> Option<usize>,
+    pub(super) level: fn(&WearView<'_>, Numbers) -> Option<u32>,
+}
+
+/// Moves no data.
+pub(super) fn never(_: &WearView<'_>, _: Numbers) -> Option<u32> {
+    None
+}
 
 /// The view of a policy on the free blocks of a group.
 #[derive(Debug, Clone, Copy)]
