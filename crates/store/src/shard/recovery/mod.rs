@@ -2,6 +2,7 @@
 
 pub(crate) mod decisions;
 pub(crate) mod examination;
+mod log_start;
 pub(crate) mod open;
 mod replay;
 pub(super) mod run;

@@ -48,11 +48,11 @@ struct SliceManifest {
 #[derive(Default)]
 pub(super) struct DeadPatches {
     /// Unlisted patches of lower blocks are dead.
-    pub(in crate::shard) unlisted_from: u64,
+    pub(super) unlisted_from: u64,
     /// Patches that were removed from their trees, and blocks that were removed from their groups.
-    pub(in crate::shard) removed: BTreeSet<u64>,
+    pub(super) removed: BTreeSet<u64>,
     /// A batch has removed everything.
-    pub(in crate::shard) cleared: bool,
+    pub(super) cleared: bool,
 }
 
 impl DeadPatches {
@@ -68,11 +68,11 @@ impl DeadPatches {
 #[derive(Default)]
 pub(super) struct LogEnd {
     /// The last frame with events.
-    pub(in crate::shard) last_frame: Option<Frame>,
+    pub(super) last_frame: Option<Frame>,
     /// The segment that it was first written to.
-    pub(in crate::shard) segment: Option<u64>,
+    pub(super) segment: Option<u64>,
     /// The sequence of the next frame.
-    pub(in crate::shard) next_frame: Option<u64>,
+    pub(super) next_frame: Option<u64>,
     /// The segment of the last frame of any kind.
     reached: Option<u64>,
 }
@@ -103,17 +103,17 @@ pub(super) struct Replay<'a> {
     manifest: Manifest,
     batches: Vec<PendingBatch>,
     /// Commits found in this log.
-    pub(in crate::shard) commits: BTreeSet<u64>,
-    pub(in crate::shard) next_transaction: u64,
+    pub(super) commits: BTreeSet<u64>,
+    pub(super) next_transaction: u64,
     pub(super) next_block: u64,
-    pub(in crate::shard) last_seq: u64,
+    pub(super) last_seq: u64,
     /// A checkpoint was applied. Later checkpoints repeat the events since then, or are ahead of
     /// them.
-    pub(in crate::shard) started: bool,
+    pub(super) started: bool,
     /// The segment of that checkpoint.
     pub(super) first_checkpoint: Option<u64>,
     /// The newest record of the first needed segment.
-    pub(in crate::shard) evidence: Option<Evidence>,
+    pub(super) evidence: Option<Evidence>,
     /// Parity groups, by their parity blocks.
     groups: BTreeMap<u64, ParityGroup>,
     /// Patches that only the last frame makes dead: a later start may not be able to read that
@@ -122,12 +122,12 @@ pub(super) struct Replay<'a> {
     /// Patches that earlier frames make dead.
     pub(super) known_dead: DeadPatches,
     /// The frames below this sequence are declared durable by a frame.
-    pub(in crate::shard) durable_before: u64,
+    pub(super) durable_before: u64,
     /// The position of the last frame of the log.
-    pub(in crate::shard) last_frame: Option<Position>,
-    pub(in crate::shard) end: LogEnd,
+    pub(super) last_frame: Option<Position>,
+    pub(super) end: LogEnd,
     /// The generations of the units.
-    pub(in crate::shard) units: Vec<UnitMark>,
+    pub(super) units: Vec<UnitMark>,
     events: EventStream,
     /// The sequence after the last frame.
     next_sequence: Option<u64>,
@@ -141,11 +141,11 @@ pub(super) struct Replay<'a> {
     /// The page after the last frame.
     pub(super) next_position: Option<Position>,
     /// A description of the end of the log, if it ends in a torn write.
-    pub(in crate::shard) torn: Option<String>,
+    pub(super) torn: Option<String>,
 }
 
 impl<'a> Replay<'a> {
-    pub(in crate::shard) fn new(layout: &'a StoreLayout, shard: ShardId) -> Replay<'a> {
+    pub(super) fn new(layout: &'a StoreLayout, shard: ShardId) -> Replay<'a> {
         Replay {
             layout,
             shard,
@@ -176,7 +176,7 @@ impl<'a> Replay<'a> {
     }
 
     /// The sequence after the last frame.
-    pub(in crate::shard) fn next_sequence(&self) -> u64 {
+    pub(super) fn next_sequence(&self) -> u64 {
         self.next_sequence.unwrap_or(0)
     }
 
@@ -327,7 +327,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Whether this log has a prepare without a commit.
-    pub(in crate::shard) fn is_undecided(&self) -> bool {
+    pub(super) fn is_undecided(&self) -> bool {
         let mut parts = self.batches.iter().filter_map(|batch| batch.transaction);
         parts.any(|number| !self.commits.contains(&number))
     }
@@ -359,7 +359,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Committed transactions whose prepare is in this log and whose commit is not.
-    pub(in crate::shard) fn decided_elsewhere(&self) -> Vec<u64> {
+    pub(super) fn decided_elsewhere(&self) -> Vec<u64> {
         let parts = self.batches.iter().filter_map(|batch| batch.transaction);
         parts.filter(|number| !self.commits.contains(number)).collect()
     }

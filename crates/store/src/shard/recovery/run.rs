@@ -13,14 +13,15 @@
 //! 4. The metadata of every patch is loaded. A block that no tree refers to is an orphan.
 
 use super::decisions::{COORDINATOR, Decisions};
+use super::log_start::{Replayable, StartSearch};
 use super::replay::Replay;
 use crate::error::{Result, StoreError};
-use crate::format::log::{End, Position};
+use crate::format::log::Position;
 use crate::kv::slice::Slice;
 use crate::layout::StoreLayout;
 use crate::shard::clock::ExpiryClock;
 use crate::shard::log::Resume;
-use crate::shard::log::chain::{Announced, Chain, Evidence, Segment, newest_evidence};
+use crate::shard::log::chain::{Announced, Chain, Segment};
 use crate::shard::log::reader::LogReader;
 use crate::shard::resources::budget::Budget;
 use crate::shard::values::ledger::Ledger;
@@ -242,15 +243,19 @@ impl<'a> Recovery<'a> {
                 looked => looked?,
             }
         }
-        let replayable = match replay_log(layout, shard, &reader, &mut chain, self.clock).await {
+        let replayable = match self.replay_log(&reader, &mut chain).await {
             Err(StoreError::DataLoss(_)) if self.accepts_loss() => {
                 reader.accept_losses();
-                replay_log(layout, shard, &reader, &mut chain, self.clock).await?
+                self.replay_log(&reader, &mut chain).await?
             }
             replayed => replayed?,
         };
         loss.frames = reader.losses();
         Ok(ReadLog { reader, replayable, end, announced: chain.announced(), loss })
+    }
+
+    async fn replay_log(&self, reader: &LogReader, chain: &mut Chain) -> Result<Replayable<'a>> {
+        StartSearch::new(self.layout, self.shard, reader, chain, self.clock).replay_log().await
     }
 
     /// Checks that the log has all frames that an announcement records.
@@ -436,174 +441,6 @@ fn patches_of(slices: &[Slice]) -> BTreeSet<BlockId> {
         .iter()
         .flat_map(|slice| slice.tree().patches().map(|(.., p)| p.id()).collect::<Vec<_>>())
         .collect()
-}
-
-/// A log that was replayed.
-struct Replayable<'a> {
-    /// The segments from the first needed one to the last one with events.
-    needed: Vec<Segment>,
-    /// Numbers of segments that no later start needs, even if it can read fewer frames.
-    dead: Vec<Range<u64>>,
-    replay: Replay<'a>,
-}
-
-/// Replays the log from the first needed segment.
-async fn replay_log<'a>(
-    layout: &'a StoreLayout,
-    shard: ShardId,
-    reader: &LogReader,
-    chain: &mut Chain,
-    clock: &ExpiryClock,
-) -> Result<Replayable<'a>> {
-    let (mut limit, mut missing, mut has_retried) = (None, None, false);
-    let mut newer = None;
-    loop {
-        let is_named_in_log = newer.is_some();
-        let evidence = match (newer.take(), limit) {
-            (Some(newer), _) => Some(newer),
-            (None, Some(None)) => None,
-            (None, limit) => newest_evidence(chain, limit.flatten(), reader).await?,
-        };
-        let needed = match evidence {
-            Some(Evidence { log_start, .. }) => chain.starting_at(log_start, reader).await?,
-            None if missing.is_some() => None,
-            None => Some(chain.whole(reader).await?),
-        };
-        let Some(needed) = needed.map(<[Segment]>::to_vec) else {
-            match (evidence, missing.take()) {
-                // The replay has reached the frame that names the start.
-                (Some(Evidence { log_start, .. }), _) if is_named_in_log => {
-                    return Err(reader.damage(log_start, "it is needed and missing"));
-                }
-                // The start may have been lost before it was flushed, and with it all later frames.
-                // The frames before it show whether it was durable.
-                (Some(Evidence { log_start, .. }), earlier) => {
-                    limit = Some(Some(Position { segment: log_start, page: 0 }.before()));
-                    missing = earlier.or(Some(log_start));
-                }
-                (None, Some(_)) if !has_retried => {
-                    has_retried = true;
-                    reader.clear_cache();
-                    limit = None;
-                }
-                (None, start) => {
-                    let found = chain.first_number();
-                    let reason = format!("it is missing; the first segment found is {found}");
-                    return Err(reader.damage(start.unwrap_or(0), &reason));
-                }
-            }
-            continue;
-        };
-        let (mut replay, end) = replay_with_retry(layout, shard, reader, &needed, clock).await?;
-        if let End::Corrupt { at, lost } = &end {
-            let reason = format!(
-                "frame {} was durable and is damaged or missing, as may be the frames up to {}",
-                lost.start,
-                lost.end.saturating_sub(1)
-            );
-            return Err(reader.damage(at.segment, &reason));
-        }
-        if let Some(position) = replay.next_position {
-            reader.refuse_lost_page(&needed, position).await?;
-        }
-        let used = |needed: Vec<Segment>, replay: &Replay<'_>| {
-            let beyond = |segment: &Segment| Some(segment.number) > replay.end.segment;
-            needed.split(beyond).next().unwrap_or_default().to_vec()
-        };
-        let Some(evidence) = evidence else {
-            let dead = bypassed_segments(&needed, &replay);
-            return Ok(Replayable { needed: used(needed, &replay), dead, replay });
-        };
-        // A record that was misread in the search for the start. The segments before the newer
-        // start must not be replayed: they may hold events that an earlier recovery cut off, at
-        // which this replay would cut all later events.
-        newer = replay.evidence.filter(|newer| newer.log_start > evidence.log_start);
-        if newer.is_some() {
-            continue;
-        }
-        if replay.last_frame >= Some(evidence.at) {
-            if !reader.losses().is_empty() && replay.started {
-                // Until all events are in patches, the next recovery must start at the same
-                // segment.
-                replay.first_checkpoint = Some(evidence.log_start);
-            }
-            if replay.first_checkpoint != Some(evidence.log_start) {
-                return Err(reader.damage(evidence.log_start, "its checkpoint is damaged"));
-            }
-            replay.torn = describe_torn(&end);
-            let confirmed = match replay.last_frame {
-                // The last frame may be unreadable in the next start, which then uses the record
-                // before it.
-                Some(last) if last == evidence.at => {
-                    newest_evidence(chain, Some(last.before()), reader).await?
-                }
-                _ => Some(evidence),
-            };
-            let mut dead = bypassed_segments(&needed, &replay);
-            dead.extend(confirmed.map(|evidence| 0..evidence.log_start));
-            return Ok(Replayable { needed: used(needed, &replay), dead, replay });
-        }
-        // The frame that named the start lies after a torn write, so it is not part of the log.
-        limit = Some(replay.last_frame);
-    }
-}
-
-/// Numbers of segments that the log bypasses: failed starts have written them, and a later valid
-/// segment follows an earlier one.
-fn bypassed_segments(needed: &[Segment], replay: &Replay<'_>) -> Vec<Range<u64>> {
-    let is_confirmed = |segment: &&Segment| replay.confirmed_segments.contains(&segment.number);
-    needed.iter().filter(is_confirmed).map(|segment| segment.after + 1..segment.number).collect()
-}
-
-/// Replays consecutive segments. Replays them again if the log may continue after the end found: a
-/// read error may be transient.
-async fn replay_with_retry<'a>(
-    layout: &'a StoreLayout,
-    shard: ShardId,
-    reader: &LogReader,
-    needed: &[Segment],
-    clock: &ExpiryClock,
-) -> Result<(Replay<'a>, End)> {
-    let read = async || {
-        let mut replay = Replay::new(layout, shard);
-        let end = reader.scan(needed, |frame| replay.take_frame(frame, reader, clock)).await?;
-        Ok::<_, StoreError>((replay, end))
-    };
-    let first = read().await?;
-    if !may_continue(&first, needed, reader).await? {
-        return Ok(first);
-    }
-    reader.clear_cache();
-    let second = read().await?;
-    let (sequence, before) = (second.0.next_sequence(), first.0.next_sequence());
-    // Proof of a later durable frame counts even if only one of the reads has found it.
-    let proves_loss = sequence == before && matches!(second.1, End::Corrupt { .. });
-    Ok(if sequence > before || proves_loss { second } else { first })
-}
-
-/// Whether the log may continue after the end found.
-async fn may_continue(
-    (replay, end): &(Replay<'_>, End),
-    needed: &[Segment],
-    reader: &LogReader,
-) -> Result<bool> {
-    match (end, replay.next_position) {
-        (End::Corrupt { .. } | End::Torn { .. }, _) => Ok(true),
-        (End::Clean { .. }, Some(at)) => {
-            reader.continues_at(needed, at, replay.next_sequence()).await
-        }
-        (End::Clean { .. }, None) => Ok(false),
-    }
-}
-
-fn describe_torn(end: &End) -> Option<String> {
-    let End::Torn { at, next_sequence } = end else { return None };
-    Some(format!(
-        "the log ends in a torn write, which was not acknowledged: frame {} (segment {}, page {}) is cut off",
-        next_sequence.unwrap_or(0),
-        at.segment,
-        at.page
-    ))
 }
 
 #[cfg(test)]
