@@ -42,7 +42,7 @@ impl Moving {
         if low(sum) != map.checksum_at(place) {
             // The map keeps the checksum of the lost data: no read takes these bytes for them.
             sum = !sum;
-            core.counters.update(|counters| counters.lost += 1);
+            core.count(|counters| counters.lost += 1);
             tracing::error!(%image, lba, "data are lost: collection cannot read them");
         }
         self.building.add(Entry::Moved { image, lba, checksum: sum }, data);

@@ -8,11 +8,8 @@ use crate::frontier;
 use crate::stream::Stream;
 
 pub(crate) fn least_loaded(core: &Core, stream: Stream) -> Option<u32> {
-    let units = u32::from(core.geometry.units);
-    let turn = core.turn.get();
-    let inturn = (0..units).map(|step| (turn + step) % units);
-    let able = inturn.filter(|&unit| frontier::can_append(core, unit, stream));
+    let able = core.frontiers.in_turn().filter(|&unit| frontier::can_append(core, unit, stream));
     let chosen = able.min_by_key(|&unit| core.flash.load(core.unit_id(unit)))?;
-    core.turn.set((chosen + 1) % units);
+    core.frontiers.served(chosen);
     Some(chosen)
 }
