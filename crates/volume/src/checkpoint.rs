@@ -97,6 +97,7 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
     let units = unit_marks(core);
     let root = Root { sequence, images, leaves, open, previous, change: Some(change), units };
     let root_places = write_root(core, &root).await?;
+    assert!(root.sequence <= core.order.next_frame(), "a root of frames that were not appended");
     let end = core.order.next_frame();
     flush(core).await?;
     if !core.order.root_flushed(root.sequence, end) {
@@ -345,6 +346,12 @@ async fn write_copy(
 
 /// The root is durable: releases the superblocks that only an older one needed.
 fn adopt(core: &Core, root: &Root, root_places: &[u32], proofs: &[u32]) {
+    assert!(!root_places.is_empty(), "the root of frame {} is in no place", root.sequence);
+    assert!(
+        !proofs.is_empty(),
+        "no frame says that the root of frame {} is durable",
+        root.sequence
+    );
     let mut map = core.map.borrow_mut();
     let mut live = BTreeMap::new();
     let mut count = |place: u32| *live.entry(core.geometry.block_of(place)).or_insert(0_u32) += 1;

@@ -227,6 +227,7 @@ fn open_leaving(core: &Core, unit: u32, stream: Stream, reserve: u32) -> Result<
         Err(FtlError::NoSpace { .. }) => return Ok(false),
         Err(error) => return Err(error.into()),
     };
+    assert_eq!(superblock.unit.0, id, "{superblock} was allocated for unit {id}");
     // Blocks go bad meanwhile.
     core.space.set_usable(core.compute_usable());
     let block = core.geometry.block(superblock.unit.0, superblock.index);
@@ -306,6 +307,7 @@ pub(crate) fn append(
                 core.superblocks.pin(block, sequence);
             }
             let next_page = next_page + pages;
+            assert!(next_page <= core.geometry.block_pages(), "a frame goes beyond {superblock}");
             core.frontiers.set(unit, stream, Some(Open { superblock, next_page }));
             let first =
                 core.geometry.places_of(block).start + first_page * core.geometry.page_units;

@@ -92,6 +92,7 @@ pub(crate) async fn read_places(
     count: u32,
 ) -> Result<Option<Read>, VolumeError> {
     let block = core.geometry.block_of(first);
+    assert!(first + count <= core.geometry.places_of(block).end, "{count} places of block {block}");
     let Some(superblock) = core.superblocks.handle(block) else {
         let reason = format!("block {block} is collected and has no superblock");
         return Err(VolumeError::Damaged { reason });
@@ -131,6 +132,7 @@ pub(crate) async fn append(core: &Shared, moving: Moving) -> Result<(), VolumeEr
 
 /// Names the new places of moved data in the map.
 fn name_places(core: &Core, from: &[u32], sent: &Sent) {
+    assert_eq!(from.len(), sent.entries.len(), "a frame of moved data has other entries");
     let mut map = core.map.borrow_mut();
     for ((to, &from), entry) in (sent.appended.first + 1..).zip(from).zip(&sent.entries) {
         if *entry != Entry::Void {

@@ -130,7 +130,11 @@ impl Order {
     }
 
     /// Keeps other frames back until the result is dropped.
+    ///
+    /// # Panics
+    /// If the gate is closed: an operation would be written before another one has its place.
     pub fn close(&self) -> ClosedGate {
+        assert!(self.is_open(), "two operations are written at once");
         self.gate.reset();
         ClosedGate(self.gate.clone())
     }

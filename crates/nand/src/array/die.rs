@@ -1,4 +1,4 @@
-//! The state of a die: its commands and their stages. [`crate::array`] drives the transitions.
+//! The state of a die: its commands and their stages. [`array`](super) drives the transitions.
 
 use crate::address::DieIndex;
 use crate::command::{CommandKind, PageStatus};
@@ -6,19 +6,19 @@ use crate::geometry::MAX_PLANES;
 use crate::timing::HEAD;
 
 /// No slot.
-pub(crate) const NONE: u8 = u8::MAX;
+pub(super) const NONE: u8 = u8::MAX;
 
 /// Slots of a die: two for commands in order, and one for a read that may suspend the others. The
 /// fourth is never used; a power of two makes the look-up cheap.
-pub(crate) const SLOTS: usize = 4;
+pub(super) const SLOTS: usize = 4;
 
 /// The slot of the suspending read.
-pub(crate) const SUSPENDER: u8 = 2;
+pub(super) const SUSPENDER: u8 = 2;
 
 /// The stage of a command: its kind and progress, which determine the operations that can start on
 /// a die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(super) enum Stage {
     /// No command.
     Free,
     /// A read that has not begun.
@@ -48,7 +48,7 @@ pub(crate) enum Stage {
 impl Stage {
     /// The first stage of a command of this kind.
     #[inline]
-    pub(crate) fn first(kind: CommandKind) -> Stage {
+    pub(super) fn first(kind: CommandKind) -> Stage {
         match kind {
             CommandKind::Read => Stage::ReadQueued,
             CommandKind::Program => Stage::ProgramQueued,
@@ -59,24 +59,24 @@ impl Stage {
 
 /// The slot of a command.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Slot {
-    pub(crate) tag: u64,
-    pub(crate) submitted_at: u64,
+pub(super) struct Slot {
+    pub(super) tag: u64,
+    pub(super) submitted_at: u64,
     /// Flat block indexes.
-    pub(crate) blocks: [u32; MAX_PLANES],
-    pub(crate) status: [PageStatus; MAX_PLANES],
-    pub(crate) page: u32,
-    pub(crate) kind: CommandKind,
-    pub(crate) planes: u8,
-    pub(crate) retries: u8,
+    pub(super) blocks: [u32; MAX_PLANES],
+    pub(super) status: [PageStatus; MAX_PLANES],
+    pub(super) page: u32,
+    pub(super) kind: CommandKind,
+    pub(super) planes: u8,
+    pub(super) retries: u8,
     /// Only the beginning of the page is transferred.
-    pub(crate) head: bool,
+    pub(super) head: bool,
 }
 
 impl Slot {
     /// Pages that cross the bus, or [`HEAD`].
     #[inline]
-    pub(crate) fn transferred(&self) -> u8 {
+    pub(super) fn transferred(&self) -> u8 {
         if self.head { HEAD } else { self.planes }
     }
 }
@@ -95,7 +95,7 @@ const EMPTY: Slot = Slot {
 
 /// The state of a die's cell array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CellArray {
+pub(super) enum CellArray {
     Idle,
     /// At work until the die's event.
     Working,
@@ -109,40 +109,40 @@ pub(crate) enum CellArray {
 
 /// A die.
 #[derive(Debug, Clone)]
-pub(crate) struct Die {
+pub(super) struct Die {
     /// The stage of each slot's command.
-    pub(crate) stages: [Stage; SLOTS],
-    pub(crate) slots: [Slot; SLOTS],
+    pub(super) stages: [Stage; SLOTS],
+    pub(super) slots: [Slot; SLOTS],
     /// When the operation in the array ends, if it is not suspended before.
-    pub(crate) work_ends: u64,
+    pub(super) work_ends: u64,
     /// The total duration of the operation of `array_slot` or `parked`.
-    pub(crate) work_ns: u64,
+    pub(super) work_ns: u64,
     /// The remaining time of the suspended operation.
-    pub(crate) parked_left_ns: u64,
-    pub(crate) busy_ns: u64,
+    pub(super) parked_left_ns: u64,
+    pub(super) busy_ns: u64,
     /// The number of suspensions of the operation in the array, or parked.
-    pub(crate) suspends: u16,
-    pub(crate) array: CellArray,
+    pub(super) suspends: u16,
+    pub(super) array: CellArray,
     /// The slot of the operation in the array.
-    pub(crate) array_slot: u8,
+    pub(super) array_slot: u8,
     /// The slot of the suspended operation.
-    pub(crate) parked: u8,
+    pub(super) parked: u8,
     /// The slot whose data are on the bus to the host, or wait for it.
-    pub(crate) output: u8,
+    pub(super) output: u8,
     /// The slot whose data are on the bus to the die, or wait for it.
-    pub(crate) input: u8,
+    pub(super) input: u8,
     /// The slot of the oldest command in order. The first two slots alternate.
     front: u8,
     /// Commands in order.
     queued: u8,
     /// The die's number in its channel.
-    pub(crate) place: u8,
-    pub(crate) channel: u16,
-    pub(crate) index: DieIndex,
+    pub(super) place: u8,
+    pub(super) channel: u16,
+    pub(super) index: DieIndex,
 }
 
 impl Die {
-    pub(crate) fn new(index: DieIndex, channel: u16, place: u8) -> Die {
+    pub(super) fn new(index: DieIndex, channel: u16, place: u8) -> Die {
         Die {
             stages: [Stage::Free; SLOTS],
             slots: [EMPTY; SLOTS],
@@ -165,54 +165,54 @@ impl Die {
     }
 
     #[inline]
-    pub(crate) fn slot(&self, slot: u8) -> &Slot {
+    pub(super) fn slot(&self, slot: u8) -> &Slot {
         debug_assert!(slot <= SUSPENDER, "no slot {slot}");
         &self.slots[usize::from(slot) % SLOTS]
     }
 
     #[inline]
-    pub(crate) fn slot_mut(&mut self, slot: u8) -> &mut Slot {
+    pub(super) fn slot_mut(&mut self, slot: u8) -> &mut Slot {
         debug_assert!(slot <= SUSPENDER, "no slot {slot}");
         &mut self.slots[usize::from(slot) % SLOTS]
     }
 
     #[inline]
-    pub(crate) fn stage(&self, slot: u8) -> Stage {
+    pub(super) fn stage(&self, slot: u8) -> Stage {
         self.stages[usize::from(slot) % SLOTS]
     }
 
     #[inline]
-    pub(crate) fn set_stage(&mut self, slot: u8, stage: Stage) {
+    pub(super) fn set_stage(&mut self, slot: u8, stage: Stage) {
         self.stages[usize::from(slot) % SLOTS] = stage;
     }
 
     /// The slot of the oldest command in order, if there is one.
     #[inline]
-    pub(crate) fn front(&self) -> u8 {
+    pub(super) fn front(&self) -> u8 {
         self.front
     }
 
     /// The slot of the command behind the oldest, if there is one.
     #[inline]
-    pub(crate) fn second(&self) -> u8 {
+    pub(super) fn second(&self) -> u8 {
         self.front ^ 1
     }
 
     /// The index of a slot's data in the array's registers.
     #[inline]
-    pub(crate) fn register(&self, slot: u8) -> usize {
+    pub(super) fn register(&self, slot: u8) -> usize {
         self.index.index() * SLOTS + usize::from(slot)
     }
 
     /// The number of commands on the die.
-    pub(crate) fn load(&self) -> u8 {
+    pub(super) fn load(&self) -> u8 {
         self.queued + u8::from(self.stage(SUSPENDER) != Stage::Free)
     }
 
     /// The slot for a new command of this kind, if there is room. If the die can suspend, a read
     /// behind a program or erase gets the suspender's slot.
     #[inline]
-    pub(crate) fn room(&self, kind: CommandKind, depth: u8, suspends: bool) -> Option<u8> {
+    pub(super) fn room(&self, kind: CommandKind, depth: u8, suspends: bool) -> Option<u8> {
         if suspends && kind == CommandKind::Read && self.must_be_passed() {
             (self.stage(SUSPENDER) == Stage::Free).then_some(SUSPENDER)
         } else {
@@ -230,7 +230,7 @@ impl Die {
 
     /// Assigns a slot to a command of this kind.
     #[inline]
-    pub(crate) fn enqueue(&mut self, slot: u8, kind: CommandKind) {
+    pub(super) fn enqueue(&mut self, slot: u8, kind: CommandKind) {
         assert!(self.stage(slot) == Stage::Free, "the slot is taken");
         self.set_stage(slot, Stage::first(kind));
         self.queued += u8::from(slot != SUSPENDER);
@@ -238,7 +238,7 @@ impl Die {
 
     /// Frees the slot of a command that has ended.
     #[inline]
-    pub(crate) fn release(&mut self, slot: u8) {
+    pub(super) fn release(&mut self, slot: u8) {
         self.set_stage(slot, Stage::Free);
         if slot != SUSPENDER {
             assert_eq!(self.front, slot, "commands in order end in order");
@@ -248,20 +248,20 @@ impl Die {
     }
 
     /// Parks the suspended operation; the array is free.
-    pub(crate) fn suspended(&mut self) {
+    pub(super) fn suspended(&mut self) {
         self.parked = self.array_slot;
         self.array = CellArray::Idle;
     }
 
     /// Whether the waiting read touches a block that `slot` works on.
-    pub(crate) fn suspender_conflicts(&self, slot: u8) -> bool {
+    pub(super) fn suspender_conflicts(&self, slot: u8) -> bool {
         let (read, other) = (self.slot(SUSPENDER), self.slot(slot));
         let blocks = &other.blocks[..usize::from(other.planes)];
         read.blocks[..usize::from(read.planes)].iter().any(|block| blocks.contains(block))
     }
 
     /// Drops all commands.
-    pub(crate) fn power_cut(&mut self) {
+    pub(super) fn power_cut(&mut self) {
         *self = Die { busy_ns: self.busy_ns, ..Die::new(self.index, self.channel, self.place) };
     }
 }
