@@ -1,11 +1,14 @@
 //! Checks that the compiler does not do: paths and links to missing files, overlong files,
 //! unfinished work, sources that no module names, formats that allow lossy casts, paths of one
-//! machine, circular dependencies of files, wrong places of planted bugs, examples that no test
-//! runs, maps that are not those of the sources.
+//! machine, circular dependencies of files, mechanisms with many visible fields, crates with few
+//! assertions, wrong places of planted bugs, examples that no test runs, maps that are not those of
+//! the sources.
 
 mod architecture;
+mod assertions;
 mod circles;
 mod doctests;
+mod fields;
 mod formats;
 mod links;
 mod methods;
@@ -45,5 +48,7 @@ fn look(files: &[SourceFile], findings: &mut Findings) {
     modules::check(files, findings);
     formats::check(files, findings);
     circles::check(files, findings);
+    fields::check(files, findings);
+    assertions::check(files, findings);
     doctests::check(files, findings);
 }

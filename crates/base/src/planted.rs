@@ -46,61 +46,61 @@ bugs! {
     FrameChecksumIgnored: "the checksum of a frame is not verified", "store/src/format/log/frame.rs";
     LastPageUnread: "the last page of a segment is not read", "store/src/shard/log/reader.rs";
     // Recovery.
-    RemovalNotReplayed: "patches that an edit removes are kept", "store/src/shard/replay.rs";
-    NumberReused: "the number of an edit is given to a batch after a restart", "store/src/shard/replay.rs";
-    BatchFrozenInMiddle: "a memtable is frozen in the middle of a replayed batch", "store/src/shard/replay.rs";
-    RunNumberReused: "runs of level 0 are renumbered after a restart", "store/src/shard/replay.rs";
-    ReplayedForgotten: "replayed data do not retain their log segments", "store/src/shard/replay.rs";
-    UndecidedCounts: "a transaction without a commit counts as committed", "store/src/shard/replay.rs";
-    CommitsNotNoted: "commits reported by the coordinator are not recorded in the shard's own log", "store/src/shard/participant.rs";
-    CutTailKept: "a truncated tail is not removed from the log", "store/src/shard/open.rs";
-    BlocksLeak: "unreferenced blocks are not released at a restart", "store/src/shard/open.rs";
+    RemovalNotReplayed: "patches that an edit removes are kept", "store/src/shard/recovery/replay.rs";
+    NumberReused: "the number of an edit is given to a batch after a restart", "store/src/shard/recovery/replay.rs";
+    BatchFrozenInMiddle: "a memtable is frozen in the middle of a replayed batch", "store/src/shard/recovery/replay.rs";
+    RunNumberReused: "runs of level 0 are renumbered after a restart", "store/src/shard/recovery/replay.rs";
+    ReplayedForgotten: "replayed data do not retain their log segments", "store/src/shard/recovery/replay.rs";
+    UndecidedCounts: "a transaction without a commit counts as committed", "store/src/shard/recovery/replay.rs";
+    CommitsNotNoted: "commits reported by the coordinator are not recorded in the shard's own log", "store/src/shard/transactions/participant.rs";
+    CutTailKept: "a truncated tail is not removed from the log", "store/src/shard/recovery/open.rs";
+    BlocksLeak: "unreferenced blocks are not released at a restart", "store/src/shard/recovery/open.rs";
     // Transactions.
     CommitNotAwaited: "a transaction is acknowledged before its commit is written", "store/src/store/two_phase.rs";
     GatesInReverse: "all gates but the first are acquired in reverse order", "store/src/store/exclusive.rs";
-    CommitsOutOfOrder: "commits of transactions are written out of order", "store/src/shard/transactions.rs";
-    PendingClearsForgotten: "data that an undecided FLUSHALL may restore do not retain their log segments", "store/src/shard/flush.rs";
-    CommittedHalfPrepared: "a transaction is committed when only one of its shards is prepared", "store/src/shard/transactions.rs";
+    CommitsOutOfOrder: "commits of transactions are written out of order", "store/src/shard/transactions/table.rs";
+    PendingClearsForgotten: "data that an undecided FLUSHALL may restore do not retain their log segments", "store/src/shard/maintenance/flush.rs";
+    CommittedHalfPrepared: "a transaction is committed when only one of its shards is prepared", "store/src/shard/transactions/table.rs";
     // Flush and compaction.
-    UndecidedFlushed: "a memtable is flushed before all of it is final in the log", "store/src/shard/flush.rs";
-    FlushedTooMuch: "a flush marks writes that arrived meanwhile as flushed", "store/src/shard/flush.rs";
+    UndecidedFlushed: "a memtable is flushed before all of it is final in the log", "store/src/shard/maintenance/flush.rs";
+    FlushedTooMuch: "a flush marks writes that arrived meanwhile as flushed", "store/src/shard/maintenance/flush.rs";
     FrozenForgotten: "a checkpoint leaves out the memtable that is being flushed", "store/src/kv/slice.rs";
-    SegmentsFreedEarly: "log segments are released before the edit is durable", "store/src/shard/flush.rs";
-    CopyAgainNotFlushed: "a patch rewritten by rebuild or scrub is still in the volatile cache when it replaces the old one", "store/src/shard/refresh.rs";
+    SegmentsFreedEarly: "log segments are released before the edit is durable", "store/src/shard/maintenance/flush.rs";
+    CopyAgainNotFlushed: "a patch rewritten by rebuild or scrub is still in the volatile cache when it replaces the old one", "store/src/shard/maintenance/refresh.rs";
     PatchNotFlushed: "an edit is written while its patches are in the device's volatile cache", "store/src/kv/writer.rs";
-    InputsFreedEarly: "the inputs of a compaction are released before its edit is durable", "store/src/shard/merging.rs";
-    InputsLeak: "the inputs of a compaction are not released", "store/src/shard/merging.rs";
+    InputsFreedEarly: "the inputs of a compaction are released before its edit is durable", "store/src/shard/maintenance/merging.rs";
+    InputsLeak: "the inputs of a compaction are not released", "store/src/shard/maintenance/merging.rs";
     FreedUnderReader: "a patch is released during a read", "store/src/kv/patch.rs";
     MemoryStepSkipsKey: "a flush or scan skips a key after every 128 of a memtable", "store/src/kv/merge.rs";
     MergeKeepsOlder: "a merge keeps the older of two versions of a key", "store/src/kv/merge.rs";
     DeletionsDropped: "a compaction drops deletions although older versions exist below", "store/src/kv/compaction/leveled.rs";
     NewestRunsTaken: "level 0 compacts its newest runs instead of its oldest", "store/src/kv/compaction/leveled.rs";
-    OverlapMoved: "overlapping runs are moved down without a merge", "store/src/shard/compact.rs";
+    OverlapMoved: "overlapping runs are moved down without a merge", "store/src/shard/maintenance/compact.rs";
     OlderRunFirst: "lookups search the oldest run of level 0 first", "store/src/kv/tree.rs";
     CutNotWidened: "a compaction cuts a run in the middle of a value in fragments", "store/src/kv/compaction/leveled.rs";
     WidenedPartForgotten: "the search for older versions in lower levels ignores the widened key range of a compaction", "store/src/kv/compaction/leveled.rs";
     ExpiredNotBuried: "an expired version is dropped above older ones", "store/src/kv/merge.rs";
     FinishedPatchesLeak: "finished patches are not released when their writer fails", "store/src/kv/writer.rs";
     // Space management.
-    ReserveFourfold: "compactions reserve four times as many blocks as they need", "store/src/shard/limits.rs";
+    ReserveFourfold: "compactions reserve four times as many blocks as they need", "store/src/shard/resources/limits.rs";
     LogRoomTaken: "flushes, merges and values take the blocks that are kept for the log", "blocks/src/space.rs";
     FreeCountStale: "the count of free blocks is not updated when a block is released", "blocks/src/lifecycle.rs";
-    LargeValueNotExempt: "a value larger than the memtables waits for ever", "store/src/shard/admission.rs";
-    SweepDropsLive: "the sweep of watches drops watches that are in use", "store/src/shard/watch.rs";
-    SweepKeepsOrphans: "the sweep of watches keeps watches that are not in use", "store/src/shard/watch.rs";
+    LargeValueNotExempt: "a value larger than the memtables waits for ever", "store/src/shard/write/admission.rs";
+    SweepDropsLive: "the sweep of watches drops watches that are in use", "store/src/shard/transactions/watch.rs";
+    SweepKeepsOrphans: "the sweep of watches keeps watches that are not in use", "store/src/shard/transactions/watch.rs";
     // Reads.
     PatchBorderMissed: "the last key of a patch is searched for in the next patch", "store/src/kv/tree.rs";
     FilterSaysNo: "a filter has false negatives for one key in 61", "store/src/format/patch/index.rs";
-    CacheKeepsOld: "a write does not invalidate its key in the read cache", "store/src/shard/commit.rs";
+    CacheKeepsOld: "a write does not invalidate its key in the read cache", "store/src/shard/write/commit.rs";
     WindowOfAnotherPatch: "a scan uses the readahead of another patch", "store/src/kv/scan_readahead.rs";
     SnapshotForgetsItsVersion: "a write drops the version that is the last one of a snapshot", "store/src/kv/memtable.rs";
-    SnapshotWithoutLastWrite: "a scan does not see the last write before it", "store/src/shard/scan.rs";
-    ScanSkipsKey: "a page of a scan begins one key late", "store/src/shard/scan.rs";
-    GateStaysShut: "a task that waits at a gate is not woken when the gate opens", "store/src/shard/gate.rs";
+    SnapshotWithoutLastWrite: "a scan does not see the last write before it", "store/src/shard/read/scan.rs";
+    ScanSkipsKey: "a page of a scan begins one key late", "store/src/shard/read/scan.rs";
+    GateStaysShut: "a task that waits at a gate is not woken when the gate opens", "store/src/shard/transactions/gate.rs";
     ClockRunsBack: "the expiry clock is not restored at a restart", "store/src/shard/clock.rs";
     OpenWordLineClockLogged: "the expiry clock counts as logged in a frame that a later write can destroy", "store/src/shard/log/writer.rs";
-    ClearForgottenByFlush: "a flush after a restart restores patches that a FLUSHALL had removed", "store/src/shard/replay.rs";
-    ClearNotReplayed: "a FLUSHALL is not replayed", "store/src/shard/replay.rs";
+    ClearForgottenByFlush: "a flush after a restart restores patches that a FLUSHALL had removed", "store/src/shard/recovery/replay.rs";
+    ClearNotReplayed: "a FLUSHALL is not replayed", "store/src/shard/recovery/replay.rs";
     // The flash translation layer.
     ProgramFailureIgnored: "a failed program counts as done", "ftl/src/ftl.rs";
     HeaderNotForced: "the opening header of a superblock stays in the volatile cache", "ftl/src/headers.rs";
@@ -116,7 +116,7 @@ bugs! {
     ParityForgetsPatch: "the second patch of a group is not in its parity", "blocks/src/redundancy/stripe.rs";
     GroupOnOneUnit: "patches of a parity group are placed without anti-affinity and without a check", "blocks/src/redundancy/membership.rs";
     FreeBlocksOfOneUnit: "the count of free blocks with copies is not bounded by the largest unit", "blocks/src/pool.rs";
-    GroupFreedEarly: "the blocks of replaced parity groups are deleted before the replacement is durable", "store/src/shard/parity.rs";
+    GroupFreedEarly: "the blocks of replaced parity groups are deleted before the replacement is durable", "store/src/shard/maintenance/parity.rs";
     RepairOfLowerLevels: "repair ignores the older runs of the level of a damaged patch", "store/src/repair/stale.rs";
     // The value log.
     ReferenceBeforeValue: "a frame is written before the values to which it refers", "store/src/shard/log/writer.rs";
@@ -130,17 +130,17 @@ bugs! {
     ExpiredValueClockNotLogged: "a block of expired values is deleted before the expiry clock is logged", "store/src/shard/values/ledger.rs";
     ValueLiveForgotten: "values on flash are not listed as live after a restart", "store/src/shard/values/recovery.rs";
     // Concurrent removal of all keys.
-    UndecidedDoomed: "the patches of an undecided FLUSHALL are released", "store/src/shard/pending_clears.rs";
-    ClearKeepsCache: "a FLUSHALL does not invalidate the read cache", "store/src/shard/clear.rs";
-    ClearTouchesNoWatch: "a FLUSHALL does not invalidate watches", "store/src/shard/clear.rs";
-    ClearIgnoredByCommit: "a commit does not detect a FLUSHALL after its reads", "store/src/shard/read_mark.rs";
-    ClearToldEarly: "a read shows a FLUSHALL before it is durable", "store/src/shard/read.rs";
-    RememberedAcrossClear: "a read caches a value that was removed while it waited", "store/src/shard/read.rs";
-    FlushedAcrossClear: "a flush restores data that were removed while it wrote", "store/src/shard/flush.rs";
-    CompactedAcrossClear: "a compaction restores data that were removed while it merged", "store/src/shard/merging.rs";
+    UndecidedDoomed: "the patches of an undecided FLUSHALL are released", "store/src/shard/transactions/pending_clears.rs";
+    ClearKeepsCache: "a FLUSHALL does not invalidate the read cache", "store/src/shard/write/clear.rs";
+    ClearTouchesNoWatch: "a FLUSHALL does not invalidate watches", "store/src/shard/write/clear.rs";
+    ClearIgnoredByCommit: "a commit does not detect a FLUSHALL after its reads", "store/src/shard/transactions/read_mark.rs";
+    ClearToldEarly: "a read shows a FLUSHALL before it is durable", "store/src/shard/read/lookup.rs";
+    RememberedAcrossClear: "a read caches a value that was removed while it waited", "store/src/shard/read/lookup.rs";
+    FlushedAcrossClear: "a flush restores data that were removed while it wrote", "store/src/shard/maintenance/flush.rs";
+    CompactedAcrossClear: "a compaction restores data that were removed while it merged", "store/src/shard/maintenance/merging.rs";
     // Reads and watches of transactions.
-    ExclusiveSeesExpired: "transactions over several keys see expired keys", "store/src/shard/read.rs";
-    ScanHidesUnlogged: "a scan hides expired keys without logging the expiry clock", "store/src/shard/scan.rs";
+    ExclusiveSeesExpired: "transactions over several keys see expired keys", "store/src/shard/read/lookup.rs";
+    ScanHidesUnlogged: "a scan hides expired keys without logging the expiry clock", "store/src/shard/read/scan.rs";
     ChangeOvertakesReads: "a change that waits at a gate overtakes the reads before it in a pipeline", "protocol/src/pipeline/shard_pipeline.rs";
     AloneReadsBeforeGate: "a command over several shards reads before it holds their gates", "protocol/src/pipeline/write.rs";
     ExecChecksBeforeGate: "EXEC checks its watches before it holds the gates", "protocol/src/pipeline/exec.rs";

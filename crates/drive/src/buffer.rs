@@ -42,14 +42,17 @@ impl Buffer {
     /// The program of the waiting version begins.
     pub(crate) fn begin_program(&mut self, logical: u32) {
         if let Some(state) = self.pages.get_mut(&logical) {
+            assert!(*state & WAITS != 0, "page {logical} is programmed and waits for nothing");
             *state = (*state & !WAITS) + 1;
         }
     }
 
     /// A version is on flash.
     pub(crate) fn end_program(&mut self, logical: u32) {
+        assert!(self.used_pages > 0, "page {logical} leaves an empty buffer");
         self.used_pages -= 1;
         if let Some(state) = self.pages.get_mut(&logical) {
+            assert!(*state & !WAITS > 0, "page {logical} is on flash before its program");
             *state -= 1;
             if *state == 0 {
                 self.pages.remove(&logical);

@@ -78,6 +78,7 @@ impl Queue {
 
     #[inline(always)]
     fn pop(&mut self) -> (u64, u32) {
+        assert_ne!(self.begin, self.end, "no completion is pending");
         let first = *self.at(self.begin);
         self.begin = self.begin.wrapping_add(1);
         let (next_at, _) = *self.at(self.begin);

@@ -61,10 +61,12 @@ struct Die {
 impl Die {
     fn add_work(&mut self, block: u32) {
         let place = usize::from(self.under_work[0].is_some());
-        self.under_work[place] = Some(block);
+        let before = self.under_work[place].replace(block);
+        assert_eq!(before, None, "a die works on three blocks");
     }
 
     fn end_work(&mut self) {
+        assert!(self.under_work[0].is_some(), "a die ends work that it has not begun");
         self.under_work = [self.under_work[1], None];
     }
 }

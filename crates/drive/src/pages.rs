@@ -250,6 +250,7 @@ impl Pages {
             return None;
         }
         let left = &mut self.entry_mut(request).pages_left;
+        assert!(*left > 0, "a page of request {request} ends after its last one");
         *left -= 1;
         (*left == 0).then_some(request)
     }
@@ -257,6 +258,7 @@ impl Pages {
     /// Removes a completed request.
     #[inline]
     pub(crate) fn complete_request(&mut self, request: u32, at: u64) -> Done {
+        assert!(self.requests > 0, "request {request} ends twice");
         self.requests -= 1;
         self.free.push(request);
         let &Page { tag, kind, bytes, submitted_at, .. } = self.entry(request);

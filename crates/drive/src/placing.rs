@@ -78,7 +78,9 @@ impl Placing {
 
     /// A page frees room in a group.
     pub(crate) fn leaves(&mut self, group: u32) {
-        *self.occupied_of(group) -= 1;
+        let occupied = self.occupied_of(group);
+        assert!(*occupied > 0, "a page leaves group {group}, which has none");
+        *occupied -= 1;
     }
 
     /// Sets the pages of a group.
@@ -98,7 +100,9 @@ impl Placing {
 
     /// A page that waited for a die has been served.
     pub(crate) fn served(&mut self, die: u32) {
-        self.waiting[die as usize] -= 1;
+        let waiting = &mut self.waiting[die as usize];
+        assert!(*waiting > 0, "die {die} is served and nothing waits for it");
+        *waiting -= 1;
     }
 
     /// Holds a page back.

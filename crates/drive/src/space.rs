@@ -194,7 +194,9 @@ impl Space {
     #[inline(always)]
     pub(crate) fn take_write(&mut self, die: u32, frontier: u32, pages: &Pages) -> Option<u32> {
         let write = self.frontiers[frontier as usize].take_write(pages)?;
-        self.loads[die as usize].writes -= 1;
+        let load = &mut self.loads[die as usize];
+        assert!(load.writes > 0, "die {die} has no write that waits");
+        load.writes -= 1;
         if !self.is_plain {
             self.served(die);
         }
@@ -364,8 +366,13 @@ impl Space {
         if self.translation.is_some() {
             self.update_entries(frontier);
         }
-        self.loads[self.shape.die_of(frontier) as usize].collecting -= 1;
-        self.frontiers[frontier as usize].take_victim()
+        let die = self.shape.die_of(frontier);
+        let load = &mut self.loads[die as usize];
+        assert!(load.collecting > 0, "die {die} collects nothing");
+        load.collecting -= 1;
+        let victim = self.frontiers[frontier as usize].take_victim();
+        assert_eq!(self.blocks.valid_in(victim), 0, "block {victim} is erased with valid pages");
+        victim
     }
 
     /// As [`take_victim`](Space::take_victim), for an erase that is counted.

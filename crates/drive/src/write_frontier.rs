@@ -137,6 +137,7 @@ impl WriteFrontier {
     /// Advances to this page of the open block, by `data` pages of the host.
     #[inline(always)]
     pub(crate) fn advance(&mut self, page: u32, data: u32) {
+        assert!(page > self.next, "frontier {} goes back to page {page}", self.number);
         (self.next, self.programmed) = (page, page);
         self.pace.wrote(data);
     }
@@ -153,6 +154,7 @@ impl WriteFrontier {
 
     /// Returns the open block, which is full.
     pub(crate) fn take_open(&mut self) -> u32 {
+        assert_ne!(self.open, NONE, "frontier {} closes no block", self.number);
         std::mem::replace(&mut self.open, NONE)
     }
 
@@ -170,6 +172,7 @@ impl WriteFrontier {
         blocks: &mut Blocks,
         policies: &Policies,
     ) -> bool {
+        assert_eq!(self.open, NONE, "frontier {} opens a second block", self.number);
         let Some(block) = blocks.take_free(group, policies) else { return false };
         (self.open, self.next, self.programmed) = (block, 0, 0);
         true
@@ -188,6 +191,7 @@ impl WriteFrontier {
         map: &PageMap,
         blocks: &Blocks,
     ) {
+        assert_eq!(self.victim, NONE, "frontier {} collects a second block", self.number);
         let to_move = blocks.valid_in(victim);
         self.victim = victim;
         self.cursor = shape.first_page_of(victim);
@@ -220,6 +224,7 @@ impl WriteFrontier {
             cursor = page + 1;
             pages += 1;
         }
+        assert!(next <= shape.pages_per_block(), "block {} has no page {next}", self.open);
         (self.next, self.cursor) = (next, cursor);
         self.pace.moved(pages.into());
         blocks.move_valid(self.victim, self.open, pages);
@@ -264,6 +269,7 @@ impl WriteFrontier {
     /// So many pages of moved data have been programmed.
     pub(crate) fn moved(&mut self, pages: u32) {
         self.programmed += pages;
+        assert!(self.programmed <= self.next, "frontier {} programs free pages", self.number);
     }
 
     /// Whether the open block has been programmed to its end.
@@ -275,6 +281,7 @@ impl WriteFrontier {
     /// Returns the victim for its erase, after the move of all its valid pages.
     #[inline]
     pub(crate) fn take_victim(&mut self) -> u32 {
+        assert_ne!(self.victim, NONE, "frontier {} erases no block", self.number);
         std::mem::replace(&mut self.victim, NONE)
     }
 }

@@ -97,7 +97,9 @@ impl Blocks {
         let Blocks { groups, erases, .. } = self;
         let free = &mut groups[index(group)].free;
         let place = wear::choose_free(policies.wear, &FreeView { free: free.as_slices(), erases })?;
-        free.remove(place)
+        let block = free.remove(place)?;
+        assert_eq!(self.valid_in(block), 0, "block {block} is free and has valid pages");
+        Some(block)
     }
 
     /// Whether a group has free blocks.
@@ -113,8 +115,13 @@ impl Blocks {
     }
 
     /// Adds an erased block to the free blocks of its group. Its erase has been counted.
+    ///
+    /// # Panics
+    /// If it is a block of another group, or has valid pages: these would be lost.
     #[inline]
     pub fn add_free(&mut self, group: u32, block: u32) {
+        assert!(self.blocks_of(group).contains(&block), "block {block} is not of group {group}");
+        assert_eq!(self.valid_in(block), 0, "block {block} is erased and has valid pages");
         self.groups[index(group)].free.push_back(block);
     }
 
@@ -143,7 +150,11 @@ impl Blocks {
     }
 
     /// Makes a block one that can be collected, the `number`-th of its group.
+    ///
+    /// # Panics
+    /// If it can be collected already: it would have two numbers.
     pub fn close(&mut self, block: u32, number: u32) {
+        assert!(!self.is_closed(block), "block {block} is closed twice");
         self.valid[index(block)] &= !NOT_CLOSED;
         self.closed[index(block)] = number;
     }
@@ -178,6 +189,7 @@ impl Blocks {
             cold.or_else(|| victim::choose(policies.victim, &candidates, &mut policies.rng));
         self.groups[index(group)].levelled = cold.is_some();
         let victim = first + chosen?;
+        assert!(self.is_closed(victim), "a policy chooses block {victim}, which is in use");
         self.reopen(victim);
         Some(victim)
     }
@@ -202,8 +214,13 @@ impl Blocks {
             pages: self.pages_per_block,
         };
         let chosen = victim::choose(policies.victim, &candidates, &mut policies.rng)?;
-        self.reopen(first + chosen);
-        Some(first + chosen)
+        let victim = first + chosen;
+        assert!(
+            self.valid_in(victim) < below,
+            "a policy chooses block {victim}, which is not sparse"
+        );
+        self.reopen(victim);
+        Some(victim)
     }
 
     /// The blocks of a group, as indexes.
@@ -220,8 +237,12 @@ impl Blocks {
     }
 
     /// A page of a block becomes valid.
+    ///
+    /// # Panics
+    /// If all of them are.
     #[inline]
     pub fn add_valid(&mut self, block: u32) {
+        assert!(self.valid_in(block) < self.pages_per_block, "block {block} has no invalid page");
         self.valid[block as usize] += 1;
     }
 
@@ -236,14 +257,22 @@ impl Blocks {
     }
 
     /// A page of a block is no longer valid.
+    ///
+    /// # Panics
+    /// If none is.
     #[inline]
     pub fn remove_valid(&mut self, block: u32) {
+        assert!(self.valid_in(block) > 0, "block {block} has no valid page");
         self.valid[block as usize] -= 1;
     }
 
     /// Valid pages move from block to block.
+    ///
+    /// # Panics
+    /// If the first has fewer.
     #[inline]
     pub fn move_valid(&mut self, from: u32, to: u32, pages: u16) {
+        assert!(u32::from(pages) <= self.valid_in(from), "block {from} has no {pages} valid pages");
         self.valid[to as usize] += pages;
         self.valid[from as usize] -= pages;
     }

@@ -49,7 +49,6 @@ mod channel;
 pub mod command;
 pub mod config;
 mod damage;
-mod die;
 pub mod error_law;
 pub mod faults;
 pub mod geometry;

@@ -87,7 +87,7 @@ impl<A: Admission> Connection<A> {
         admission: A,
     ) -> Connection<A> {
         let parser = RequestParser::with_free_bytes(admission.free_request_bytes())
-            .with_max_argument_bytes(context.max_argument_bytes);
+            .with_max_argument_bytes(context.services.max_argument_bytes);
         Connection {
             pipeline: Pipeline::new(Session::new(context, address, local_address, now_ms)),
             parser,

@@ -2,7 +2,7 @@
 
 use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
-use crate::shard::budget::Budget;
+use crate::shard::resources::budget::Budget;
 use softflash_base::{ShardId, cast};
 
 /// Bytes of a patch for each record of a small value beside its key and value: the head of the

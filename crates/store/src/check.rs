@@ -1,24 +1,21 @@
 //! Offline check of all data of a store on its device. It only reads.
 
+mod shard;
+
 use crate::clock::{NOTABLE_LEAD_MS, span};
-use crate::error::{Result, is_data_loss};
 use crate::kv::patch::Patch;
-use crate::kv::slice::Slice;
 use crate::layout::StoreLayout;
-use crate::shard::decisions::Decisions;
-use crate::shard::examination::{Examination, Examined};
 use crate::shard::recovery::OnLogLoss;
-use crate::shard::values::examine::examine;
-use crate::shard::values::ledger::Ledger;
+use crate::shard::recovery::decisions::Decisions;
+use crate::shard::recovery::examination::Examination;
 use futures_util::future::join_all;
 use serde::Serialize;
+use shard::check_shard;
 use softflash_base::{ShardId, checksum};
-use softflash_blocks::{BlockId, BlockLayer, ParityGroup};
 use softflash_device::Device;
-use softflash_ftl::{Hint, Owner, Superblock};
-use softflash_runtime::{RuntimeHandle, yield_now};
+use softflash_ftl::Hint;
+use softflash_runtime::RuntimeHandle;
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A problem.
@@ -89,10 +86,11 @@ pub async fn check(
         let (device, decisions, runtime) = (Arc::clone(&device), &decisions, runtime.clone());
         async move {
             let mut part = CheckReport::default();
-            let shard = ShardId(shard);
-            if let Err(error) =
-                check_shard(shard, device, layout, decisions, runtime, progress, &mut part).await
-            {
+            let (shard, on_log_loss) = (ShardId(shard), OnLogLoss::Refuse);
+            let (device, runtime) = (&device, &runtime);
+            let examination =
+                Examination { shard, device, layout, decisions, runtime, on_log_loss };
+            if let Err(error) = check_shard(examination, progress, &mut part).await {
                 decisions.abandon(shard, &error);
                 part.fault(format!("shard {shard}"), error.to_string());
             }
@@ -140,147 +138,6 @@ impl CheckReport {
     fn remark(&mut self, place: impl Into<String>, problem: impl Into<String>) {
         let (place, problem) = (place.into(), problem.into());
         self.findings.push(Finding { place, problem, is_error: false, is_degraded: false });
-    }
-}
-
-async fn check_shard(
-    shard: ShardId,
-    device: Arc<dyn Device>,
-    layout: &StoreLayout,
-    decisions: &Decisions,
-    runtime: RuntimeHandle,
-    progress: &Progress,
-    report: &mut CheckReport,
-) -> Result<()> {
-    let on_log_loss = OnLogLoss::Refuse;
-    let examination =
-        Examination { shard, device: &device, layout, decisions, runtime: &runtime, on_log_loss };
-    let Examined { flash, inventory, blocks, found, recovered, now_ms, recorded_ms } =
-        examination.run().await?;
-    report.clock_ms = recorded_ms;
-    for kept in &inventory.of_others {
-        let owner = match kept.owner {
-            Some(Owner { layer, domain }) => format!("layer {layer}, domain {domain}"),
-            None => "unknown, because its opening header is damaged".to_owned(),
-        };
-        let problem = format!("it is not the store's (owner: {owner}) and is kept");
-        report.remark(kept.superblock.to_string(), problem);
-    }
-    for torn in &inventory.damaged {
-        report.remark(torn.superblock.to_string(), torn.reason.clone());
-    }
-    let unreferred: BTreeSet<BlockId> = match &recovered {
-        Ok(recovered) => recovered.dead.iter().chain(&recovered.orphans).copied().collect(),
-        Err(_) => BTreeSet::new(),
-    };
-    let referred = found.iter().map(|found| found.id).filter(|id| !unreferred.contains(id));
-    let referred: Vec<Superblock> = referred.flat_map(|id| blocks.superblocks(id)).collect();
-    for lost in &inventory.erase_headers_lost {
-        let (place, reason) = (lost.superblock.to_string(), &lost.reason);
-        // An interrupted erase of a released superblock also leaves a damaged erase header.
-        match referred.contains(&lost.superblock) {
-            true => report.fault(
-                place,
-                format!("the erase header is damaged ({reason}); the opening header replaces it"),
-            ),
-            false => report.remark(place, format!("an erase was interrupted ({reason})")),
-        }
-    }
-    let result = match recovered {
-        Err(error) => Err(error),
-        Ok(recovered) => {
-            report.orphans = (recovered.dead.len() + recovered.orphans.len()) as u64;
-            if let Some(torn) = &recovered.torn {
-                report.remark(format!("shard {shard}"), torn);
-            }
-            if recovered.cut {
-                report.remark(format!("shard {shard}"), "an unacknowledged transaction is dropped");
-            }
-            // Releases unused blocks as a start does, in memory only: the remaining free space
-            // shows which units take copies.
-            unreferred.iter().for_each(|id| blocks.delete(*id));
-            inventory.damaged.iter().for_each(|torn| flash.release(&torn.superblock));
-            for stale in &recovered.stale_units {
-                report.fault(format!("unit {}", stale.unit), stale.to_string());
-            }
-            for (number, block) in recovered.uneven_segments(&blocks) {
-                if let Some(problem) = blocks.copy_problem(block) {
-                    let place = format!("segment {number} of the log of shard {shard}, {block}");
-                    report.degraded(place, problem);
-                }
-            }
-            let trees: Vec<_> = recovered.slices.iter().map(Slice::tree).collect();
-            let count = trees.iter().map(|tree| tree.patches().count() as u64).sum::<u64>();
-            progress.total.set(progress.total.get() + count);
-            for (slice, tree) in recovered.slices.iter().zip(&trees) {
-                report.log_keys += slice.memory_keys() as u64;
-                for (level, _, patch) in tree.patches() {
-                    let place = format!("slice {}, level {level}, {}", slice.id, patch.id());
-                    if let Err(problem) = check_patch(patch, report).await {
-                        report.fault(place, problem);
-                    } else if let Some(problem) = blocks.copy_problem(patch.id()) {
-                        report.degraded(place, problem);
-                    }
-                    progress.done.set(progress.done.get() + 1);
-                    yield_now().await;
-                }
-            }
-            report.keys = count_live(&recovered.slices, now_ms).await?;
-            let mut degraded = BTreeMap::new();
-            for slice in &recovered.slices {
-                let facts = (&recovered.values, &blocks, now_ms);
-                degraded.extend(check_values(slice, facts, report).await?);
-            }
-            for (id, problem) in degraded {
-                report.degraded(format!("values, {id}"), problem);
-            }
-            for group in blocks.groups() {
-                check_parity(&group, &blocks, report).await;
-                yield_now().await;
-            }
-            Ok(())
-        }
-    };
-    flash.stop();
-    result
-}
-
-/// Counts the live keys of a shard; none where damage hides some, which is reported elsewhere.
-async fn count_live(slices: &[Slice], now_ms: u64) -> Result<Option<u64>> {
-    let mut keys = 0;
-    for slice in slices {
-        match slice.count_live(now_ms, Hint::COMPACTION).await {
-            Ok(live) => keys += live,
-            Err(error) if is_data_loss(&error) => return Ok(None),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(Some(keys))
-}
-
-/// Reads every separated value of a slice; returns the value blocks with a missing or damaged copy.
-async fn check_values(
-    slice: &Slice,
-    (ledger, blocks, now_ms): (&Ledger, &BlockLayer, u64),
-    report: &mut CheckReport,
-) -> Result<BTreeMap<BlockId, String>> {
-    let examined = examine(slice, ledger, blocks, now_ms).await?;
-    report.values += examined.values;
-    report.bytes += examined.bytes;
-    for (key, problem) in examined.lost {
-        report.fault(format!("slice {}, key `{}`", slice.id, key.escape_ascii()), problem);
-    }
-    Ok(examined.degraded)
-}
-
-/// Compares the parity of a group with its patches, which have been checked.
-async fn check_parity(group: &ParityGroup, blocks: &BlockLayer, report: &mut CheckReport) {
-    let id = BlockId(group.parity);
-    let agrees = blocks.parity_agrees(group, Hint::COMPACTION).await;
-    if let Some(problem) = blocks.copy_problem(id) {
-        report.degraded(format!("the parity of {} patches, {id}", group.members.len()), problem);
-    } else if !agrees && blocks.is_redundant() {
-        report.degraded(format!("{id}"), "it differs from the XOR of its patches");
     }
 }
 

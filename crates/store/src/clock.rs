@@ -7,9 +7,9 @@
 use crate::error::{Result, StoreError};
 use crate::layout::StoreLayout;
 use crate::options::{ClockSource, StoreOptions};
-use crate::shard::decisions::Decisions;
-use crate::shard::examination::Examination;
 use crate::shard::recovery::OnLogLoss;
+use crate::shard::recovery::decisions::Decisions;
+use crate::shard::recovery::examination::Examination;
 use crate::shard::{RepairEdits, Scanner};
 use crate::store::{CommitToken, Store, open_all, open_all_for_repair};
 use futures_util::future::join_all;

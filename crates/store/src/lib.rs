@@ -37,7 +37,7 @@ pub mod opening {
 
 /// Memory that the store shares with its owner.
 pub mod memory {
-    pub use crate::shard::budget::REQUEST_SHARE;
+    pub use crate::shard::resources::budget::REQUEST_SHARE;
     pub use crate::spare::SpareMemory;
 }
 

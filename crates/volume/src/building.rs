@@ -54,7 +54,12 @@ impl Building {
     }
 
     /// Adds a mapping unit.
+    ///
+    /// # Panics
+    /// If the frame is full, or the data are no mapping unit.
     pub fn add(&mut self, entry: Entry, data: &[u8]) {
+        assert!(!self.is_full(), "a frame of {} entries takes another one", self.most);
+        assert!(data.len() <= MAPPING_UNIT_BYTES, "{} bytes in a mapping unit", data.len());
         let at = (self.entries.len() + 1) * MAPPING_UNIT_BYTES;
         self.buffer[at..at + data.len()].copy_from_slice(data);
         self.buffer[at + data.len()..at + MAPPING_UNIT_BYTES].fill(0);
@@ -63,6 +68,7 @@ impl Building {
 
     /// Adds an entry without data. Such entries and others are not in one frame.
     pub fn add_without_data(&mut self, entry: Entry) {
+        assert!(!entry.has_data(), "{entry:?} has no data in its frame");
         self.entries.push(entry);
     }
 

@@ -147,6 +147,9 @@ impl Changes {
     }
 
     /// The frame with this head is appended, with these contents.
+    ///
+    /// # Panics
+    /// If another change was numbered since the head was written.
     pub fn told(&self, teller: Teller, told: &Told, contents: Option<Contents>) {
         let state = &mut *self.state.borrow_mut();
         let mut recorded = Vec::new();
@@ -168,6 +171,7 @@ impl Changes {
             state.statements.push(Statement { unit, sequence, proven_below });
         }
         if let Some(contents) = contents {
+            assert_eq!(told.change, state.next, "a head has the number of another change");
             let record = Record { change: told.change, sequence, unit, contents };
             state.recent.push_back(Recent { record, has_failed: false, recorded_by: Vec::new() });
             state.unrecorded.push_back(told.change);
@@ -222,6 +226,7 @@ impl Changes {
     /// A root holds all changes below a number: recovery does not look for them.
     pub fn covered_below(&self, change: u64) {
         let state = &mut *self.state.borrow_mut();
+        assert!(change <= state.next, "a root holds change {change} of {}", state.next);
         state.most = None;
         state.recent.retain(|recent| recent.record.change >= change);
         state.forget_recorded();

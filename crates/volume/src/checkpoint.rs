@@ -21,23 +21,12 @@ use std::collections::BTreeMap;
 
 /// Returns when a checkpoint is durable that holds everything written so far.
 pub(crate) async fn checkpoint(core: &Shared) -> Result<(), VolumeError> {
-    core.check_running()?;
-    core.checkpoints.run().await
+    core.tasks.checkpoint().await
 }
 
 /// Makes checkpoints until the domain is stopped.
 pub(crate) async fn run(core: Shared) {
-    loop {
-        let asked = core.checkpoints.next().await;
-        if core.stopped.get() {
-            return;
-        }
-        let Some(waiting) = asked else { continue };
-        let result = try_make(&core).await;
-        for completion in waiting {
-            completion.end(result.clone());
-        }
-    }
+    core.tasks.serve_checkpoints(async || try_make(&core).await).await;
 }
 
 /// Makes a checkpoint. If it fails, the next one writes all that this one would have written.
@@ -61,10 +50,10 @@ pub(crate) async fn try_make(core: &Shared) -> Result<(), VolumeError> {
 pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
     // The map lacks an operation that is being written, and the root would hide its frame.
     if !planted::bug(Bug::GatePassed) {
-        core.gate.wait().await;
+        core.order.opened().await;
     }
     // From here to the first wait, nothing changes: this is the state that the root describes.
-    let (sequence, change) = (core.frames.next(), core.changes.next());
+    let (sequence, change) = (core.order.next_frame(), core.order.next_change());
     core.roots.restart_count();
     let (frozen, images) = {
         let mut map = core.map.borrow_mut();
@@ -108,18 +97,16 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
     let units = unit_marks(core);
     let root = Root { sequence, images, leaves, open, previous, change: Some(change), units };
     let root_places = write_root(core, &root).await?;
-    let end = core.frames.next();
+    assert!(root.sequence <= core.order.next_frame(), "a root of frames that were not appended");
+    let end = core.order.next_frame();
     flush(core).await?;
-    core.frames.forgive_below(root.sequence);
-    core.frames.settle();
-    core.frames.set_durable_below(end);
-    if core.frames.durable_below() < end {
+    if !core.order.root_flushed(root.sequence, end) {
         let reason = "a frame behind the root could not be written".to_owned();
         return Err(VolumeError::Damaged { reason });
     }
     let proofs = prove(core).await?;
-    core.counters.update(|counters| counters.checkpoints += 1);
-    core.changes.covered_below(change);
+    core.count(|counters| counters.checkpoints += 1);
+    core.order.covered_below(change);
     adopt(core, &root, &root_places, &proofs);
     Ok(())
 }
@@ -359,6 +346,12 @@ async fn write_copy(
 
 /// The root is durable: releases the superblocks that only an older one needed.
 fn adopt(core: &Core, root: &Root, root_places: &[u32], proofs: &[u32]) {
+    assert!(!root_places.is_empty(), "the root of frame {} is in no place", root.sequence);
+    assert!(
+        !proofs.is_empty(),
+        "no frame says that the root of frame {} is durable",
+        root.sequence
+    );
     let mut map = core.map.borrow_mut();
     let mut live = BTreeMap::new();
     let mut count = |place: u32| *live.entry(core.geometry.block_of(place)).or_insert(0_u32) += 1;

@@ -18,12 +18,12 @@ use std::collections::{BTreeMap, BTreeSet, btree_map};
 /// Collects a unit until the domain is stopped.
 pub(crate) async fn run(core: Shared, unit: u32) {
     let mut collection = UnitCollection { policies: policies(&core, unit), levels: true };
-    while !core.stopped.get() {
+    while !core.tasks.is_stopped() {
         if !collect_one(&core, unit, &mut collection).await {
-            core.collection.rest(unit);
+            core.tasks.collection().rest(unit);
             // Writers that wait for space may have to be refused.
             core.space.notify();
-            core.collection.woken(unit).await;
+            core.tasks.collection().woken(unit).await;
         }
     }
 }
@@ -99,7 +99,7 @@ fn lagging(core: &Core, unit: u32) -> Option<Victim> {
 async fn empty(core: &Shared, victim: Victim) -> bool {
     match collect(core, victim, Stream::Collector(NO_HINT)).await {
         Ok(()) => {
-            let end = core.frames.next();
+            let end = core.order.next_frame();
             core.retiring.add(Collected { block: victim.block, end });
             true
         }
@@ -130,7 +130,7 @@ pub(crate) fn choose(core: &Core, unit: u32, policies: &mut Policies) -> Option<
     let valid = core.map.borrow().blocks.valid_in(victim);
     // Each class leaves a frame that is not full.
     let gains = |classes: u32| valid + classes < fits;
-    let mixes = !gains(core.classes.count().into()) && !gains(classes_in(core, victim));
+    let mixes = !gains(core.clients.classes().count().into()) && !gains(classes_in(core, victim));
     Some(Victim { block: victim, mixes })
 }
 
@@ -142,8 +142,7 @@ pub(crate) async fn collect(
 ) -> Result<(), VolumeError> {
     let Victim { block: victim, mixes } = victim;
     while core.superblocks.is_busy(victim) {
-        let end = core.frames.next();
-        core.frames.ended_below(end).await;
+        core.order.all_ended().await;
     }
     let places = core.geometry.places_of(victim);
     let mut frames = BTreeMap::new();
@@ -215,11 +214,11 @@ fn classes_in(core: &Core, block: u32) -> u32 {
 
 /// The class of the data at a place.
 fn class_at(core: &Core, place: u32) -> u8 {
-    if core.classes.count() == 1 {
+    if core.clients.classes().count() == 1 {
         return NO_HINT;
     }
     let map = core.map.borrow();
     let volume = map.holder(place).map(|(image, _)| map.volume_of(image));
     let settings = volume.and_then(|volume| Some(map.images.get(volume)?.settings));
-    settings.map_or(NO_HINT, |settings| core.classes.of(settings.lifetime))
+    settings.map_or(NO_HINT, |settings| core.clients.classes().of(settings.lifetime))
 }

@@ -1,67 +1,101 @@
 //! The state that all mechanisms of a domain share.
 
-use crate::admission::Admission;
 use crate::changes::Changes;
-use crate::classes::Classes;
-use crate::collection::Collection;
+use crate::clients::Clients;
 use crate::config::DomainConfig;
-use crate::counters::Counters;
+use crate::counters::{Counters, DomainCounters};
 use crate::domain_map::DomainMap;
 use crate::error::VolumeError;
 use crate::format::frame::Position;
 use crate::frames::Frames;
 use crate::frontier::Frontiers;
 use crate::geometry::Geometry;
-use crate::host_frames::HostFrames;
-use crate::on_request::OnRequest;
-use crate::placement::by_hint::NO_HINT;
+use crate::order::Order;
+use crate::placement::by_hint::{NO_HINT, most_classes};
 use crate::retiring::Retiring;
 use crate::room::{most_data, usable_units};
 use crate::roots::Roots;
 use crate::space::Space;
 use crate::stream::Stream;
 use crate::superblocks::Superblocks;
-use crate::tenant::Tenants;
+use crate::tasks::Tasks;
 use softflash_base::cast;
 use softflash_flash::Flash;
 use softflash_ftl::{FtlError, Superblock};
-use softflash_runtime::{Event, Notify, RuntimeHandle};
-use std::cell::{Cell, RefCell};
+use softflash_runtime::RuntimeHandle;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// A mapped domain.
 pub(crate) struct Core {
     pub flash: Flash,
-    pub runtime: RuntimeHandle,
-    pub device_uuid: u128,
     pub config: DomainConfig,
     pub geometry: Geometry,
     pub map: RefCell<DomainMap>,
     pub superblocks: Superblocks,
-    pub frames: Frames,
-    pub changes: Changes,
+    pub order: Order,
     pub frontiers: Frontiers,
-    pub counters: Counters,
-    pub tenants: Tenants,
-    pub admission: Admission,
-    pub classes: Classes,
-    pub host_frames: HostFrames,
-    /// Reset while an operation is written: frames behind it wait until it has its place.
-    pub gate: Event,
+    pub clients: Clients,
     pub space: Space,
-    pub collection: Collection,
-    pub flushes: OnRequest,
-    /// Wakes the task that proves the changes of a flush.
-    pub unproven: Notify,
-    pub checkpoints: OnRequest,
+    pub tasks: Tasks,
     pub roots: Roots,
     pub retiring: Retiring,
-    /// The unit whose turn it is among equally loaded ones.
-    pub turn: Cell<u32>,
-    pub stopped: Cell<bool>,
+    device_uuid: u128,
+    counters: Counters,
 }
 
 impl Core {
+    /// The state of an empty domain.
+    pub fn new(
+        flash: Flash,
+        device_uuid: u128,
+        config: DomainConfig,
+        runtime: RuntimeHandle,
+    ) -> Result<Core, VolumeError> {
+        let geometry = Geometry::of(&flash)?;
+        let classes = most_classes(geometry.unit_blocks);
+        let core = Core {
+            map: RefCell::new(DomainMap::new(geometry)),
+            superblocks: Superblocks::new(geometry.blocks()),
+            order: Order::from(Frames::from(1, 1), Changes::recovered(1, 1)),
+            frontiers: Frontiers::new(geometry.units, classes),
+            clients: Clients::new(config.competing_requests(geometry.units), classes),
+            space: Space::new(config.domain, geometry.units),
+            tasks: Tasks::new(runtime, geometry.units),
+            roots: Roots::default(),
+            retiring: Retiring::default(),
+            counters: Counters::default(),
+            flash,
+            device_uuid,
+            config,
+            geometry,
+        };
+        core.space.set_usable(core.compute_usable());
+        if core.space.usable() == 0 {
+            let reason = format!(
+                "{} units of {} superblocks leave no space for data; use more or larger units",
+                geometry.units, geometry.unit_blocks
+            );
+            return Err(VolumeError::Unsupported { reason });
+        }
+        Ok(core)
+    }
+
+    /// Counters since the mount.
+    pub fn counters(&self) -> DomainCounters {
+        self.counters.get()
+    }
+
+    /// Counts something.
+    pub fn count(&self, change: impl FnOnce(&mut DomainCounters)) {
+        self.counters.update(change);
+    }
+
+    /// Counts a frame that takes so many mapping units.
+    pub fn count_frame(&self, stream: Stream, entries: usize, units: u32) {
+        self.counters.count_frame(stream, entries, units);
+    }
+
     /// The unit of the device, from its number in the domain.
     pub fn unit_id(&self, unit: u32) -> u16 {
         self.geometry.first_unit + cast::saturating_u16(cast::index(unit))
@@ -130,7 +164,12 @@ impl Core {
             }
         };
         let units = (0..u32::from(self.geometry.units)).map(good);
-        usable_units(units, self.geometry.data_units(), self.classes.count(), &self.config)
+        usable_units(
+            units,
+            self.geometry.data_units(),
+            self.clients.classes().count(),
+            &self.config,
+        )
     }
 
     /// Mapping units of data that fit in a superblock, in full frames with their heads.
@@ -141,8 +180,7 @@ impl Core {
     /// The settings of volumes may have changed.
     pub fn adopt_settings(&self) {
         let map = self.map.borrow();
-        self.tenants.update(&map.images);
-        self.classes.assign(&map.images);
+        self.clients.adopt(&map.images);
         self.space.set_usable(self.compute_usable());
     }
 
@@ -151,7 +189,7 @@ impl Core {
     /// and collect more.
     pub fn collect_if_short(&self, unit: u32) {
         if self.free_superblocks(unit) <= Stream::Host(NO_HINT).reserve() {
-            self.collection.wake(unit);
+            self.tasks.collection().wake(unit);
         }
     }
 
@@ -166,7 +204,7 @@ impl Core {
     /// Asks for a checkpoint if superblocks wait for the next root.
     pub fn ask_for_releases(&self) {
         if self.retiring.any_waits_for_root() {
-            self.checkpoints.ask();
+            self.tasks.ask_for_checkpoint();
         }
     }
 
@@ -180,14 +218,14 @@ impl Core {
             free <= Stream::Host(NO_HINT).reserve() + 1 && waiting > 0
         };
         if units.any(is_short) {
-            self.checkpoints.ask();
+            self.tasks.ask_for_checkpoint();
         }
     }
 
     /// Counts entries that recovery would have to replay; asks for a checkpoint when they are many.
     pub fn count_entries(&self, entries: usize) {
         if self.roots.count_entries(cast::wide(entries)) >= self.checkpoint_entries() {
-            self.checkpoints.ask();
+            self.tasks.ask_for_checkpoint();
         }
     }
 
@@ -203,11 +241,6 @@ impl Core {
     pub fn is_full(&self) -> bool {
         let used = self.map.borrow().used();
         self.space.is_full(used)
-    }
-
-    /// Fails if the volume layer was stopped.
-    pub fn check_running(&self) -> Result<(), VolumeError> {
-        if self.stopped.get() { Err(VolumeError::Stopped) } else { Ok(()) }
     }
 }
 

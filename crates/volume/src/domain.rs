@@ -20,6 +20,7 @@ use crate::latencies::VolumeLatencies;
 use crate::listing::{self, VolumeInfo};
 use crate::opening::{self, open};
 use crate::operations::{Change, change, check_name, check_size};
+use crate::order::Order;
 use crate::proof;
 use crate::recovery::leaves::damaged_copies;
 use crate::recovery::{Recovered, RecoveryReport, giving_up, recover};
@@ -144,13 +145,14 @@ impl Domain {
     ) -> Result<(Domain, RecoveryReport), VolumeError> {
         let recovered = recover(&core, inventory).await?;
         core.adopt_settings();
-        core.frames = Frames::from(recovered.next_sequence, recovered.durable_below);
-        core.changes = Changes::recovered(recovered.next_change, recovered.proven_below);
+        let frames = Frames::from(recovered.next_sequence, recovered.durable_below);
+        let changes = Changes::recovered(recovered.next_change, recovered.proven_below);
+        core.order = Order::from(frames, changes);
         let report = recovered.report.clone();
         let domain = Domain { core: Rc::new(core) };
         // The other tasks start when nothing is uncertain any more.
         let flusher = flusher::run(Rc::clone(&domain.core));
-        domain.core.runtime.spawn(Box::pin(flusher));
+        domain.core.tasks.spawn(flusher);
         match domain.settle(recovered).await {
             Ok(()) => Ok((domain, report)),
             Err(error) => {
@@ -199,14 +201,13 @@ impl Domain {
         let empty = recovered.empty.into_iter().filter(|block| !recovered.useless.contains(block));
         core.retiring.add_for_root(empty.chain(moves.emptied));
         releases::release_unneeded(core);
-        core.runtime.spawn(Box::pin(checkpoint::run(Rc::clone(core))));
-        core.runtime.spawn(Box::pin(releases::run(Rc::clone(core))));
+        core.tasks.spawn(checkpoint::run(Rc::clone(core)));
+        core.tasks.spawn(releases::run(Rc::clone(core)));
         for unit in 0..u32::from(core.geometry.units) {
-            core.runtime.spawn(Box::pin(collector::run(Rc::clone(core), unit)));
+            core.tasks.spawn(collector::run(Rc::clone(core), unit));
         }
-        core.frames.settle();
-        core.changes.settle();
-        core.runtime.spawn(Box::pin(proof::run(Rc::clone(core))));
+        core.order.settle();
+        core.tasks.spawn(proof::run(Rc::clone(core)));
         Ok(())
     }
 
@@ -429,7 +430,7 @@ impl Domain {
 
     /// Counters since the mount.
     pub fn counters(&self) -> DomainCounters {
-        self.core.counters.get()
+        self.core.counters()
     }
 
     /// The counters of each volume since the mount, by name.
@@ -443,13 +444,16 @@ impl Domain {
         let map = self.core.map.borrow();
         let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
         let volumes = map.images.iter().filter(|(_, image)| image.is_volume());
-        let figures = |(id, image): (ImageId, &Image)| VolumeFigures {
-            name: image.name.clone(),
-            size_bytes: bytes(image.size),
-            used_bytes: bytes(map.held(id)),
-            quota_bytes: image.settings.quota_bytes,
-            counters: self.core.tenants.counters(id),
-            latencies: self.core.tenants.latencies(id),
+        let figures = |(id, image): (ImageId, &Image)| {
+            let (counters, latencies) = self.core.clients.figures(id);
+            VolumeFigures {
+                name: image.name.clone(),
+                size_bytes: bytes(image.size),
+                used_bytes: bytes(map.held(id)),
+                quota_bytes: image.settings.quota_bytes,
+                counters,
+                latencies,
+            }
         };
         let mut all: Vec<_> = volumes.map(figures).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
@@ -464,13 +468,9 @@ impl Domain {
     /// Ends the tasks of the domain. Writes that were not flushed may be lost.
     pub fn stop(&self) {
         let core = &self.core;
-        core.stopped.set(true);
-        core.flushes.stop();
-        core.checkpoints.stop();
-        core.unproven.notify_one();
+        core.tasks.stop();
         core.retiring.ask();
-        core.collection.wake_all();
-        core.tenants.wake();
+        core.clients.wake();
         core.space.notify();
         core.flash.stop();
     }

@@ -450,6 +450,7 @@ impl DomainMap {
     #[inline]
     fn attach(&mut self, logical: u32, entry: u32, checksum: u32) {
         let leaf = logical / LEAF_UNITS;
+        assert_eq!(self.map.physical_of(logical), UNSET, "an entry of leaf {leaf} is set twice");
         self.change(leaf);
         self.checksums[index(logical)] = checksum;
         let is_place = self.map.is_page(entry);
@@ -474,6 +475,7 @@ impl DomainMap {
         let old = self.map.physical_of(logical);
         let counts = self.leaves.get_mut(leaf);
         if self.map.is_page(old) {
+            assert!(counts.places > 0, "leaf {leaf} has a place that is not counted");
             counts.places -= 1;
         } else if old != UNSET {
             counts.marks -= 1;

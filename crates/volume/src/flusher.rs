@@ -8,39 +8,26 @@ use softflash_ftl::Hint;
 
 /// Returns when all writes that have completed are durable.
 pub(crate) async fn flush(core: &Shared) -> Result<(), VolumeError> {
-    core.check_running()?;
-    core.flushes.run().await
+    core.tasks.flush().await
 }
 
 /// Serves flushes until the domain is stopped.
 pub(crate) async fn run(core: Shared) {
-    loop {
-        let asked = core.flushes.next().await;
-        if core.stopped.get() {
-            return;
-        }
-        let Some(waiting) = asked else { continue };
-        let result = make_durable(&core).await;
-        for completion in waiting {
-            completion.end(result.clone());
-        }
-    }
+    core.tasks.serve_flushes(async || make_durable(&core).await).await;
 }
 
 /// Makes all frames durable that have been appended. The frame that is being filled is not: its
 /// writes have not completed, and it may wait for space that collection makes by a flush.
 async fn make_durable(core: &Shared) -> Result<(), VolumeError> {
-    let end = core.frames.next();
-    core.frames.ended_below(end).await;
+    let end = core.order.all_ended().await;
     let open = !planted::bug(Bug::WordLinesNotPadded);
     for padding in if open { frontier::pad(core) } else { Vec::new() } {
         padding.wait().await?;
     }
     core.flash.flush(Hint::FOREGROUND).await?;
-    core.counters.update(|counters| counters.flushes += 1);
-    core.frames.set_durable_below(end);
-    if core.changes.durable(core.frames.durable_below(), frontier::is_alone(core)) {
-        core.unproven.notify_one();
+    core.count(|counters| counters.flushes += 1);
+    if core.order.flushed(end, frontier::is_alone(core)) {
+        core.tasks.ask_for_proof();
     }
     Ok(())
 }

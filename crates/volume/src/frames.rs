@@ -45,7 +45,14 @@ impl Frames {
         self.durable_below.get()
     }
 
+    /// All frames below are durable.
+    ///
+    /// # Panics
+    /// If one of them is being programmed, or was not appended.
     pub fn set_durable_below(&self, sequence: u64) {
+        let first = self.under_way.borrow().first().copied();
+        assert!(first.is_none_or(|first| first >= sequence), "frame {first:?} is not programmed");
+        assert!(sequence <= self.next.get(), "frame {sequence} was not appended");
         if !self.settled.get() {
             self.durable_when_settled.set(sequence);
             return;
@@ -79,8 +86,12 @@ impl Frames {
     }
 
     /// The data of a frame are programmed, there or elsewhere.
+    ///
+    /// # Panics
+    /// If it has ended before.
     pub fn end(&self, number: u64) {
-        self.under_way.borrow_mut().remove(&number);
+        let was_under_way = self.under_way.borrow_mut().remove(&number);
+        assert!(was_under_way, "frame {number} ends twice");
         self.ended.notify_all();
     }
 

@@ -9,7 +9,7 @@ use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
 use crate::format::frame::{self, Head, MOST_ENTRIES};
 use crate::format::record::Contents;
-use crate::format::tag::{self, Tag};
+use crate::format::tag;
 use crate::frames::Completion;
 use crate::placement::by_hint::NO_HINT;
 use crate::stream::Stream;
@@ -17,7 +17,7 @@ use futures_util::future::LocalBoxFuture;
 use softflash_base::{IoBuf, cast};
 use softflash_flash::Outcome;
 use softflash_ftl::{FtlError, Superblock};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// An open superblock.
@@ -34,6 +34,8 @@ pub(crate) struct Frontiers {
     open: RefCell<Vec<Option<Open>>>,
     /// Superblocks closed in each unit so far, which orders them by age.
     closed: RefCell<Vec<u32>>,
+    /// The unit whose turn it is among equally loaded ones.
+    turn: Cell<u32>,
 }
 
 /// A frame that is being programmed.
@@ -52,7 +54,7 @@ impl Appended {
         core.note_outcome(core.geometry.unit_of(self.block), result.as_ref().err());
         if result.is_err() {
             give_up(core, self.block);
-            core.changes.failed(self.sequence);
+            core.order.program_failed(self.sequence);
         }
         (result, buffer)
     }
@@ -66,12 +68,27 @@ impl Frontiers {
             classes,
             open: RefCell::new(vec![None; units * streams]),
             closed: RefCell::new(vec![0; units]),
+            turn: Cell::new(0),
         }
     }
 
     /// All streams of a unit.
     pub fn streams(&self) -> impl Iterator<Item = Stream> + use<> {
         Stream::all(self.classes)
+    }
+
+    /// The unit whose turn it is.
+    pub fn turn(&self) -> u32 {
+        self.turn.get()
+    }
+
+    /// A unit has had its turn.
+    pub fn served(&self, unit: u32) {
+        self.turn.set((unit + 1) % self.units());
+    }
+
+    fn units(&self) -> u32 {
+        cast::saturating_u32(self.closed.borrow().len())
     }
 
     fn number(&self, unit: u32, stream: Stream) -> usize {
@@ -149,7 +166,7 @@ pub(crate) fn other_class(
     own: Option<u32>,
 ) -> Option<(u32, Stream)> {
     let units = own.map_or(0..u32::from(core.geometry.units), |own| own..own + 1);
-    let classes = 0..core.classes.most();
+    let classes = 0..core.clients.classes().most();
     let all = units.flat_map(|unit| classes.clone().map(move |class| (unit, class)));
     let mut all = all.map(|(unit, class)| (unit, stream.with_class(class)));
     all.find(|&(unit, stream)| room(core, unit, stream) >= needed)
@@ -202,14 +219,14 @@ fn open_leaving(core: &Core, unit: u32, stream: Stream, reserve: u32) -> Result<
     if core.free_superblocks(unit) <= reserve {
         return Ok(false);
     }
-    let (first_sequence, proven_below) = (core.frames.next(), core.changes.proven_below());
-    let tag = Tag { class: stream.class(), first_sequence, proven_below };
+    let tag = core.order.tag(stream.class());
     let id = core.unit_id(unit);
     let superblock = match core.flash.allocate(id, tag::encode(tag), stream.hint()) {
         Ok(superblock) => superblock,
         Err(FtlError::NoSpace { .. }) => return Ok(false),
         Err(error) => return Err(error.into()),
     };
+    assert_eq!(superblock.unit.0, id, "{superblock} was allocated for unit {id}");
     // Blocks go bad meanwhile.
     core.space.set_usable(core.compute_usable());
     let block = core.geometry.block(superblock.unit.0, superblock.index);
@@ -259,12 +276,11 @@ pub(crate) fn append(
     };
     let page_bytes = core.flash.page_bytes();
     let pages = cast::saturating_u32(buffer.len() / page_bytes);
-    let (sequence, durable_below) = (core.frames.next(), core.frames.durable_below());
-    let is_alone = is_alone(core);
-    let teller = Teller { sequence, unit: superblock.unit.0, durable_below, is_alone };
+    let teller = core.order.teller(superblock.unit.0, is_alone(core));
+    let Teller { sequence, durable_below, .. } = teller;
     let contents = Contents::of(entries, &buffer).filter(|_| stream.holds_changes());
     let told = match stream.holds_changes() {
-        true => core.changes.tell(teller, entries.len(), contents.is_some()),
+        true => core.order.tell(teller, entries.len(), contents.is_some()),
         false => Told::default(),
     };
     let head = Head {
@@ -281,22 +297,22 @@ pub(crate) fn append(
     match core.flash.append(&superblock, buffer, false, stream.hint()) {
         Ok((first_page, programmed)) => {
             assert_eq!(first_page, next_page, "a frame of {superblock} is at another page");
-            core.frames.begin();
+            core.order.begin(teller);
             let block = core.geometry.block(superblock.unit.0, superblock.index);
             if stream.holds_changes() {
-                core.changes.told(teller, &told, contents);
-                if core.changes.are_many() {
-                    core.flushes.ask();
+                if core.order.told(teller, &told, contents) {
+                    core.tasks.ask_for_flush();
                 }
                 core.superblocks.pin(block, sequence);
             }
             let next_page = next_page + pages;
+            assert!(next_page <= core.geometry.block_pages(), "a frame goes beyond {superblock}");
             core.frontiers.set(unit, stream, Some(Open { superblock, next_page }));
             let first =
                 core.geometry.places_of(block).start + first_page * core.geometry.page_units;
             let places = first..first + pages * core.geometry.page_units;
             core.superblocks.begin_frame(block, places, completion.clone());
-            core.counters.count_frame(stream, entries.len(), pages * core.geometry.page_units);
+            core.count_frame(stream, entries.len(), pages * core.geometry.page_units);
             if next_page >= core.geometry.data_pages {
                 complete(core, unit, stream);
             }
@@ -333,9 +349,9 @@ pub(crate) fn append_empty(
     let completion = Completion::default();
     let appended = append(core, unit, stream, &[], buffer, &completion).ok()?;
     let (padded, ended) = (Rc::clone(core), completion.clone());
-    core.runtime.spawn(Box::pin(async move {
+    core.tasks.spawn(async move {
         end_alone(&padded, appended, &ended).await.ok();
-    }));
+    });
     Some(completion)
 }
 
@@ -382,5 +398,5 @@ pub(crate) async fn end_alone(
 /// A frame is programmed, or was given up.
 pub(crate) fn end(core: &Core, appended: &Appended) {
     core.superblocks.end_frame(appended.block, appended.first);
-    core.frames.end(appended.sequence);
+    core.order.end(appended.sequence);
 }

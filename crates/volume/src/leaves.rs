@@ -77,13 +77,15 @@ impl Leaves {
             self.leaves.push(Leaf::default());
             self.len() - 1
         });
-        self.get_mut(leaf).owner = Some(owner);
+        let before = self.get_mut(leaf).owner.replace(owner);
+        assert_eq!(before, None, "leaf {leaf} has two owners");
         leaf
     }
 
     /// Takes a leaf from its owner. Its entries must be unset.
     pub fn give_back(&mut self, leaf: u32) {
         let Leaf { owner, places, marks, .. } = self.get_mut(leaf);
+        assert!(owner.is_some(), "leaf {leaf} is given back twice");
         assert!(*places == 0 && *marks == 0, "leaf {leaf} is given back with {places} places");
         *owner = None;
         self.free.push(leaf);

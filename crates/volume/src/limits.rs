@@ -15,8 +15,8 @@ pub(crate) async fn wait(core: &Core, tenant: &Tenant, bytes: u64) -> Result<(),
     let _turn = tenant.turn.acquire(1).await;
     let mut has_waited = false;
     loop {
-        core.check_running()?;
-        let (now, (limit, ready)) = (core.runtime.now(), tenant.ready_at());
+        core.tasks.check_running()?;
+        let (now, (limit, ready)) = (core.tasks.now(), tenant.ready_at());
         if ready <= now {
             tenant.take(now, bytes);
             return Ok(());
@@ -27,6 +27,6 @@ pub(crate) async fn wait(core: &Core, tenant: &Tenant, bytes: u64) -> Result<(),
                 Limit::Bandwidth => counters.bandwidth_waits += 1,
             });
         }
-        select(core.runtime.sleep_until(ready), pin!(tenant.changed.notified())).await;
+        select(core.tasks.sleep_until(ready), pin!(tenant.changed.notified())).await;
     }
 }

@@ -42,7 +42,7 @@ impl Moving {
         if low(sum) != map.checksum_at(place) {
             // The map keeps the checksum of the lost data: no read takes these bytes for them.
             sum = !sum;
-            core.counters.update(|counters| counters.lost += 1);
+            core.count(|counters| counters.lost += 1);
             tracing::error!(%image, lba, "data are lost: collection cannot read them");
         }
         self.building.add(Entry::Moved { image, lba, checksum: sum }, data);
@@ -92,6 +92,7 @@ pub(crate) async fn read_places(
     count: u32,
 ) -> Result<Option<Read>, VolumeError> {
     let block = core.geometry.block_of(first);
+    assert!(first + count <= core.geometry.places_of(block).end, "{count} places of block {block}");
     let Some(superblock) = core.superblocks.handle(block) else {
         let reason = format!("block {block} is collected and has no superblock");
         return Err(VolumeError::Damaged { reason });
@@ -131,6 +132,7 @@ pub(crate) async fn append(core: &Shared, moving: Moving) -> Result<(), VolumeEr
 
 /// Names the new places of moved data in the map.
 fn name_places(core: &Core, from: &[u32], sent: &Sent) {
+    assert_eq!(from.len(), sent.entries.len(), "a frame of moved data has other entries");
     let mut map = core.map.borrow_mut();
     for ((to, &from), entry) in (sent.appended.first + 1..).zip(from).zip(&sent.entries) {
         if *entry != Entry::Void {

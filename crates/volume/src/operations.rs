@@ -13,7 +13,6 @@ use crate::placement::by_hint::NO_HINT;
 use crate::stream::Stream;
 use crate::writer::unit_for;
 use softflash_base::{cast, checksum};
-use softflash_runtime::Event;
 use std::rc::Rc;
 
 /// A change of the images or of their contents.
@@ -32,11 +31,11 @@ pub(crate) async fn change<T>(
     loop {
         // Room first: collection could not make any behind the gate.
         let (unit, stream) = unit_for(core, stream(core), needed, None).await?;
-        core.gate.wait().await;
-        let gate = ClosedGate::close(core);
+        core.order.opened().await;
+        let gate = core.order.close();
         // Data of failed frames are written elsewhere before the operation: behind it they would be
         // replayed as newer than it.
-        core.frames.ended_below(core.frames.next()).await;
+        core.order.all_ended().await;
         if frontier::room(core, unit, stream) < needed {
             continue;
         }
@@ -44,7 +43,7 @@ pub(crate) async fn change<T>(
         // In a task of its own: the frame ends also if nobody waits any more.
         let (shared, completion) = (Rc::clone(core), Completion::default());
         let ended = completion.clone();
-        core.runtime.spawn(Box::pin(async move {
+        core.tasks.spawn(async move {
             let written = write(&shared, unit, stream, &change).await;
             if written.is_ok() {
                 apply(&shared, &change);
@@ -52,30 +51,12 @@ pub(crate) async fn change<T>(
             drop(gate);
             if written.is_err() {
                 // Recovery could read a frame that was reported as failed.
-                shared.checkpoints.ask();
+                shared.tasks.ask_for_checkpoint();
             }
             ended.end(written);
-        }));
+        });
         completion.wait().await?;
         return Ok(result);
-    }
-}
-
-/// The gate behind which frames wait; it opens when this is dropped.
-struct ClosedGate {
-    gate: Event,
-}
-
-impl ClosedGate {
-    fn close(core: &Core) -> ClosedGate {
-        core.gate.reset();
-        ClosedGate { gate: core.gate.clone() }
-    }
-}
-
-impl Drop for ClosedGate {
-    fn drop(&mut self) {
-        self.gate.set();
     }
 }
 
@@ -156,7 +137,7 @@ fn apply(core: &Shared, change: &Change) {
         core.adopt_settings();
     }
     // What was discarded may make superblocks worth collecting.
-    core.collection.wake_all();
+    core.tasks.collection().wake_all();
 }
 
 /// Names have 1 to 64 of these characters, so that they fit exports, files and commands.

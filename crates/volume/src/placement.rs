@@ -25,10 +25,10 @@ pub(crate) fn unit_for(core: &Core, stream: Stream) -> Option<u32> {
         erases: &erases,
         die: &column(&|unit| unit),
         waiting: &waiting,
-        turn: core.turn.get(),
+        turn: core.frontiers.turn(),
     };
     let chosen = placement::choose(core.config.placement, &lanes)?;
     assert!(cast::index(chosen) < erases.len(), "a policy chose unit {chosen} of {units}");
-    core.turn.set((chosen + 1) % units);
+    core.frontiers.served(chosen);
     Some(chosen)
 }

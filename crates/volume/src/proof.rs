@@ -16,10 +16,8 @@ const PROOF_TIME: Duration = Duration::from_secs(1);
 
 /// Proves the changes of flushes until the domain is stopped.
 pub(crate) async fn run(core: Shared) {
-    while !core.stopped.get() {
-        core.unproven.notified().await;
-        let due = core.runtime.now() + PROOF_TIME;
-        core.runtime.sleep_until(due).await;
+    while !core.tasks.is_stopped() {
+        core.tasks.proof_due(PROOF_TIME).await;
         if !planted::bug(Bug::EndNotProven) {
             prove(&core).await;
         }
@@ -31,10 +29,10 @@ const MOST_FRAMES: u32 = 16;
 
 /// Writes empty frames until all changes before are proven, or no unit takes one.
 pub(crate) async fn prove(core: &Shared) {
-    let end = core.changes.next();
+    let end = core.order.next_change();
     let mut last = None;
     for attempt in 0..MOST_FRAMES {
-        let Some(unit) = core.changes.first_unproven(end) else { break };
+        let Some(unit) = core.order.first_unproven(end) else { break };
         last = other_frontier(core, unit, attempt);
         if !write(core, last).await {
             return;

@@ -33,7 +33,7 @@ pub(crate) async fn read(
     into: &mut [u8],
     hint: Hint,
 ) -> Result<(), VolumeError> {
-    core.counters.update(|counters| {
+    core.count(|counters| {
         counters.read += cast::wide(into.len() / MAPPING_UNIT_BYTES);
     });
     if into.len() == MAPPING_UNIT_BYTES && single_read::read(core, image, lba, into, hint).await {

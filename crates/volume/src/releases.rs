@@ -8,7 +8,7 @@ use softflash_base::planted::{self, Bug};
 
 /// Releases collected superblocks until the domain is stopped.
 pub(crate) async fn run(core: Shared) {
-    while !core.stopped.get() {
+    while !core.tasks.is_stopped() {
         core.retiring.asked().await;
         if let Err(error) = release_collected(&core).await {
             tracing::warn!(%error, "superblocks are not released: their copies are not durable");
@@ -52,8 +52,9 @@ pub(crate) fn release(core: &Core, block: u32) {
     let valid = core.map.borrow().blocks.valid_in(block);
     assert!(valid == 0, "block {block} is released with {valid} valid places");
     if let Some(superblock) = core.superblocks.take(block) {
+        assert!(!core.frontiers.is_open(&superblock), "{superblock} is released and takes frames");
         core.flash.release(&superblock);
-        core.counters.update(|counters| counters.released += 1);
+        core.count(|counters| counters.released += 1);
     }
     core.space.notify();
 }

@@ -26,7 +26,12 @@ pub(crate) struct Retiring {
 
 impl Retiring {
     /// The data of a superblock have moved: it is released after a flush.
+    ///
+    /// # Panics
+    /// If it waits already: it would be released twice.
     pub fn add(&self, collected: Collected) {
+        let block = collected.block;
+        assert!(!self.waits(block), "block {block} is collected twice");
         self.collected.borrow_mut().push(collected);
         self.ask();
     }
@@ -35,6 +40,11 @@ impl Retiring {
     /// root.
     pub fn add_for_root(&self, blocks: impl Iterator<Item = u32>) {
         self.for_root.borrow_mut().extend(blocks);
+    }
+
+    fn waits(&self, block: u32) -> bool {
+        self.collected.borrow().iter().any(|one| one.block == block)
+            || self.for_root.borrow().contains(&block)
     }
 
     /// Wakes the task that releases them.

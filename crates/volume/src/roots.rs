@@ -43,19 +43,26 @@ impl Roots {
     }
 
     /// The number of the next root, which is being written.
+    ///
+    /// # Panics
+    /// If it is older than the durable one.
     pub fn next(&self) -> u64 {
-        self.newest.set(self.newest.get() + 1);
-        self.newest.get()
+        let (next, durable) = (self.newest.get() + 1, self.durable.get());
+        assert!(next >= durable, "root {next} would be older than the durable root {durable}");
+        self.newest.set(next);
+        next
     }
 
     /// The root that was written last is durable, and recovery begins with its frame.
     ///
     /// # Panics
-    /// If an older frame is to be the first one that recovery needs.
+    /// If an older frame is to be the first one that recovery needs, or the root is older.
     pub fn adopt(&self, sequence: u64) {
         let before = self.sequence.get();
         assert!(sequence >= before, "the root of frame {sequence} follows that of frame {before}");
-        self.durable.set(self.newest.get());
+        let (newest, durable) = (self.newest.get(), self.durable.get());
+        assert!(newest >= durable, "root {newest} replaces the newer root {durable}");
+        self.durable.set(newest);
         self.sequence.set(sequence);
     }
 
@@ -86,7 +93,11 @@ impl Roots {
     }
 
     /// A block for leaves and roots was opened, or found.
+    ///
+    /// # Panics
+    /// If it is known: it would be released twice.
     pub fn add_block(&self, block: u32) {
+        assert!(!self.has_block(block), "block {block} is opened for the map twice");
         self.blocks.borrow_mut().push(block);
     }
 

@@ -39,19 +39,33 @@ impl Superblocks {
         self.states.borrow()[index(block)].handle
     }
 
+    /// A superblock was opened, or found.
+    ///
+    /// # Panics
+    /// If its block has one that was not released.
     pub fn set(&self, block: u32, superblock: Superblock) {
-        self.states.borrow_mut()[index(block)] =
-            State { handle: Some(superblock), pinned_by: None };
+        let state = &mut self.states.borrow_mut()[index(block)];
+        assert_eq!(state.handle, None, "block {block} has a second superblock");
+        *state = State { handle: Some(superblock), pinned_by: None };
     }
 
     /// Forgets a superblock that is released.
+    ///
+    /// # Panics
+    /// If a frame is being programmed in it.
     pub fn take(&self, block: u32) -> Option<Superblock> {
+        assert!(!self.is_busy(block), "block {block} is released with a frame under way");
         std::mem::take(&mut self.states.borrow_mut()[index(block)]).handle
     }
 
     /// A frame that recovery needs until the next root is in this superblock.
+    ///
+    /// # Panics
+    /// If the superblock was released.
     pub fn pin(&self, block: u32, sequence: u64) {
-        self.states.borrow_mut()[index(block)].pinned_by = Some(sequence);
+        let state = &mut self.states.borrow_mut()[index(block)];
+        assert!(state.handle.is_some(), "block {block} holds frame {sequence} and is released");
+        state.pinned_by = Some(sequence);
     }
 
     /// Whether recovery from a root at this frame needs nothing in a superblock.
@@ -61,15 +75,21 @@ impl Superblocks {
     }
 
     /// A frame at these places is being programmed.
+    ///
+    /// # Panics
+    /// If the superblock was released.
     pub fn begin_frame(&self, block: u32, places: Range<u32>, completion: Completion) {
+        assert!(self.handle(block).is_some(), "block {block} takes a frame and is released");
         self.under_way.borrow_mut().entry(block).or_default().push((places, completion));
     }
 
     /// The frame that starts at this place has ended.
     pub fn end_frame(&self, block: u32, first: u32) {
         let mut under_way = self.under_way.borrow_mut();
-        let Some(frames) = under_way.get_mut(&block) else { return };
+        let frames = under_way.entry(block).or_default();
+        let before = frames.len();
         frames.retain(|(places, _)| places.start != first);
+        assert_eq!(frames.len() + 1, before, "no frame at place {first} was under way");
         if frames.is_empty() {
             under_way.remove(&block);
         }

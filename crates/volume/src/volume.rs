@@ -29,7 +29,7 @@ pub struct Volume {
 impl Volume {
     pub(crate) fn new(core: Shared, image: ImageId) -> Volume {
         let map = core.map.borrow();
-        let tenant = core.tenants.of(map.volume_of(image), &map.images);
+        let tenant = core.clients.tenant(map.volume_of(image), &map.images);
         drop(map);
         Volume { core, image, tenant }
     }
@@ -115,14 +115,14 @@ impl Volume {
             Access::Discard => counters.discards += 1,
         });
         limits::wait(&self.core, &self.tenant, bytes).await?;
-        Ok(self.core.admission.enter(&self.tenant, bytes).await)
+        Ok(self.core.clients.enter(&self.tenant, bytes).await)
     }
 
     /// Notes whether there was space for a write.
     fn note_space(&self, written: &Result<(), VolumeError>) {
         if let Err(VolumeError::OutOfSpace { used, usable }) = *written {
             self.tenant.count(|counters| counters.full_refusals += 1);
-            self.core.counters.update(|counters| counters.refused += 1);
+            self.core.count(|counters| counters.refused += 1);
             self.core.space.note_refusal(used, usable);
         } else if written.is_ok() {
             self.core.is_full();
@@ -131,11 +131,11 @@ impl Volume {
 
     /// Measures a request until the result is dropped.
     fn time(&self, of: fn(&mut VolumeLatencies) -> &mut Latencies) -> Timed<'_> {
-        Timed { volume: self, of, began: self.core.runtime.now() }
+        Timed { volume: self, of, began: self.core.tasks.now() }
     }
 
     fn check_write(&self, offset: u64, bytes: u64) -> Result<u32, VolumeError> {
-        self.core.check_running()?;
+        self.core.tasks.check_running()?;
         let map = self.core.map.borrow();
         let image = map.images.get(self.image).ok_or(VolumeError::Deleted)?;
         if !image.is_volume() {
@@ -163,7 +163,7 @@ struct Timed<'a> {
 impl Drop for Timed<'_> {
     fn drop(&mut self) {
         let Volume { core, tenant, .. } = self.volume;
-        let ns = core.runtime.now().since_ns(self.began);
+        let ns = core.tasks.now().since_ns(self.began);
         (self.of)(&mut tenant.latencies.borrow_mut()).add(ns);
     }
 }

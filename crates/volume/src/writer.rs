@@ -39,7 +39,7 @@ pub(crate) async fn send(
     let (mut buffer, mut entries) = building.finished(core.geometry.page_units);
     let needed = cast::saturating_u32(buffer.len() / MAPPING_UNIT_BYTES);
     loop {
-        core.gate.wait().await;
+        core.order.opened().await;
         if frontier::room(core, unit, stream) >= needed {
             prepare(&mut entries);
             match frontier::append(core, unit, stream, &entries, buffer, &completion) {
@@ -67,7 +67,7 @@ pub(crate) async fn unit_for(
     // The releases that there had been when collection was woken.
     let mut woken_after = None;
     loop {
-        core.check_running()?;
+        core.tasks.check_running()?;
         // Collection moves data inside their unit, so that it always ends.
         let chosen = own.or_else(|| placement::unit_for(core, stream));
         if let Some(unit) = chosen {
@@ -87,10 +87,10 @@ pub(crate) async fn unit_for(
         if core.is_worn_out(own) {
             return Err(VolumeError::WornOut);
         }
-        let releases = core.counters.get().released;
+        let releases = core.counters().released;
         if !core.releases_wait(stream) {
             // Collection and the map have only releases to wait for, clients collection, too.
-            let is_vain = woken_after == Some(releases) && core.collection.all_rest();
+            let is_vain = woken_after == Some(releases) && core.tasks.collection().all_rest();
             if !matches!(stream, Stream::Host(_)) || is_vain {
                 return Err(core.out_of_space(core.map.borrow().used()));
             }
@@ -101,7 +101,7 @@ pub(crate) async fn unit_for(
         }
         if woken_after != Some(releases) {
             woken_after = Some(releases);
-            core.collection.wake_all();
+            core.tasks.collection().wake_all();
         }
         core.space.changed().await;
     }
@@ -153,24 +153,26 @@ async fn add(
     data: &[u8],
 ) -> Result<Completion, VolumeError> {
     let mut growth = growth(core, tenant, lba).await?;
-    let class = core.classes.of(tenant.settings().lifetime);
+    let class = core.clients.classes().of(tenant.settings().lifetime);
     loop {
-        core.check_running()?;
-        if !core.gate.is_set() {
-            core.gate.wait().await;
+        core.tasks.check_running()?;
+        if !core.order.is_open() {
+            core.order.opened().await;
             continue;
         }
         check_space(core, tenant.volume, lba)?;
-        if let Some((completion, is_full)) = core.host_frames.add(class, entry, data, &mut growth) {
+        if let Some((completion, is_full)) =
+            core.clients.frames().add(class, entry, data, &mut growth)
+        {
             if is_full {
                 send_frame(core, class);
             }
             return Ok(completion);
         }
         let (unit, stream) = unit_for(core, Stream::Host(class), 2, None).await?;
-        let takes_frame = frontier::room(core, unit, stream) >= 2 && core.gate.is_set();
+        let takes_frame = frontier::room(core, unit, stream) >= 2 && core.order.is_open();
         let begin = || frontier::begin(core, unit, stream, core.config.frame_units);
-        core.host_frames.begin(class, || takes_frame.then(begin));
+        core.clients.frames().begin(class, || takes_frame.then(begin));
     }
 }
 
@@ -184,7 +186,7 @@ async fn growth(
         match quota::count(core, tenant, lba)? {
             Inside::Yes(growth) => return Ok(growth),
             Inside::Unknown => {
-                for class in core.classes.in_turn() {
+                for class in core.clients.classes().in_turn() {
                     send_frame(core, class);
                 }
                 tenant.grown().await;
@@ -198,7 +200,7 @@ fn check_space(core: &Core, volume: ImageId, lba: u32) -> Result<(), VolumeError
     let map = core.map.borrow();
     let image = map.images.get(volume).ok_or(VolumeError::Deleted)?;
     let grows = map.grows(image, lba);
-    let used = map.used() + core.host_frames.filling_units();
+    let used = map.used() + core.clients.frames().filling_units();
     if grows && used >= core.space.usable() {
         return Err(core.out_of_space(used));
     }
@@ -209,12 +211,12 @@ fn check_space(core: &Core, volume: ImageId, lba: u32) -> Result<(), VolumeError
 /// the end of one of them does.
 fn send_if_idle(core: &Shared) {
     let most = u32::from(core.geometry.units) * core.config.frames_per_unit;
-    for class in core.classes.in_turn() {
-        if core.host_frames.under_way() >= most {
+    for class in core.clients.classes().in_turn() {
+        if core.clients.frames().under_way() >= most {
             return;
         }
         if send_frame(core, class) {
-            core.classes.served(class);
+            core.clients.classes().served(class);
         }
     }
 }
@@ -222,16 +224,16 @@ fn send_if_idle(core: &Shared) {
 /// Appends the frame of a class that is being filled, if there is one, in a task of its own: its
 /// other writers wait for it, too. Returns whether there was one.
 fn send_frame(core: &Shared, class: u8) -> bool {
-    let Some(building) = core.host_frames.take(class) else { return false };
+    let Some(building) = core.clients.frames().take(class) else { return false };
     let shared = Rc::clone(core);
-    core.runtime.spawn(Box::pin(async move {
+    core.tasks.spawn(async move {
         let completion = building.completion();
         let result = send_and_finish(&shared, building).await;
-        shared.host_frames.end();
+        shared.clients.frames().end();
         completion.end(result);
         yield_now().await;
         send_if_idle(&shared);
-    }));
+    });
     true
 }
 
@@ -270,7 +272,7 @@ pub(crate) async fn finish(core: &Shared, sent: Sent) -> Result<(), VolumeError>
         (Err(error), None) => Err(error.into()),
     };
     if result.is_err() {
-        core.frames.fail(appended.sequence);
+        core.order.data_failed(appended.sequence);
     }
     frontier::end(core, &appended);
     result

@@ -79,6 +79,9 @@ impl<'ast> Visit<'ast> for Uses {
         }
     }
 
+    /// The path in `pub(in …)` says who may use an item, not what the item uses.
+    fn visit_visibility(&mut self, _: &'ast Visibility) {}
+
     fn visit_path(&mut self, path: &'ast Path) {
         let segments: Vec<String> =
             path.segments.iter().map(|segment| segment.ident.to_string()).collect();

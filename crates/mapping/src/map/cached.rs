@@ -146,7 +146,11 @@ impl CachedMap {
     }
 
     /// A translation page has been read.
+    ///
+    /// # Panics
+    /// If its read was no [step](CachedMap::next_step).
     pub fn read_done(&mut self, page: u32) {
+        assert!(self.has(page, READING), "translation page {page} was read without a step");
         let wanted = self.has(page, WANTED);
         let changed = self.has(page, PENDING);
         self.clear(page, READING | WANTED | PENDING);
@@ -236,6 +240,7 @@ impl CachedMap {
 
     /// Brings a page into the cache, as the most recently used.
     fn admit(&mut self, page: u32) {
+        assert!(!self.has(page, CACHED), "translation page {page} comes into the cache twice");
         if self.cached == self.capacity {
             self.evict(self.oldest);
         }
@@ -245,6 +250,7 @@ impl CachedMap {
     }
 
     fn evict(&mut self, page: u32) {
+        assert!(self.has(page, CACHED), "translation page {page} leaves the cache twice");
         self.unlink(page);
         self.cached -= 1;
         let changed = self.has(page, DIRTY);

@@ -1,12 +1,12 @@
 //! The effects of operations on blocks and data.
 
 use super::Core;
+use super::die::{Die, Slot};
 use super::injector::Shown;
 use crate::address::BlockIndex;
 use crate::block::{Content, Health, NEEDS_ERASE};
 use crate::command::PageStatus;
 use crate::damage::Damage;
-use crate::die::{Die, Slot};
 use crate::error_law::Exposure;
 use crate::geometry::MAX_PLANES;
 use crate::storage::StoreFailure;

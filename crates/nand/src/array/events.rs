@@ -4,12 +4,12 @@
 //! transfer. If only one next step is possible, the event starts it directly; otherwise
 //! [`Core::dispatch`] starts the operations that are possible on the die.
 
+use super::die::{CellArray, Die, NONE, SUSPENDER, Stage};
 use super::{Array, Core};
 use crate::activity::Activity;
 use crate::address::DieIndex;
 use crate::channel::{Channel, Direction};
 use crate::command::{CommandKind, Finished};
-use crate::die::{CellArray, Die, NONE, SUSPENDER, Stage};
 use crate::tournament::Owner;
 use softflash_base::Time;
 

@@ -1,6 +1,7 @@
 //! The effects of silent and planned faults on pages. Cold code: an array without such faults only
 //! checks that it has no injector.
 
+use super::die::{Die, Slot};
 use super::injector::{Injector, Shown, Verdict, Written};
 use super::{Array, Core};
 use crate::address::{BlockIndex, DieIndex};
@@ -8,7 +9,6 @@ use crate::block::{Content, Health, NEEDS_ERASE};
 use crate::command::{CommandKind, PageStatus};
 use crate::config::ConfigError;
 use crate::damage::Damage;
-use crate::die::{Die, Slot};
 use crate::faults::{FaultSchedule, InjectedFaults, Strike};
 use crate::geometry::MAX_PLANES;
 use crate::storage::StoreFailure;

@@ -7,6 +7,7 @@
 //! `power_cut`. `injector` selects the commands that silent and planned faults strike, `injection`
 //! has the effects of these faults.
 
+mod die;
 mod effects;
 mod events;
 mod injection;
@@ -26,12 +27,12 @@ use crate::channel::Channel;
 use crate::command::{CommandKind, Finished};
 use crate::config::{ArrayConfig, ConfigError};
 use crate::damage::PageDamage;
-use crate::die::{Die, SLOTS};
 use crate::faults::FaultConfig;
 use crate::geometry::Geometry;
 use crate::storage::{PackedStore, PageStore, RamStore, Storage};
 use crate::timing::Timing;
 use crate::tournament::Tournament;
+use die::{Die, SLOTS};
 use softflash_base::Time;
 use softflash_base::random::Rng;
 use thiserror::Error;

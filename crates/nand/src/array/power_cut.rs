@@ -8,13 +8,13 @@
 //! [`FaultConfig`](crate::FaultConfig) replace these probabilities and add outcomes: pages that
 //! become unreadable later, blocks that look erased or keep part of their pages.
 
+use super::die::{CellArray, Die, NONE, Slot, Stage};
 use super::{Array, Core};
 use crate::address::BlockIndex;
 use crate::block::{Content, NEEDS_ERASE};
 use crate::channel::Channel;
 use crate::command::CommandKind;
 use crate::damage::Damage;
-use crate::die::{CellArray, Die, NONE, Slot, Stage};
 use crate::faults::{CutErase, CutPage, CutPages};
 use softflash_base::Time;
 use softflash_base::random::Rng;

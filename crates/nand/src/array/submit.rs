@@ -1,10 +1,10 @@
 //! The submission of commands: every rule of the flash is checked here, before any state changes.
 
+use super::die::Slot;
 use super::{Array, Core};
 use crate::address::{BlockIndex, DieIndex};
 use crate::block::{Health, NEEDS_ERASE};
 use crate::command::{CommandKind, DieCommand, PageStatus, Refused, RuleBroken};
-use crate::die::Slot;
 use crate::geometry::MAX_PLANES;
 use softflash_base::Time;
 
@@ -54,7 +54,7 @@ impl Array {
     /// command now, or it is a read that passes a program or an erase.
     #[cfg(test)]
     pub(crate) fn would_begin(&self, die: DieIndex, kind: CommandKind) -> bool {
-        use crate::die::{SUSPENDER, Stage};
+        use crate::array::die::{SUSPENDER, Stage};
         let timing = &self.core.timing;
         let die = &self.dies[die.index()];
         let room = die.room(kind, timing.die_queue_depth, timing.suspends);

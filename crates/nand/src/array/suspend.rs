@@ -1,8 +1,8 @@
 //! Reads that interrupt programs and erases.
 
 use super::Core;
+use super::die::{CellArray, Die, NONE, SUSPENDER, Stage};
 use crate::channel::Channel;
-use crate::die::{CellArray, Die, NONE, SUSPENDER, Stage};
 use crate::timing::SuspendTiming;
 
 impl Core {

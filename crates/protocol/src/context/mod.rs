@@ -150,24 +150,29 @@ pub struct Denials {
     pub commands: u64,
 }
 
+/// What the server does for its sessions, and the limits that it sets; see [`ContextOptions`].
+pub(crate) struct Services {
+    pub(crate) user_file: Option<Box<dyn UserFile>>,
+    pub(crate) salts: Box<Salts>,
+    pub(crate) elsewhere: Box<Elsewhere>,
+    pub(crate) settings: Vec<FixedSetting>,
+    pub(crate) volumes: Option<Box<dyn VolumeAdmin>>,
+    pub(crate) kept_memory: Arc<dyn KeptMemory>,
+    pub(crate) max_argument_bytes: usize,
+    pub(crate) max_reply_bytes: u64,
+}
+
 /// State shared by all sessions.
 pub struct Context {
     /// The users and their permissions.
     pub acl: Acl,
-    pub(crate) user_file: Option<Box<dyn UserFile>>,
     password: Option<FixedPassword>,
-    pub(crate) salts: Box<Salts>,
-    pub(crate) elsewhere: Box<Elsewhere>,
-    pub(crate) settings: Vec<FixedSetting>,
+    pub(crate) services: Services,
     started_at_ms: u64,
     random: AtomicU64,
     info: Box<dyn Fn() -> Vec<InfoField> + Send + Sync>,
     shutdown: Box<dyn Fn(ShutdownRequest) + Send + Sync>,
     shutdown_requested: AtomicBool,
-    pub(crate) volumes: Option<Box<dyn VolumeAdmin>>,
-    pub(crate) kept_memory: Arc<dyn KeptMemory>,
-    pub(crate) max_argument_bytes: usize,
-    pub(crate) max_reply_bytes: u64,
     pub(crate) command_stats: CommandStats,
     run_id: String,
     pub(crate) loss_log: LossLog,
@@ -201,22 +206,24 @@ impl Context {
         let run_id = run_id(&*salts);
         let context = Context {
             acl,
-            user_file,
             password: password
                 .filter(|password| !password.is_empty())
                 .map(|password| FixedPassword::new(password.as_bytes(), &*salts)),
-            salts,
-            elsewhere,
-            settings: all,
+            services: Services {
+                user_file,
+                salts,
+                elsewhere,
+                settings: all,
+                volumes,
+                kept_memory,
+                max_argument_bytes,
+                max_reply_bytes,
+            },
             started_at_ms,
             random: AtomicU64::new(seed),
             info,
             shutdown,
             shutdown_requested: AtomicBool::new(false),
-            volumes,
-            kept_memory,
-            max_argument_bytes,
-            max_reply_bytes,
             command_stats: CommandStats::new(),
             run_id,
             loss_log: LossLog::default(),
@@ -309,7 +316,7 @@ impl Context {
 
     /// The value of a setting that cannot be changed.
     pub(crate) fn setting(&self, name: &str) -> Option<&str> {
-        let setting = self.settings.iter().find(|(known, _)| known == name);
+        let setting = self.services.settings.iter().find(|(known, _)| known == name);
         setting.map(|(_, value)| value.as_str())
     }
 

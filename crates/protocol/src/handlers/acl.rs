@@ -84,7 +84,10 @@ pub(crate) fn setuser<'a>(
             let before = context.acl.user(name.as_bytes());
             let mut user = before.as_deref().cloned().unwrap_or_else(|| User::new(&name));
             let changed = session.slowly(move || {
-                rules.iter().try_for_each(|rule| user.apply(rule, &*context.salts)).map(|()| user)
+                rules
+                    .iter()
+                    .try_for_each(|rule| user.apply(rule, &*context.services.salts))
+                    .map(|()| user)
             });
             let user = changed.await?.map_err(refused)?;
             if session.context.acl.replace(before.as_ref(), user) {
@@ -139,10 +142,10 @@ pub(crate) fn load<'a>(
     async move {
         let context = Arc::clone(&session.context);
         let read = session.slowly(move || {
-            let file = context.user_file.as_ref().ok_or_else(|| NO_FILE.to_owned())?;
+            let file = context.services.user_file.as_ref().ok_or_else(|| NO_FILE.to_owned())?;
             let text = file.read()?;
             let mut users =
-                parse_users(&text, &*context.salts).map_err(|error| error.to_string())?;
+                parse_users(&text, &*context.services.salts).map_err(|error| error.to_string())?;
             context.keep_default_password(&mut users);
             context.acl.replace_all(users);
             Ok::<(), String>(())
@@ -163,7 +166,7 @@ pub(crate) fn save<'a>(
     async move {
         let context = Arc::clone(&session.context);
         let written = session.slowly(move || {
-            let file = context.user_file.as_ref().ok_or_else(|| NO_FILE.to_owned())?;
+            let file = context.services.user_file.as_ref().ok_or_else(|| NO_FILE.to_owned())?;
             file.write(&users_text(&context.acl.users()))
         });
         written.await?.map_err(|reason| failed(&reason))?;
@@ -212,7 +215,7 @@ pub(crate) fn genpass(session: &mut Session, _: &Store, args: &[Bytes]) -> Resul
     }
     let digits = usize::try_from(bits).unwrap_or(0).div_ceil(4);
     let mut random = vec![0; digits.div_ceil(2)];
-    (session.context.salts)(&mut random);
+    (session.context.services.salts)(&mut random);
     let mut password: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     password.truncate(digits);
     Ok(text(password))

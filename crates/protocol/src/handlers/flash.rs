@@ -47,7 +47,7 @@ pub(crate) fn units(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
 pub(crate) fn stats(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     async move {
         let mut fields = wide.store.stats().await?.fields();
-        if let Some(volumes) = &wide.context.volumes {
+        if let Some(volumes) = &wide.context.services.volumes {
             let totals = volumes.totals().await;
             fields.extend([
                 ("volume_used_bytes", totals.used_bytes),
@@ -58,7 +58,7 @@ pub(crate) fn stats(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
         }
         let lines = fields.into_iter().map(|(name, value)| format!("{name}:{value}\r\n"));
         let mut lines: String = lines.collect();
-        if let Some(volumes) = &wide.context.volumes
+        if let Some(volumes) = &wide.context.services.volumes
             && let Ok(list) = volumes.list().await
         {
             // Writing to a string does not fail.

@@ -45,7 +45,7 @@ pub(crate) fn start<'a>(
 /// A recording of what does not exist would stay empty.
 async fn check_export(session: &Session, name: &str) -> Result<()> {
     let refused = |reason: &str| CommandError::quoting(&[b"ERR ", reason.as_bytes()]);
-    let volumes = session.context.volumes.as_ref();
+    let volumes = session.context.services.volumes.as_ref();
     let volumes = volumes.ok_or(NO_VOLUMES)?;
     let listed = volumes.list().await.map_err(|reason| refused(&reason))?;
     let (volume, snapshot) = match name.split_once('@') {

@@ -12,7 +12,7 @@ const LIMIT: &str = "slowlog-max-len";
 
 /// All settings and their current values.
 fn settings(context: &Context) -> Vec<FixedSetting> {
-    let mut all = context.settings.clone();
+    let mut all = context.services.settings.clone();
     all.push((THRESHOLD.into(), context.slowlog.threshold_us().to_string()));
     all.push((LIMIT.into(), context.slowlog.limit().to_string()));
     all.sort();

@@ -13,7 +13,7 @@ pub(crate) fn multi(session: &mut Session, _: &Store, _: &[Bytes]) -> Result<Rep
     if session.transaction.is_some() {
         return Err(CommandError::Known("ERR MULTI calls can not be nested"));
     }
-    session.transaction = Some(Transaction::new(&session.context.kept_memory));
+    session.transaction = Some(Transaction::new(&session.context.services.kept_memory));
     Ok(Reply::Ok)
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn change<'a>(
     _: &'a Store,
     args: &'a [Bytes],
 ) -> LocalBoxFuture<'a, Result<Reply>> {
-    let begun = match &session.context.volumes {
+    let begun = match &session.context.services.volumes {
         Some(volumes) => parse(args).map(|change| volumes.change(change)),
         None => Err(NO_VOLUMES),
     };
@@ -34,7 +34,7 @@ pub(crate) fn list<'a>(
     _: &'a Store,
     _: &'a [Bytes],
 ) -> LocalBoxFuture<'a, Result<Reply>> {
-    let listed = session.context.volumes.as_ref().map(|volumes| volumes.list());
+    let listed = session.context.services.volumes.as_ref().map(|volumes| volumes.list());
     async move {
         let VolumeList { volumes, not_mounted } =
             listed.ok_or(NO_VOLUMES)?.await.map_err(refused)?;

@@ -94,7 +94,7 @@ impl Pipeline {
         let watch = Stopwatch::new(store, &origin, since);
         self.session.identity.refresh(&self.session.context.acl);
         let mut encoder = std::mem::take(&mut self.encoder);
-        let limit = origin.context.max_reply_bytes;
+        let limit = origin.context.services.max_reply_bytes;
         let load = |store, keys, wanted| load(store, keys, wanted, limit);
         let mut batch = Batch {
             shard_pipeline: ShardPipeline::new(store, &origin, &watch, load),

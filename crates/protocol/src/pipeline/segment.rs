@@ -76,7 +76,7 @@ fn gone() -> Reply {
 async fn run_share(store: &Store, origin: Origin, commands: Vec<Command>) -> Vec<Reply> {
     let mut replies = Vec::with_capacity(commands.len());
     let watch = Stopwatch::new(store, &origin, store.runtime().now());
-    let limit = origin.context.max_reply_bytes;
+    let limit = origin.context.services.max_reply_bytes;
     let load = move |store, keys, wanted| load(store, keys, wanted, limit);
     let mut shard_pipeline = ShardPipeline::new(store, &origin, &watch, load);
     for command in commands {

@@ -104,7 +104,7 @@ where
     }
 
     async fn read(&mut self, command: Command, sink: &mut impl Sink) {
-        let limit = self.origin.context.max_reply_bytes;
+        let limit = self.origin.context.services.max_reply_bytes;
         if self.replied_bytes > limit {
             return self.answer(command.filter_reply(Reply::Error(too_large(limit))), sink);
         }

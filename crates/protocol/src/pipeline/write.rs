@@ -156,7 +156,7 @@ pub(crate) async fn run_alone(
 
 /// Refuses values that are too many for one reply before they are read.
 pub(crate) async fn check_reply(store: &Store, context: &Context, keys: &[Bytes]) -> Result<()> {
-    let limit = context.max_reply_bytes;
+    let limit = context.services.max_reply_bytes;
     if store.value_bytes(keys).await? > limit { Err(too_large(limit)) } else { Ok(()) }
 }
 

@@ -53,7 +53,7 @@ impl Session {
         context.counters.connections.fetch_add(1, Ordering::Relaxed);
         let client = context.clients.enter(address, local_address, now_ms);
         let identity = Identity::of_guest(&context.acl);
-        let watched = Watches::new(&context.kept_memory);
+        let watched = Watches::new(&context.services.kept_memory);
         let session = Session {
             identity,
             context,

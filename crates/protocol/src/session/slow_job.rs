@@ -14,7 +14,7 @@ impl Session {
         let result = Arc::new(Mutex::new(None));
         let place = Arc::clone(&result);
         let job = Box::new(move || *lock(&place) = Some(work()));
-        (self.context.elsewhere)(&self.client.address, job).await;
+        (self.context.services.elsewhere)(&self.client.address, job).await;
         let done = lock(&result).take();
         done.ok_or(CommandError::Known("ERR the server could not do this now, try again"))
     }

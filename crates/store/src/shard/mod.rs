@@ -1,70 +1,32 @@
 //! A shard: the partition of the store that one core owns, with a log, slices, and units. It shares
 //! no state with other threads.
 
-pub mod admission;
-pub mod background;
-pub mod budget;
-mod cache_room;
-mod caches;
-mod clear;
 pub mod clock;
-pub mod commit;
-pub mod compact;
-mod coordinator;
 mod counters;
-pub(crate) mod decisions;
-pub(crate) mod examination;
-mod expirations;
-pub mod flush;
-mod fullness;
-pub mod gate;
-mod history;
-mod key_count;
-mod limits;
 pub mod log;
-mod log_refresh;
-mod manifest;
-mod merge_pace;
-mod merging;
-pub mod open;
-mod parity;
-mod participant;
-mod pending_clears;
-pub mod pending_outputs;
-mod random_key;
-pub mod read;
-mod read_mark;
-mod rebuild;
-pub mod recovery;
-mod refresh;
-mod repair_edits;
-mod replay;
-pub mod scan;
-mod scrub;
+mod maintenance;
+mod read;
+pub(crate) mod recovery;
+pub(crate) mod resources;
 mod slices;
-pub mod snapshots;
-mod space;
-mod tasks;
 #[cfg(test)]
 mod tests;
-pub mod transactions;
+mod transactions;
 pub(crate) mod values;
-pub mod watch;
-mod write_room;
-mod writes;
+mod write;
 
-pub(crate) use commit::Committer;
-pub(crate) use coordinator::{Coordinator, Decided};
-pub(crate) use parity::ParityKeeper;
-pub(crate) use participant::Participant;
-pub(crate) use random_key::RandomKeys;
-pub(crate) use read::{Read, Reader};
-pub(crate) use read_mark::ReadMark;
-pub(crate) use repair_edits::RepairEdits;
-pub use scan::ScanPage;
-pub(crate) use scan::Scanner;
-pub use watch::WatchToken;
-pub(crate) use writes::Writes;
+pub(crate) use maintenance::parity::ParityKeeper;
+pub(crate) use maintenance::repair_edits::RepairEdits;
+pub(crate) use read::lookup::{Read, Reader, content_of, fragments_of};
+pub(crate) use read::random_key::RandomKeys;
+pub use read::scan::ScanPage;
+pub(crate) use read::scan::Scanner;
+pub(crate) use transactions::coordinator::{Coordinator, Decided};
+pub(crate) use transactions::participant::Participant;
+pub(crate) use transactions::read_mark::ReadMark;
+pub use transactions::watch::WatchToken;
+pub(crate) use write::commit::Committer;
+pub(crate) use write::writes::Writes;
 
 use crate::capacity::{Capacity, FlashSize};
 use crate::error::Result;
@@ -75,33 +37,33 @@ use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
 use crate::stats::{KeyCount, Stalls, StoreStats};
 use crate::value::MAX_VALUE_BYTES;
-use admission::Throttle;
-use budget::Budget;
 use bytes::Bytes;
-use cache_room::CacheRoom;
-use caches::Caches;
 use clock::ExpiryClock;
 use counters::Counters;
-use expirations::Expirations;
-use fullness::Fullness;
-use gate::Gate;
-use history::History;
-use limits::{LastLimits, Limits};
 use log::Log;
-use merge_pace::MergePace;
-use pending_outputs::PendingOutputs;
+use maintenance::pending_outputs::PendingOutputs;
+use maintenance::tasks::Tasks;
+use read::expirations::Expirations;
 use recovery::Recovered;
+use resources::budget::Budget;
+use resources::cache_room::CacheRoom;
+use resources::caches::Caches;
+use resources::fullness::Fullness;
+use resources::limits::{LastLimits, Limits};
+use resources::space::Space;
 use slices::Slices;
 use softflash_base::{ShardId, SliceId, cast};
 use softflash_blocks::BlockLayer;
 use softflash_ftl::UnitTelemetry;
 use softflash_runtime::{ByteSemaphore, RuntimeHandle};
-use space::Space;
 use std::rc::Rc;
 use std::time::Duration;
-use tasks::Tasks;
-use transactions::Transactions;
+use transactions::gate::Gate;
+use transactions::history::History;
+use transactions::table::Transactions;
 use values::{Collector, ValueLog};
+use write::admission::Throttle;
+use write::merge_pace::MergePace;
 
 /// One shard.
 pub struct Shard {
@@ -298,7 +260,7 @@ impl Shard {
 
     /// As [`key_count`](Self::key_count), for the holder of the gate.
     pub(crate) fn key_estimate(&self) -> KeyCount {
-        key_count::key_estimate(&self.slices)
+        read::key_count::key_estimate(&self.slices)
     }
 
     /// Counters and sizes.

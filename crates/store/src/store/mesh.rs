@@ -2,7 +2,7 @@
 
 use super::Store;
 use crate::error::{Result, StoreError};
-use crate::shard::decisions::Decisions;
+use crate::shard::recovery::decisions::Decisions;
 use futures_util::future::LocalBoxFuture;
 use softflash_base::ShardId;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 use super::transaction::Transaction;
 use super::{CommitToken, Store};
 use crate::error::{Result, StoreError};
-use crate::shard::decisions::COORDINATOR;
+use crate::shard::recovery::decisions::COORDINATOR;
 use crate::shard::{Committer, Coordinator, Decided, Participant, Writes};
 use futures_util::future::try_join_all;
 use softflash_base::ShardId;

@@ -10,6 +10,7 @@ use crate::flusher;
 use crate::format::entry::Entry;
 use crate::frames::Frames;
 use crate::image::Images;
+use crate::order::Order;
 use crate::walk::FoundFrame;
 use softflash_base::cast;
 use softflash_ftl::Inventory;
@@ -30,9 +31,8 @@ pub(crate) async fn give_up(mut core: Core, inventory: &Inventory) -> Result<u32
     let first_sequences = found.iter().filter_map(|found| Some(found.tag?.first_sequence));
     let sequences = frames.iter().map(|frame| frame.head.sequence).chain(first_sequences);
     let next = sequences.max().unwrap_or(0) + SKIPPED;
-    core.frames = Frames::from(next, next);
     // Changes are among the frames, so no change has a greater number.
-    core.changes = Changes::recovered(next, next);
+    core.order = Order::from(Frames::from(next, next), Changes::recovered(next, next));
     // A root has more than one frame, so no root has a greater number. This one names itself as the
     // one before: recovery takes it without a proof that it is durable, and no older one.
     core.roots.found_newest(next - 1);
@@ -45,10 +45,9 @@ pub(crate) async fn give_up(mut core: Core, inventory: &Inventory) -> Result<u32
         })?;
     }
     let core = Rc::new(core);
-    core.runtime.spawn(Box::pin(flusher::run(Rc::clone(&core))));
+    core.tasks.spawn(flusher::run(Rc::clone(&core)));
     let emptied = write_empty(&core, &found).await;
-    core.stopped.set(true);
-    core.flushes.stop();
+    core.tasks.stop();
     emptied?;
     release(&core, found.iter());
     Ok(cast::saturating_u32(found.len()))

@@ -1,6 +1,6 @@
 use super::*;
 use crate::kv::compaction::leveled::Options;
-use crate::shard::merging::Merger;
+use crate::shard::maintenance::merging::Merger;
 use futures_util::future::join;
 
 /// The only shard of a store, and its only slice.

@@ -3,7 +3,9 @@
 use super::*;
 use crate::format::log::Position;
 use crate::format::log::frame::{HEADER_BYTES, MAX_FRAME_BYTES};
-use crate::shard::recovery::tests::by_hand::{Hand, batch, by_hand, by_hand_on, bytes, opening};
+use crate::shard::recovery::run::tests::by_hand::{
+    Hand, batch, by_hand, by_hand_on, bytes, opening,
+};
 use softflash_device::DeviceError;
 use softflash_testing::faulty::OperationKind;
 
