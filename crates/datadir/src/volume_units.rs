@@ -1,9 +1,8 @@
 //! The units that are set aside for volumes: the last ones of the device, as many for each shard.
 
 use serde::{Deserialize, Serialize};
-use softflash_base::ShardId;
+use softflash_base::{ShardId, UnitSet};
 use softflash_volume::DomainConfig;
-use std::ops::Range;
 
 /// Spare space for collection, where none is given.
 pub const DEFAULT_OP_PERCENT: u8 = 7;
@@ -32,7 +31,7 @@ pub struct ShardDomain {
     /// The shard.
     pub shard: ShardId,
     /// Its units for volumes.
-    pub units: Range<u16>,
+    pub units: UnitSet,
     /// The settings of the domain; its number is that of the shard plus 1.
     pub config: DomainConfig,
 }
@@ -68,7 +67,8 @@ impl VolumeSection {
                 op_percent: f64::from(self.op_percent),
                 ..DomainConfig::default()
             };
-            ShardDomain { shard: ShardId(shard), units: start..start.saturating_add(each), config }
+            let units = UnitSet::from(start..start.saturating_add(each));
+            ShardDomain { shard: ShardId(shard), units, config }
         };
         (0..shards).map(domain).collect()
     }
@@ -83,7 +83,7 @@ mod tests {
         let section = VolumeSection { units: 6, op_percent: 20 };
         let domains = section.domains(16, 3);
         let units: Vec<_> = domains.iter().map(|domain| domain.units.clone()).collect();
-        assert_eq!(units, [10..12, 12..14, 14..16]);
+        assert_eq!(units, [10..12, 12..14, 14..16].map(UnitSet::from));
         let numbers: Vec<_> = domains.iter().map(|domain| domain.config.domain).collect();
         assert_eq!(numbers, [1, 2, 3]);
         assert!(domains.iter().all(|domain| domain.config.op_percent == 20.0));

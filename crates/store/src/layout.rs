@@ -2,7 +2,7 @@
 //! shards own units. It is fixed when the store is formatted.
 
 use serde::{Deserialize, Serialize};
-use softflash_base::{ShardId, SliceId};
+use softflash_base::{ShardId, SliceId, UnitSet};
 use softflash_blocks::Redundancy;
 use std::ops::Range;
 
@@ -123,9 +123,9 @@ impl StoreLayout {
     }
 
     /// The units of a shard.
-    pub fn units_of(&self, shard: ShardId) -> Range<u16> {
+    pub fn units_of(&self, shard: ShardId) -> UnitSet {
         let first = |shard: u32| (shard * u32::from(self.units) / u32::from(self.shards)) as u16;
-        first(u32::from(shard.0))..first(u32::from(shard.0) + 1)
+        UnitSet::from(first(u32::from(shard.0))..first(u32::from(shard.0) + 1))
     }
 
     /// The compression of a slice.
@@ -200,12 +200,12 @@ mod tests {
             let (mut next_slice, mut next_unit) = (0, 0);
             for shard in (0..shards).map(ShardId) {
                 assert_eq!(layout.slices_of(shard).start, next_slice);
-                assert_eq!(layout.units_of(shard).start, next_unit);
+                assert_eq!(layout.units_of(shard).first(), Some(next_unit));
                 for slice in layout.slices_of(shard) {
                     assert_eq!(layout.shard_of_slice(SliceId(slice)), shard);
                 }
                 next_slice = layout.slices_of(shard).end;
-                next_unit = layout.units_of(shard).end;
+                next_unit += layout.units_of(shard).len() as u16;
             }
             assert_eq!((next_slice, next_unit), (slices, units));
         }

@@ -64,7 +64,7 @@ pub(crate) struct Core {
 impl Core {
     /// The unit of the device, from its number in the domain.
     pub fn unit_id(&self, unit: u32) -> u16 {
-        self.geometry.first_unit + cast::saturating_u16(cast::index(unit))
+        self.geometry.unit_id(unit)
     }
 
     /// Free superblocks of a unit; none of a dead one.
@@ -80,7 +80,7 @@ impl Core {
     pub fn is_worn_out(&self, unit: Option<u32>) -> bool {
         let has_too_few = |unit| self.flash.space(self.unit_id(unit)).is_worn_out();
         let worn_out = |unit| self.space.health_of(unit).is_dead() || has_too_few(unit);
-        unit.map_or_else(|| (0..self.geometry.units.into()).all(worn_out), worn_out)
+        unit.map_or_else(|| (0..self.geometry.unit_count().into()).all(worn_out), worn_out)
     }
 
     /// Whether a unit takes data as far as is known.
@@ -129,7 +129,7 @@ impl Core {
                 space.total() - space.bad
             }
         };
-        let units = (0..u32::from(self.geometry.units)).map(good);
+        let units = (0..u32::from(self.geometry.unit_count())).map(good);
         usable_units(units, self.geometry.data_units(), self.classes.count(), &self.config)
     }
 
@@ -173,7 +173,7 @@ impl Core {
     /// Asks for a checkpoint if superblocks of a unit wait for the next root in which clients may
     /// open none, or only one more.
     pub fn ask_for_releases_if_short(&self) {
-        let mut units = 0..u32::from(self.geometry.units);
+        let mut units = 0..u32::from(self.geometry.unit_count());
         let is_short = |unit| {
             let free = self.free_superblocks(unit);
             let waiting = self.retiring.awaiting_root_in(&self.geometry, unit);

@@ -64,19 +64,19 @@ fn core(
     gate.set();
     let classes = most_classes(geometry.unit_blocks);
     let core = Core {
-        map: RefCell::new(DomainMap::new(geometry)),
+        map: RefCell::new(DomainMap::new(geometry.clone())),
         superblocks: Superblocks::new(geometry.blocks()),
         frames: Frames::from(1, 1),
         changes: Changes::recovered(1, 1),
-        frontiers: Frontiers::new(geometry.units, classes),
+        frontiers: Frontiers::new(geometry.unit_count(), classes),
         classes: Classes::new(classes),
         counters: Counters::default(),
         tenants: Tenants::default(),
-        admission: Admission::new(config.competing_requests(geometry.units)),
+        admission: Admission::new(config.competing_requests(geometry.unit_count())),
         host_frames: HostFrames::new(classes),
         gate,
-        space: Space::new(config.domain, geometry.units),
-        collection: Collection::new(geometry.units),
+        space: Space::new(config.domain, geometry.unit_count()),
+        collection: Collection::new(geometry.unit_count()),
         flushes: OnRequest::default(),
         unproven: Notify::new(),
         checkpoints: OnRequest::default(),
@@ -94,7 +94,8 @@ fn core(
     if core.space.usable() == 0 {
         let reason = format!(
             "{} units of {} superblocks leave no space for data; use more or larger units",
-            geometry.units, geometry.unit_blocks
+            core.geometry.unit_count(),
+            core.geometry.unit_blocks
         );
         return Err(VolumeError::Unsupported { reason });
     }

@@ -8,7 +8,7 @@ use crate::frontier;
 use crate::stream::Stream;
 
 pub(crate) fn least_loaded(core: &Core, stream: Stream) -> Option<u32> {
-    let units = u32::from(core.geometry.units);
+    let units = u32::from(core.geometry.unit_count());
     let turn = core.turn.get();
     let inturn = (0..units).map(|step| (turn + step) % units);
     let able = inturn.filter(|&unit| frontier::can_append(core, unit, stream));

@@ -96,11 +96,11 @@ fn mount_and_look(directory: &OpenDir) -> Result<Vec<UnitTelemetry>, CliError> {
         for (owned, owner) in mounts {
             // Nothing is erased in advance.
             let config = FtlConfig { erased_target: 0, owner, ..FtlConfig::default() };
-            let queue = Arc::clone(&directory.device).open_queue_pair(owned.clone())?;
+            let queue = Arc::clone(&directory.device).open_queue_pair(&owned)?;
             let (flash, _) = Flash::mount(queue, config, runtime.clone())
                 .await
                 .map_err(CliError::store(&directory.path))?;
-            units.extend(owned.map(|unit| flash.telemetry(unit)));
+            units.extend(owned.iter().map(|unit| flash.telemetry(unit)));
             flash.stop();
         }
         Ok(units)

@@ -102,7 +102,7 @@ impl OpenShard {
     async fn mount(&self) -> Result<Mounted> {
         let OpenShard { id, layout, options, device, runtime, .. } = self;
         let queue = device
-            .open_queue_pair(layout.units_of(*id))
+            .open_queue_pair(&layout.units_of(*id))
             .map_err(|error| StoreError::Unusable(error.to_string()))?;
         let (flash, inventory) = Flash::mount(queue, options.ftl, runtime.clone()).await?;
         let (uuid, redundancy) = (device.info().uuid, layout.redundancy());
@@ -311,7 +311,7 @@ async fn mount_log(
         return Err(StoreError::Unusable(format!("the log's device: {problem}")));
     }
     let queue = device
-        .open_queue_pair(units.units_of(id))
+        .open_queue_pair(&units.units_of(id))
         .map_err(|error| StoreError::Unusable(error.to_string()))?;
     let (flash, inventory) = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await?;
     let shape = |flash: &Flash| (flash.payload_bytes(), flash.page_bytes());

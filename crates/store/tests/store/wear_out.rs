@@ -8,7 +8,7 @@
 )]
 
 use bytes::Bytes;
-use softflash_base::UnitId;
+use softflash_base::{UnitId, UnitSet};
 use softflash_device::{Device, ModelConfig, ModelDevice};
 use softflash_ftl::UnitState;
 use softflash_store::{Entry, Store, StoreError};
@@ -43,7 +43,7 @@ fn bed(channels: u16, seed: u64) -> VirtualBed {
 
 /// Units with half of their superblocks bad.
 fn worn_units(bed: &VirtualBed) -> usize {
-    let queue = bed.device.open_queue_pair(0..bed.layout.units).unwrap();
+    let queue = bed.device.open_queue_pair(&UnitSet::from(0..bed.layout.units)).unwrap();
     (0..bed.layout.units).filter(|unit| queue.bad_blocks(UnitId(*unit)).len() >= 50).count()
 }
 

@@ -65,7 +65,7 @@ impl Bed {
     ) -> R {
         let executor = VirtualExecutor::new(1_000_000);
         let result = executor.block_on(async {
-            let queue = self.device.open_queue_pair(0..self.device.info().units).unwrap();
+            let queue = self.device.open_queue_pair(&self.device.info().all_units()).unwrap();
             work(queue, self.config.clone(), executor.handle()).await
         });
         self.device.power_cut(executor.now(), 1).unwrap();

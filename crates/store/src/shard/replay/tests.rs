@@ -73,7 +73,7 @@ pub(in crate::shard) fn on_flash<R>(
     let runtime = executor.handle();
     executor.block_on(async {
         let device = bed.device();
-        let queue = device.open_queue_pair(bed.layout.units_of(SHARD)).unwrap();
+        let queue = device.open_queue_pair(&bed.layout.units_of(SHARD)).unwrap();
         let mounted = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await;
         let (flash, inventory) = mounted.unwrap();
         let (blocks, _) =
