@@ -88,6 +88,21 @@ impl UnitSet {
         self.iter().find(|unit| other.contains(*unit))
     }
 
+    /// The first unit found that two of these sets have, with the numbers of both.
+    pub fn in_two_of<'a>(sets: impl IntoIterator<Item = &'a UnitSet>) -> Option<(u16, [usize; 2])> {
+        let mut owner_of: Vec<Option<usize>> = Vec::new();
+        for (number, set) in sets.into_iter().enumerate() {
+            let end = set.last().map_or(0, |last| usize::from(last) + 1);
+            owner_of.resize(owner_of.len().max(end), None);
+            for unit in set {
+                if let Some(first) = owner_of[usize::from(unit)].replace(number) {
+                    return Some((unit, [first, number]));
+                }
+            }
+        }
+        None
+    }
+
     /// The longest ranges of successive units, in ascending order.
     pub fn ranges(&self) -> impl Iterator<Item = RangeInclusive<u16>> {
         let is_next = |before: &u16, after: &u16| after - before == 1;
@@ -246,6 +261,13 @@ mod tests {
         assert_eq!(UnitSet::from(3..3), UnitSet::default());
         assert_eq!(UnitSet::from_iter([7, 0, 1, 2, 3, 9, 10]).to_string(), "0-3,7,9-10");
         assert_eq!(UnitSet::from_iter(0..=u16::MAX).to_string(), "0-65535");
+    }
+
+    #[test]
+    fn a_unit_of_two_sets_is_found() {
+        let sets = |texts: &[&str]| texts.iter().map(|text| set(text)).collect::<Vec<_>>();
+        assert_eq!(UnitSet::in_two_of(&sets(&["0-3", "", "9", "4-8"])), None);
+        assert_eq!(UnitSet::in_two_of(&sets(&["9", "0-3", "", "2,5,9"])), Some((2, [1, 3])));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::manifest::Manifest;
 use super::participant::Participant;
 use super::recovery::{OnFlash, OnLogLoss, Recovered, Recovery};
 use crate::error::{Result, StoreError};
-use crate::layout::StoreLayout;
+use crate::layout::{StoreLayout, split};
 use crate::options::StoreOptions;
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
@@ -306,7 +306,8 @@ async fn mount_log(
     id: ShardId,
     runtime: &RuntimeHandle,
 ) -> Result<(Flash, Inventory)> {
-    let units = StoreLayout { units: device.info().units, ..layout.clone() };
+    let units = split(device.info().units, layout.shards);
+    let units = StoreLayout { units, ..layout.clone() };
     if let Some(problem) = units.problem() {
         return Err(StoreError::Unusable(format!("the log's device: {problem}")));
     }

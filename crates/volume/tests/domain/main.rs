@@ -15,4 +15,5 @@ mod lost_frames;
 mod quota;
 mod reads_and_writes;
 mod settings;
+mod unit_sets;
 mod weights;
