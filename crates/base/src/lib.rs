@@ -1,5 +1,5 @@
-//! Types that every layer of SoftFlash uses: ids, time, aligned buffers, seeded random generators,
-//! checksums, integer conversions and histograms. No I/O, no clock, no policy.
+//! Types that every layer of SoftFlash uses: ids, sets of units, time, aligned buffers, seeded random
+//! generators, checksums, integer conversions and histograms. No I/O, no clock, no policy.
 
 pub mod access;
 pub mod cast;
@@ -12,6 +12,7 @@ pub mod planted;
 pub mod random;
 mod shell;
 pub mod time;
+mod unit_set;
 
 pub use access::AccessKind;
 pub use checksum::checksum64;
@@ -20,3 +21,4 @@ pub use io_buf::{BufferPool, IoBuf};
 pub use latency_edges::EDGES_US;
 pub use shell::shell_word;
 pub use time::Time;
+pub use unit_set::{UnitSet, UnitSetError};

@@ -47,7 +47,7 @@ pub(crate) struct UnitPool {
 
 impl UnitPool {
     pub(crate) fn new(flash: Flash, redundancy: Redundancy) -> UnitPool {
-        let units = flash.units().map(|_| Unit::default()).collect();
+        let units = flash.units().iter().map(|_| Unit::default()).collect();
         let placement = Placement::new(PlacementPolicy::LEAST_LOADED);
         UnitPool { flash, redundancy, units, placement }
     }
@@ -65,7 +65,7 @@ impl UnitPool {
     }
 
     fn unit(&self, unit: u16) -> Option<&Unit> {
-        self.units.get(usize::from(unit.checked_sub(self.flash.units().start)?))
+        self.units.get(self.flash.units().position(unit)?)
     }
 
     /// Whether nothing on the unit can be read.
@@ -76,18 +76,18 @@ impl UnitPool {
     /// The greatest generation of each unit, without lost units.
     pub(crate) fn marks(&self) -> Vec<UnitMark> {
         let mark = |unit| UnitMark { unit, generation: self.flash.newest_generation(unit) };
-        self.flash.units().filter(|unit| !self.is_lost(*unit)).map(mark).collect()
+        self.flash.units().iter().filter(|unit| !self.is_lost(*unit)).map(mark).collect()
     }
 
     /// Units that were lost since the mount.
     pub(crate) fn lost_units(&self) -> u64 {
-        self.flash.units().filter(|unit| self.is_lost(*unit)).count() as u64
+        self.flash.units().iter().filter(|unit| self.is_lost(*unit)).count() as u64
     }
 
     /// Units that take blocks: a worn-out one is read-only.
     fn serving(&self) -> impl Iterator<Item = u16> {
         let serves = |unit: &u16| !self.is_lost(*unit) && !self.flash.space(*unit).is_worn_out();
-        self.flash.units().filter(serves)
+        self.flash.units().iter().filter(serves)
     }
 
     /// The error where no unit takes a block.
@@ -115,7 +115,7 @@ impl UnitPool {
 
     /// The space of the units that are not lost.
     fn spaces_left(&self) -> impl Iterator<Item = SpaceAccount> {
-        let left = self.flash.units().filter(|unit| !self.is_lost(*unit));
+        let left = self.flash.units().iter().filter(|unit| !self.is_lost(*unit));
         left.map(|unit| self.flash.space(unit))
     }
 

@@ -26,7 +26,7 @@ impl WearLevelling {
         damage: &Rc<Damage>,
     ) -> WearLevelling {
         let units = pools.flash().units();
-        let looked_at = units.map(|unit| pools.flash().newest_generation(unit)).collect();
+        let looked_at = units.iter().map(|unit| pools.flash().newest_generation(unit)).collect();
         WearLevelling {
             pools: Rc::clone(pools),
             directory: Rc::clone(directory),
@@ -39,7 +39,7 @@ impl WearLevelling {
     /// moves cold data and enough was written since the last look.
     pub(crate) fn note_lagging(&self) {
         let flash = self.pools.flash();
-        for (looked_at, unit) in self.looked_at.borrow_mut().iter_mut().zip(flash.units()) {
+        for (looked_at, unit) in self.looked_at.borrow_mut().iter_mut().zip(flash.units().iter()) {
             let newest = flash.newest_generation(unit);
             if newest < *looked_at + WRITTEN_BETWEEN_LOOKS {
                 continue;

@@ -23,7 +23,7 @@ fn mounted<T>(
     let executor = VirtualExecutor::new(1_000_000);
     let runtime = executor.handle();
     executor.block_on(async {
-        let queue = device.open_queue_pair(0..device.info().units).unwrap();
+        let queue = device.open_queue_pair(&device.info().all_units()).unwrap();
         let config = FtlConfig { owner, ..FtlConfig::default() };
         let (flash, inventory) = Flash::mount(queue, config, runtime).await.unwrap();
         let result = work(flash.clone(), inventory).await;

@@ -16,7 +16,7 @@ const PATCH: BlockKind = BlockKind::Patch { slice: 0 };
 const BYTES: usize = 200_000;
 
 async fn mounted(device: &Arc<ModelDevice>, runtime: &RuntimeHandle) -> BlockLayer {
-    let queue = device.open_queue_pair(0..device.info().units).unwrap();
+    let queue = device.open_queue_pair(&device.info().all_units()).unwrap();
     let (flash, inventory) =
         Flash::mount(queue, FtlConfig::default(), runtime.clone()).await.unwrap();
     let uuid = device.info().uuid;

@@ -162,7 +162,7 @@ impl ShardDomain {
         device: &Arc<dyn Device>,
         runtime: &RuntimeHandle,
     ) -> Result<Domain, MountError> {
-        let queue = Arc::clone(device).open_queue_pair(self.units.clone())?;
+        let queue = Arc::clone(device).open_queue_pair(&self.units)?;
         let (domain, report) = Domain::mount(queue, self.config.clone(), runtime.clone()).await?;
         tracing::debug!(shard = %self.shard, ?report, "volumes are mounted");
         Ok(domain)

@@ -17,6 +17,7 @@ mod error;
 mod lock;
 mod manifest;
 mod open;
+mod owners;
 mod plan;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub use domains::{Domains, MountError, with_domains};
 pub use error::DataDirError;
 pub use manifest::{FORMAT_VERSION, MANIFEST_NAME, Manifest, StoreSection};
 pub use open::{OpenDir, block_on};
+pub use owners::{UnitOwner, UnitTable};
 pub use plan::{
     Compressions, NewDevice, Plan, PreparedDataDir, SUPERBLOCK_BYTES, UnfinishedDataDir,
 };

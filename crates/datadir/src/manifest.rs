@@ -1,6 +1,7 @@
 //! The manifest `softflash.toml` of a data directory.
 
 use crate::error::DataDirError;
+use crate::owners::UnitTable;
 use crate::volume_units::{ShardDomain, VolumeSection};
 use serde::{Deserialize, Serialize};
 use softflash_store::StoreLayout;
@@ -72,37 +73,47 @@ impl Manifest {
         self.volumes.map_or(0, |volumes| volumes.units)
     }
 
+    /// Who owns which units of a device of `device_units` units.
+    pub fn owners(&self, device_units: u16) -> UnitTable {
+        UnitTable::split(device_units, self.store.shards, self.volume_units())
+    }
+
     /// The domain of each shard on a device of `device_units` units; none without volume units.
     pub fn domains(&self, device_units: u16) -> Vec<ShardDomain> {
-        let shards = self.store.shards;
-        self.volumes.map(|volumes| volumes.domains(device_units, shards)).unwrap_or_default()
+        let owners = self.owners(device_units);
+        let section = self.volumes.iter();
+        let domains = section.flat_map(|section| {
+            owners.of_volumes().map(|(shard, units)| section.domain(shard, units))
+        });
+        domains.collect()
     }
 
     /// The reason why the layout does not fit a device of `device_units` units, if there is one.
     pub fn problem(&self, device_units: u16) -> Option<String> {
-        let shares = self.volumes.and_then(|volumes| volumes.problem(self.store.shards));
+        if let Some(problem) = self.volumes.and_then(|it| it.problem(self.store.shards)) {
+            return Some(problem);
+        }
+        let owners = self.owners(device_units);
         let store = || {
-            let layout = self.layout(device_units);
-            let problem = layout.problem()?;
+            let problem = self.layout(device_units).problem()?;
             Some(match self.volume_units() {
                 0 => problem,
                 volumes => format!(
                     "{volumes} of {device_units} units are for volumes, which leaves {} for the \
                      store: {problem}, or set fewer units aside for volumes",
-                    layout.units
+                    device_units.saturating_sub(volumes)
                 ),
             })
         };
-        shares.or_else(store)
+        owners.conflict().or_else(store).or_else(|| owners.shortage(device_units))
     }
 
-    /// The store's layout on a device of `device_units` units: it has those that are not for
-    /// volumes.
+    /// The store's layout on a device of `device_units` units.
     pub fn layout(&self, device_units: u16) -> StoreLayout {
         StoreLayout {
             shards: self.store.shards,
             slices: self.store.slices,
-            units: device_units.saturating_sub(self.volume_units()),
+            units: self.owners(device_units).of_store(),
             compression: self.store.compression.clone(),
             copies: self.store.copies,
             parity: self.store.parity,

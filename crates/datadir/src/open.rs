@@ -2,6 +2,7 @@
 
 use crate::directory::DataDir;
 use crate::error::DataDirError;
+use crate::owners::UnitTable;
 use crate::volume_units::ShardDomain;
 use softflash_device::{Access, Device, OpenOptions};
 use softflash_runtime::{RealExecutor, RuntimeHandle};
@@ -16,6 +17,8 @@ pub struct OpenDir {
     pub path: PathBuf,
     /// The device.
     pub device: Arc<dyn Device>,
+    /// Who owns which of its units.
+    pub owners: UnitTable,
     /// Layout of the store.
     pub layout: StoreLayout,
     /// The domain of each shard; none without volume units.
@@ -59,8 +62,9 @@ impl OpenDir {
         let options = OpenOptions { access, ..OpenOptions::default() };
         let data = opened?;
         let (device, layout) = data.open_device(options)?;
-        let domains = data.manifest().domains(device.info().units);
-        Ok(OpenDir { path: path.to_owned(), device, layout, domains, _lock: data })
+        let units = device.info().units;
+        let (owners, domains) = (data.manifest().owners(units), data.manifest().domains(units));
+        Ok(OpenDir { path: path.to_owned(), device, owners, layout, domains, _lock: data })
     }
 
     /// Opens the store, calls `work` with the handle of its first shard, and closes the store

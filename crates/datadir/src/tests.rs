@@ -3,6 +3,7 @@ use crate::directory::*;
 use crate::error::DataDirError;
 use crate::manifest::*;
 use crate::volume_units::{DEFAULT_OP_PERCENT, VolumeSection};
+use softflash_base::UnitSet;
 use softflash_device::{Access, FileFormat, OpenOptions, format_file};
 use std::fs;
 use std::path::Path;
@@ -31,7 +32,10 @@ fn a_finished_directory_opens_again() {
     let opened = DataDir::open(&path).unwrap();
     assert_eq!(opened.manifest(), &manifest());
     let (device, layout) = opened.open_device(OpenOptions::default()).unwrap();
-    assert_eq!((device.info().units, layout.units, layout.slices), (4, 4, 4));
+    assert_eq!(
+        (device.info().units, layout.units, layout.slices),
+        (4, vec![UnitSet::from(0..4)], 4)
+    );
 }
 
 #[test]
@@ -243,12 +247,38 @@ fn the_store_has_the_units_that_are_not_for_volumes() {
     let data = new.finish().unwrap();
     assert_eq!(data.manifest().format_version, FORMAT_VERSION, "older programs refuse it");
     let (device, layout) = data.open_device(OpenOptions::default()).unwrap();
-    assert_eq!(layout.units, 1);
+    assert_eq!(layout.units, [UnitSet::from(0..1)]);
     let domains = data.manifest().domains(device.info().units);
-    assert_eq!((domains.len(), domains[0].units.clone()), (1, 1..4));
+    assert_eq!((domains.len(), domains[0].units.to_string()), (1, "1-3".to_owned()));
     assert!(manifest().domains(4).is_empty());
 
     let all = Some(VolumeSection { units: 4, op_percent: 0 });
     let problem = Manifest::new(DEVICE_NAME, store, all).problem(4).unwrap();
     assert!(problem.contains("leaves 0") && problem.contains("fewer units aside"), "{problem}");
+}
+
+/// Texts that earlier versions wrote, with the owners on a device of 12 units.
+#[test]
+fn manifests_of_before_are_tables_of_owners_and_are_written_as_they_were() {
+    let store = "device = \"flash.sfd\"\n\n[store]\nshards = 2\nslices = 8\n";
+    let volumes = "\n[volumes]\nunits = 4\nop_percent = 7\n";
+    let of_store = ["shard 0 of the store: 0-5", "shard 1 of the store: 6-11"];
+    let of_both = [
+        "shard 0 of the store: 0-3",
+        "shard 1 of the store: 4-7",
+        "the volumes of shard 0: 8-9",
+        "the volumes of shard 1: 10-11",
+    ];
+    for version in 1..=FORMAT_VERSION {
+        for (volumes, owners) in [("", &of_store[..]), (volumes, &of_both[..])] {
+            let text = format!("format_version = {version}\n{store}{volumes}");
+            let manifest = Manifest::parse(Path::new("softflash.toml"), &text).unwrap();
+            let found: Vec<_> =
+                manifest.owners(12).iter().map(|(o, u)| format!("{o}: {u}")).collect();
+            assert_eq!(found, owners, "{text}");
+            assert_eq!(manifest.problem(12), None);
+            assert_eq!(manifest.layout(12).units, manifest.owners(12).of_store());
+            assert!(manifest.to_text().unwrap().ends_with(&text), "{text}");
+        }
+    }
 }

@@ -1,10 +1,10 @@
 //! The units that are set aside for volumes: the last ones of the device, as many for each shard.
 
+use crate::owners::UnitOwner;
 use serde::{Deserialize, Serialize};
-use softflash_base::ShardId;
+use softflash_base::{ShardId, UnitSet};
 use softflash_policy::Chosen;
 use softflash_volume::DomainConfig;
-use std::ops::Range;
 
 /// Spare space for collection, where none is given.
 pub const DEFAULT_OP_PERCENT: u8 = 7;
@@ -33,7 +33,7 @@ pub struct ShardDomain {
     /// The shard.
     pub shard: ShardId,
     /// Its units for volumes.
-    pub units: Range<u16>,
+    pub units: UnitSet,
     /// The settings of the domain; its number is that of the shard plus 1.
     pub config: DomainConfig,
 }
@@ -65,20 +65,14 @@ impl VolumeSection {
         }
     }
 
-    /// The domain of each shard on a device of `device_units` units. The section must have no
-    /// problem with these shards, and the device at least its units.
-    pub fn domains(&self, device_units: u16, shards: u16) -> Vec<ShardDomain> {
-        let (first, each) = (device_units.saturating_sub(self.units), self.units / shards.max(1));
-        let domain = |shard: u16| {
-            let start = first.saturating_add(shard.saturating_mul(each));
-            let config = DomainConfig {
-                domain: shard.saturating_add(1),
-                op_percent: f64::from(self.op_percent),
-                ..DomainConfig::default()
-            };
-            ShardDomain { shard: ShardId(shard), units: start..start.saturating_add(each), config }
+    /// The domain of a shard on these units.
+    pub(crate) fn domain(&self, shard: ShardId, units: &UnitSet) -> ShardDomain {
+        let config = DomainConfig {
+            domain: UnitOwner::domain_number(shard),
+            op_percent: f64::from(self.op_percent),
+            ..DomainConfig::default()
         };
-        (0..shards).map(domain).collect()
+        ShardDomain { shard, units: units.clone(), config }
     }
 }
 
@@ -87,14 +81,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_shard_has_as_many_of_the_last_units() {
+    fn a_domain_has_the_number_of_its_shard_plus_one() {
         let section = VolumeSection { units: 6, op_percent: 20 };
-        let domains = section.domains(16, 3);
-        let units: Vec<_> = domains.iter().map(|domain| domain.units.clone()).collect();
-        assert_eq!(units, [10..12, 12..14, 14..16]);
-        let numbers: Vec<_> = domains.iter().map(|domain| domain.config.domain).collect();
-        assert_eq!(numbers, [1, 2, 3]);
-        assert!(domains.iter().all(|domain| domain.config.op_percent == 20.0));
+        let domain = section.domain(ShardId(2), &UnitSet::from_iter([4, 7]));
+        assert_eq!((domain.shard, domain.units.to_string()), (ShardId(2), "4,7".to_owned()));
+        assert_eq!((domain.config.domain, domain.config.op_percent), (3, 20.0));
     }
 
     #[test]

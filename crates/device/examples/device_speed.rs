@@ -1,6 +1,7 @@
 //! Raw speed of a file device: 8 MiB sequential programs twice, then 8 KiB random reads at depth
 //! 64. `cargo run --release -p softflash-device --example device_speed -- /path/of/a/new/file`
 use rustix::event::{PollFd, PollFlags, poll};
+use softflash_base::UnitSet;
 use softflash_device::*;
 use std::{error::Error, os::fd::BorrowedFd, path::Path, time::Instant};
 
@@ -9,7 +10,7 @@ use std::{error::Error, os::fd::BorrowedFd, path::Path, time::Instant};
 fn main() -> Result<(), Box<dyn Error>> {
     let (path, now) = (std::env::args().nth(1).ok_or("give a path")?, Default::default());
     format_file(Path::new(&path), &FileFormat { units: 1, ..FileFormat::new(4 << 30, 1) })?;
-    let mut queue = open(Path::new(&path))?.open_queue_pair(0..1)?;
+    let mut queue = open(Path::new(&path))?.open_queue_pair(&UnitSet::from(0..1))?;
     let (blocks, mut done) = (queue.geometry().blocks_per_plane, Vec::new());
     for (rows, depth, count) in [(2048, 4, blocks), (2048, 4, blocks), (2, 64, 300_000)] {
         let (start, bytes, mut started) = (Instant::now(), rows as usize * 4096, 0);

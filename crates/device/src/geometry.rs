@@ -1,6 +1,7 @@
 //! The geometry of a device, as the layers above need it.
 
 use serde::{Deserialize, Serialize};
+use softflash_base::UnitSet;
 
 /// The geometry of one unit. All units of a device have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,4 +60,11 @@ pub struct DeviceInfo {
     pub geometry: UnitGeometry,
     /// Notes of the backend, such as `io_uring, O_DIRECT` or why it fell back.
     pub detail: String,
+}
+
+impl DeviceInfo {
+    /// All units of the device.
+    pub fn all_units(&self) -> UnitSet {
+        UnitSet::from(0..self.units)
+    }
 }

@@ -2,8 +2,7 @@
 
 use crate::command::{Command, Completion};
 use crate::geometry::{DeviceInfo, UnitGeometry};
-use softflash_base::{BufferPool, Time, UnitId};
-use std::ops::Range;
+use softflash_base::{BufferPool, Time, UnitId, UnitSet};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -13,9 +12,9 @@ pub trait Device: Send + Sync {
     /// Name, identity and geometry.
     fn info(&self) -> &DeviceInfo;
 
-    /// Opens a queue pair over the units of `units`, to be used on the calling thread only. The
-    /// ranges of different queue pairs must not overlap.
-    fn open_queue_pair(&self, units: Range<u16>) -> Result<Box<dyn QueuePair>, OpenError>;
+    /// Opens a queue pair over `units`, to be used on the calling thread only. A unit has at most
+    /// one queue pair.
+    fn open_queue_pair(&self, units: &UnitSet) -> Result<Box<dyn QueuePair>, OpenError>;
 }
 
 /// Submission and completion of commands on some units of a device.
@@ -27,7 +26,7 @@ pub trait QueuePair {
     fn device_uuid(&self) -> u128;
 
     /// The units that this queue pair drives.
-    fn units(&self) -> Range<u16>;
+    fn units(&self) -> &UnitSet;
 
     /// The number of pages of a block that must be programmed until no later program in it can
     /// destroy page `page` or one before it: on flash with several bits per cell, a power cut in
@@ -74,7 +73,7 @@ macro_rules! described_by_inner {
             self.inner.device_uuid()
         }
 
-        fn units(&self) -> std::ops::Range<u16> {
+        fn units(&self) -> &softflash_base::UnitSet {
             self.inner.units()
         }
 
@@ -167,7 +166,7 @@ pub enum OpenError {
         /// The path tried.
         path: PathBuf,
     },
-    /// The geometry or the range of units is not possible.
+    /// The geometry or the set of units is not possible.
     #[error("{0}")]
     Geometry(String),
     /// The operating system refused.

@@ -2,7 +2,7 @@
 
 use crate::command::{Command, DeviceError, Operation, Target};
 use crate::geometry::{MAX_PLANES, UnitGeometry};
-use std::ops::Range;
+use softflash_base::UnitSet;
 
 /// Checks that the command's target is inside `units` and that its buffer fits the target; a read
 /// may be of a page's first `sector_bytes`.
@@ -12,7 +12,7 @@ use std::ops::Range;
 pub fn check(
     geometry: &UnitGeometry,
     sector_bytes: u32,
-    units: &Range<u16>,
+    units: &UnitSet,
     command: &Command,
 ) -> Result<(), DeviceError> {
     let target = &command.target;
@@ -33,12 +33,12 @@ pub fn check(
 
 fn check_blocks(
     geometry: &UnitGeometry,
-    units: &Range<u16>,
+    units: &UnitSet,
     target: &Target,
 ) -> Result<(), DeviceError> {
     let outside = |what: String| Err(DeviceError::OutOfRange(what));
-    if !units.contains(&target.unit.0) {
-        return outside(format!("unit {} is not among units {units:?}", target.unit));
+    if !units.contains(target.unit.0) {
+        return outside(format!("unit {} is not among units {units}", target.unit));
     }
     if target.die >= geometry.dies {
         return outside(format!("die {} of a unit with {}", target.die, geometry.dies));

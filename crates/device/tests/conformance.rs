@@ -8,7 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
-use softflash_base::UnitId;
+use softflash_base::{UnitId, UnitSet};
 use softflash_device::file::{FileFormat, OpenOptions, Use};
 use softflash_device::model::UnitKind;
 use softflash_device::{
@@ -68,7 +68,7 @@ impl Fixture {
     fn drive(&self) -> Driver {
         let device = self.open();
         let units = device.info().units;
-        Driver::new(device.open_queue_pair(0..units).unwrap())
+        Driver::new(device.open_queue_pair(&UnitSet::from(0..units)).unwrap())
     }
 
     fn flip_byte(&self, offset: u64) {
@@ -158,7 +158,7 @@ fn other_units_and_blocks_are_left_alone(fixture: Fixture) {
 fn addresses_outside_are_refused_and_buffers_come_back(fixture: Fixture) {
     let device = fixture.open();
     let (first, end) = (fixture.together, 2 * fixture.together);
-    let mut driver = Driver::new(device.open_queue_pair(first..end).unwrap());
+    let mut driver = Driver::new(device.open_queue_pair(&UnitSet::from(first..end)).unwrap());
     let geometry = driver.geometry();
     let inside = rows_of(&geometry, (first, 0, 2), 0, 1);
     let mut blocks = inside.blocks;
@@ -244,7 +244,7 @@ fn one_process_at_a_time(fixture: Fixture) {
     let device = fixture.open();
     assert!(matches!(fixture.try_open(), Err(OpenError::Busy { .. })));
     assert_eq!(softflash_device::inspect(&fixture.path).unwrap().uuid, device.info().uuid);
-    let queue = device.open_queue_pair(0..fixture.together).unwrap();
+    let queue = device.open_queue_pair(&UnitSet::from(0..fixture.together)).unwrap();
     drop(device);
     assert!(matches!(fixture.try_open(), Err(OpenError::Busy { .. })), "a queue pair keeps it");
     drop(queue);
@@ -255,15 +255,60 @@ fn units_belong_to_one_queue_pair(fixture: Fixture) {
     let device = fixture.open();
     let units = device.info().units;
     let one = fixture.together;
-    let first = device.open_queue_pair(0..one).unwrap();
-    let rest = device.open_queue_pair(one..units).unwrap();
-    assert_eq!((first.units(), rest.units()), (0..one, one..units));
+    let first = device.open_queue_pair(&UnitSet::from(0..one)).unwrap();
+    let rest = device.open_queue_pair(&UnitSet::from(one..units)).unwrap();
+    assert_eq!(first.units(), &UnitSet::from(0..one));
+    assert_eq!(rest.units(), &UnitSet::from(one..units));
     for range in [0..units, one..2 * one, 0..one, units..units + one, 0..0] {
-        let refused = device.open_queue_pair(range.clone()).map(drop);
+        let refused = device.open_queue_pair(&UnitSet::from(range.clone())).map(drop);
         assert!(matches!(refused, Err(OpenError::Geometry(_))), "{range:?}: {refused:?}");
     }
     drop(rest);
-    device.open_queue_pair(one..2 * one).unwrap();
+    device.open_queue_pair(&UnitSet::from(one..2 * one)).unwrap();
+}
+
+fn a_queue_pair_drives_units_that_are_not_neighbours(fixture: Fixture) {
+    let device = fixture.open();
+    let one = fixture.together;
+    let outer: UnitSet = (0..one).chain(2 * one..3 * one).collect();
+    let inner = UnitSet::from(one..2 * one);
+    let mut drivers =
+        [&outer, &inner].map(|units| Driver::new(device.open_queue_pair(units).unwrap()));
+    assert_eq!(drivers[0].queue.units(), &outer);
+    for shared in [outer.clone(), inner.clone(), UnitSet::from(2 * one..3 * one)] {
+        let refused = device.open_queue_pair(&shared).map(drop).unwrap_err().to_string();
+        assert!(refused.contains("which have a queue pair"), "{refused}");
+    }
+
+    let geometry = drivers[0].geometry();
+    let of_unit = |unit| rows_of(&geometry, (unit, geometry.dies - 1, 2), 0, 3);
+    let contents =
+        |unit, driver: &Driver| pattern(100 + u64::from(unit), driver.target_bytes(&of_unit(unit)));
+    for (driver, others) in drivers.iter_mut().zip([&inner, &outer]) {
+        for unit in driver.queue.units().clone().iter() {
+            driver.erase(of_unit(unit)).unwrap();
+            let bytes = contents(unit, driver);
+            driver.program(of_unit(unit), &bytes).unwrap();
+        }
+        for unit in others {
+            let refused = driver.erase(of_unit(unit));
+            assert!(matches!(refused, Err(DeviceError::OutOfRange(_))), "{unit}: {refused:?}");
+        }
+    }
+    let last = 3 * one - 1;
+    drivers[0].mark_bad(Target { planes: 1, blocks: [1; 4], ..of_unit(last) }).unwrap();
+    for unit in 0..last {
+        assert_eq!(drivers[0].queue.bad_blocks(UnitId(unit)), [], "unit {unit}");
+    }
+    let bad = [(geometry.dies - 1, 0, 1)];
+    assert_eq!(drivers[0].queue.bad_blocks(UnitId(last)), bad);
+    drop((drivers, device));
+
+    let mut driver = fixture.drive();
+    for unit in 0..3 * one {
+        assert_eq!(driver.read(of_unit(unit)).unwrap(), contents(unit, &driver), "unit {unit}");
+    }
+    assert_eq!(driver.queue.bad_blocks(UnitId(last)), bad);
 }
 
 fn a_damaged_label_copy_is_repaired_and_two_are_refused(fixture: Fixture) {
@@ -308,7 +353,8 @@ fn a_full_queue_gives_the_command_back(fixture: Fixture) {
 fn a_queue_pair_may_be_dropped_with_commands_under_way(fixture: Fixture) {
     let device = fixture.open();
     for round in 0..20 {
-        let mut driver = Driver::new(device.open_queue_pair(0..2 * fixture.together).unwrap());
+        let mut driver =
+            Driver::new(device.open_queue_pair(&UnitSet::from(0..2 * fixture.together)).unwrap());
         let target = rows_of(&driver.geometry(), (0, 0, 1), 0, 8);
         driver.submit(target, Operation::Erase);
         let mut completions = Vec::new();
@@ -345,6 +391,7 @@ macro_rules! conformance_of {
             bad_blocks_stay_bad_and_can_be_read
             one_process_at_a_time
             units_belong_to_one_queue_pair
+            a_queue_pair_drives_units_that_are_not_neighbours
             a_damaged_label_copy_is_repaired_and_two_are_refused
             a_full_queue_gives_the_command_back
             a_queue_pair_may_be_dropped_with_commands_under_way

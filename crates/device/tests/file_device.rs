@@ -9,7 +9,7 @@
 )]
 
 use rustix::fs::{FlockOperation, flock};
-use softflash_base::{IoBuf, Time, UnitId};
+use softflash_base::{IoBuf, Time, UnitId, UnitSet};
 use softflash_device::file::{Discard, FileFormat, HEADER_PAGES, OpenOptions, Use};
 use softflash_device::{
     Device, DeviceError, FileDevice, FormatError, OpenError, Operation, Target, Wake, format_file,
@@ -33,7 +33,7 @@ fn small() -> FileFormat {
 
 fn drive(path: &Path, options: OpenOptions) -> Driver {
     let device = FileDevice::open(path, options).unwrap();
-    Driver::new(device.open_queue_pair(0..device.info().units).unwrap())
+    Driver::new(device.open_queue_pair(&device.info().all_units()).unwrap())
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn buffers_that_cannot_be_registered_still_serve() {
     };
     let device = FileDevice::open(&path, options).unwrap();
     assert!(device.info().detail.contains("buffers not registered"), "{}", device.info().detail);
-    let mut driver = Driver::new(device.open_queue_pair(0..2).unwrap());
+    let mut driver = Driver::new(device.open_queue_pair(&UnitSet::from(0..2)).unwrap());
     let bytes = pattern(3, 4096);
     driver.program(target(0, 0, 0, 1), &bytes).unwrap();
     assert_eq!(driver.read(target(0, 0, 0, 1)).unwrap(), bytes);
@@ -220,8 +220,8 @@ fn buffers_from_anywhere_work() {
     let (_directory, path) = place();
     format_file(&path, &small()).unwrap();
     let device = FileDevice::open(&path, OpenOptions::default()).unwrap();
-    let mut driver = Driver::new(device.open_queue_pair(0..1).unwrap());
-    let other = device.open_queue_pair(1..2).unwrap();
+    let mut driver = Driver::new(device.open_queue_pair(&UnitSet::from(0..1)).unwrap());
+    let other = device.open_queue_pair(&UnitSet::from(1..2)).unwrap();
     let bytes = pattern(4, 8192);
     driver.program(target(0, 0, 0, 2), &bytes).unwrap();
     let foreign = other.buffers().take(8192);

@@ -10,7 +10,7 @@
 )]
 
 use softflash_base::random::Rng;
-use softflash_base::{Time, UnitId};
+use softflash_base::{Time, UnitId, UnitSet};
 use softflash_device::model::{PRESETS, UnitKind};
 use softflash_device::{
     Completion, Contents, Device, DeviceError, ModelConfig, ModelDevice, ModelFormat, OpenError,
@@ -32,7 +32,7 @@ fn small() -> ModelDevice {
 }
 
 fn drive(device: &ModelDevice) -> Driver {
-    Driver::new(device.open_queue_pair(0..device.info().units).unwrap())
+    Driver::new(device.open_queue_pair(&device.info().all_units()).unwrap())
 }
 
 fn on_die(die: u8, target: Target) -> Target {
@@ -204,10 +204,12 @@ fn units_that_share_a_channel_stay_together() {
     let device = ModelDevice::in_memory(config).unwrap();
     assert_eq!(device.info().units, 4);
     for range in [0..1, 1..2, 0..3, 1..4] {
-        let refused = device.open_queue_pair(range).map(drop).unwrap_err();
+        let refused = device.open_queue_pair(&UnitSet::from(range)).map(drop).unwrap_err();
         assert!(matches!(refused, OpenError::Geometry(_)), "{refused}");
     }
-    device.open_queue_pair(2..4).unwrap();
+    let across = device.open_queue_pair(&UnitSet::from_iter([0, 3])).map(drop).unwrap_err();
+    assert!(across.to_string().contains("units 0,3 split a channel"), "{across}");
+    device.open_queue_pair(&UnitSet::from(2..4)).unwrap();
 }
 
 #[test]
@@ -318,7 +320,7 @@ fn a_kill_leaves_the_file_without_what_was_under_way() {
         .unwrap();
     let device = open(&path).unwrap();
     assert_eq!((device.info().uuid, device.info().backend.as_str()), (8, "model"));
-    let mut driver = Driver::new(device.open_queue_pair(0..2).unwrap());
+    let mut driver = Driver::new(device.open_queue_pair(&UnitSet::from(0..2)).unwrap());
     let page = target(1, 5, 0, 1);
     let first = pattern(1, 4096);
     driver.program(page, &first).unwrap();
@@ -329,7 +331,7 @@ fn a_kill_leaves_the_file_without_what_was_under_way() {
     std::fs::copy(&path, &copy).unwrap();
 
     let killed = open(&copy).unwrap();
-    let mut driver = Driver::new(killed.open_queue_pair(0..2).unwrap());
+    let mut driver = Driver::new(killed.open_queue_pair(&UnitSet::from(0..2)).unwrap());
     assert_eq!(driver.read(page).unwrap(), first);
     let next = Target { page: 1, ..page };
     assert_eq!(driver.read(next), Err(DeviceError::Erased { page: 1 }));
@@ -342,7 +344,8 @@ fn a_damaged_record_loses_its_block_and_no_other() {
     let path = directory.path().join("device");
     format_model(&path, &ModelFormat { config: ModelConfig::small(), force: false, uuid: 8 })
         .unwrap();
-    let mut driver = Driver::new(open(&path).unwrap().open_queue_pair(0..2).unwrap());
+    let mut driver =
+        Driver::new(open(&path).unwrap().open_queue_pair(&UnitSet::from(0..2)).unwrap());
     for block in [0, 1] {
         driver.program(target(0, block, 0, 1), &pattern(1, 4096)).unwrap();
     }
@@ -350,7 +353,8 @@ fn a_damaged_record_loses_its_block_and_no_other() {
     // The record of block 0 is the first after the label.
     let file = std::fs::File::options().write(true).open(&path).unwrap();
     file.write_all_at(&[9], (1 << 20) + 12).unwrap();
-    let mut driver = Driver::new(open(&path).unwrap().open_queue_pair(0..2).unwrap());
+    let mut driver =
+        Driver::new(open(&path).unwrap().open_queue_pair(&UnitSet::from(0..2)).unwrap());
     assert_eq!(driver.read(target(0, 0, 0, 1)), Err(DeviceError::Uncorrectable));
     assert_eq!(driver.read(target(0, 1, 0, 1)).unwrap(), pattern(1, 4096));
     driver.erase(target(0, 0, 0, 0)).unwrap();
@@ -364,7 +368,8 @@ fn an_erase_gives_the_files_space_back() {
     let path = directory.path().join("device");
     format_model(&path, &ModelFormat { config: ModelConfig::small(), force: false, uuid: 8 })
         .unwrap();
-    let mut driver = Driver::new(open(&path).unwrap().open_queue_pair(0..2).unwrap());
+    let mut driver =
+        Driver::new(open(&path).unwrap().open_queue_pair(&UnitSet::from(0..2)).unwrap());
     let whole = target(0, 3, 0, 16);
     driver.program(whole, &pattern(1, driver.target_bytes(&whole))).unwrap();
     driver.run(whole, Operation::Flush).result.unwrap();
@@ -415,7 +420,7 @@ fn what_is_kept_in_memory_changes_no_time() {
 #[test]
 fn busy_times_and_recordings_are_numbered_through_the_device() {
     let device = small();
-    let mut second = Driver::new(device.open_queue_pair(1..2).unwrap());
+    let mut second = Driver::new(device.open_queue_pair(&UnitSet::from(1..2)).unwrap());
     device.record(Time::ZERO, Time::MAX, usize::MAX);
     second.program(target(1, 0, 0, 1), &pattern(1, 4096)).unwrap();
     let busy = device.busy_times();
@@ -423,4 +428,20 @@ fn busy_times_and_recordings_are_numbered_through_the_device() {
     assert_eq!(busy.dies_ns, [0, 0, 200_000, 0]);
     let recorded: Vec<_> = device.recorded().iter().map(|r| (r.die.0, r.activity)).collect();
     assert_eq!(recorded, [(2, Activity::Transfer), (2, Activity::Program)]);
+}
+
+#[test]
+fn busy_times_and_recordings_of_separate_channels_are_numbered_through_the_device() {
+    let mut config = ModelConfig::small();
+    config.array.geometry.channels = 4;
+    let device = ModelDevice::in_memory(config).unwrap();
+    let units = UnitSet::from_iter([1, 3]);
+    let mut driver = Driver::new(device.open_queue_pair(&units).unwrap());
+    device.record(Time::ZERO, Time::MAX, usize::MAX);
+    driver.program(on_die(1, target(3, 0, 0, 1)), &pattern(1, 4096)).unwrap();
+    let busy = device.busy_times();
+    assert_eq!(busy.channels_ns, [0, 0, 0, TRANSFER_NS]);
+    assert_eq!(busy.dies_ns, [0, 0, 0, 0, 0, 0, 0, PROGRAM_NS]);
+    let recorded: Vec<_> = device.recorded().iter().map(|r| r.die.0).collect();
+    assert_eq!(recorded, [7, 7]);
 }

@@ -8,7 +8,7 @@
 )]
 
 use softflash_base::random::Rng;
-use softflash_base::{Time, checksum64};
+use softflash_base::{Time, UnitSet, checksum64};
 use softflash_device::{
     Contents, Device, DeviceError, ModelConfig, ModelDevice, ModelFormat, OpenError, Operation,
     Target, format_model,
@@ -29,7 +29,7 @@ fn device(change: impl FnOnce(&mut ModelConfig)) -> ModelDevice {
 }
 
 fn drive(device: &ModelDevice, units: Range<u16>) -> Driver {
-    Driver::new(device.open_queue_pair(units).unwrap())
+    Driver::new(device.open_queue_pair(&UnitSet::from(units)).unwrap())
 }
 
 fn page(unit: u16, block: u32, page: u32) -> Target {
@@ -59,6 +59,20 @@ fn a_planned_fault_strikes_the_die_that_is_meant_through_any_queue_pair() {
     assert_eq!(device.injected_faults(), expected, "also when the queue pairs are gone");
     let beyond = plan(FaultPlace::Die(4), FaultTime::Program(2), Strike::Fail);
     assert!(device.schedule_faults(&beyond).unwrap_err().to_string().contains("die 4"));
+}
+
+#[test]
+fn a_planned_fault_strikes_the_channel_that_is_meant_among_separate_ones() {
+    let device = device(|config| config.array.geometry.channels = 4);
+    let units = UnitSet::from_iter([1, 3]);
+    let mut driver = Driver::new(device.open_queue_pair(&units).unwrap());
+    let dies = [FaultPlace::Channel(0), FaultPlace::Channel(3), FaultPlace::Die(4)];
+    for place in dies {
+        device.schedule_faults(&plan(place, FaultTime::Erase(1), Strike::Fail)).unwrap();
+    }
+    assert_eq!(driver.erase(page(1, 0, 0)), Ok(()));
+    assert_eq!(driver.erase(page(3, 0, 0)), Err(DeviceError::EraseFailed));
+    assert_eq!(driver.queue.bad_blocks(softflash_base::UnitId(3)), [(0, 0, 0)]);
 }
 
 #[test]

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+use softflash_base::UnitSet;
 use softflash_base::random::Rng;
 use softflash_device::file::{FileFormat, OpenOptions, Use};
 use softflash_device::model::UnitKind;
@@ -112,7 +113,7 @@ fn run(path: &Path, options: &OpenOptions, seed: u64) {
         let units = device.info().units;
         let mut run = Run {
             rng: rng.clone(),
-            driver: Driver::new(device.open_queue_pair(0..units).unwrap()),
+            driver: Driver::new(device.open_queue_pair(&UnitSet::from(0..units)).unwrap()),
             units,
             reference,
             expected: BTreeMap::new(),

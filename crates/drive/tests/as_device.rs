@@ -9,7 +9,7 @@
 )]
 
 use softflash_base::random::Rng;
-use softflash_base::{Time, UnitId};
+use softflash_base::{Time, UnitId, UnitSet};
 use softflash_device::{
     Command, Device, DeviceError, OpenError, Operation, Submit, Tag, Target, Wake,
 };
@@ -61,7 +61,7 @@ fn device() -> DriveDevice {
 }
 
 fn driver(device: &DriveDevice) -> Driver {
-    Driver::new(device.open_queue_pair(0..UNITS).unwrap())
+    Driver::new(device.open_queue_pair(&UnitSet::from(0..UNITS)).unwrap())
 }
 
 /// The first `rows` pages of a block, freshly erased, and their new contents.
@@ -171,15 +171,16 @@ fn bad_blocks_stay_bad_and_can_be_read() {
 #[test]
 fn units_belong_to_one_queue_pair() {
     let device = device();
-    let first = device.open_queue_pair(0..1).unwrap();
-    let rest = device.open_queue_pair(1..UNITS).unwrap();
-    assert_eq!((first.units(), rest.units()), (0..1, 1..UNITS));
+    let first = device.open_queue_pair(&UnitSet::from(0..1)).unwrap();
+    let rest = device.open_queue_pair(&UnitSet::from(1..UNITS)).unwrap();
+    assert_eq!(first.units(), &UnitSet::from(0..1));
+    assert_eq!(rest.units(), &UnitSet::from(1..UNITS));
     for range in [0..UNITS, 1..2, 0..1, UNITS..UNITS + 1, 0..0] {
-        let refused = device.open_queue_pair(range.clone()).map(drop);
+        let refused = device.open_queue_pair(&UnitSet::from(range.clone())).map(drop);
         assert!(matches!(refused, Err(OpenError::Geometry(_))), "{range:?}: {refused:?}");
     }
     drop(rest);
-    device.open_queue_pair(1..2).unwrap();
+    device.open_queue_pair(&UnitSet::from(1..2)).unwrap();
 }
 
 #[test]
@@ -229,7 +230,7 @@ fn a_queue_pair_may_be_dropped_with_commands_under_way() {
             driver.queue.poll(driver.now, &mut Vec::new());
         }
         drop(driver);
-        let mut other = Driver::new(device.open_queue_pair(0..1).unwrap());
+        let mut other = Driver::new(device.open_queue_pair(&UnitSet::from(0..1)).unwrap());
         assert_eq!(other.read(target).unwrap(), bytes, "there as a whole");
     }
     device.with_drive(|drive| drive.check().unwrap());
@@ -258,7 +259,10 @@ fn one_command_costs_what_the_same_request_costs_the_drive() {
 /// bytes.
 fn run(seed: u64) -> Vec<(u64, u64, Vec<u8>)> {
     let device = device();
-    let mut queues = [device.open_queue_pair(0..1).unwrap(), device.open_queue_pair(1..3).unwrap()];
+    let mut queues = [
+        device.open_queue_pair(&UnitSet::from(0..1)).unwrap(),
+        device.open_queue_pair(&UnitSet::from(1..3)).unwrap(),
+    ];
     let mut rng = Rng::seeded(seed);
     let mut written: BTreeMap<(u16, u32), Vec<u8>> = BTreeMap::new();
     let mut expected: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
@@ -356,8 +360,9 @@ fn nobody_is_woken_too_late() {
         let mut drive = Drive::new(&spec, &PageMapped::default(), 28.0).unwrap();
         drive.make_steady(3);
         let device = DriveDevice::new(drive, &Extents { queue_depth: 64, ..cut() }, 7).unwrap();
-        let mut queues: Vec<_> =
-            (0..UNITS).map(|unit| device.open_queue_pair(unit..unit + 1).unwrap()).collect();
+        let mut queues: Vec<_> = (0..UNITS)
+            .map(|unit| device.open_queue_pair(&UnitSet::from(unit..unit + 1)).unwrap())
+            .collect();
         let mut rng = Rng::seeded(5);
         let mut now = Time::ZERO;
         let (mut tag, mut ended, mut wakes) = (0, 0, 0);

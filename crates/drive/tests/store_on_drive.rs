@@ -50,14 +50,7 @@ fn story(seed: u64) -> Story {
         let executor = VirtualExecutor::new(WALL_MS);
         let runtime = executor.handle();
         let own: Arc<dyn Device> = Arc::clone(&device) as Arc<dyn Device>;
-        let layout = StoreLayout {
-            shards: 2,
-            slices: 2,
-            units: UNITS,
-            compression: Vec::new(),
-            copies: 1,
-            parity: 0,
-        };
+        let layout = StoreLayout::new(2, 2, UNITS);
         let options = StoreOptions { memory_bytes: 8 << 20, ..StoreOptions::default() };
         let expected = &mut expected;
         compactions += executor.block_on(async {

@@ -1,7 +1,7 @@
 //! The handle of a shard's flash. Each method submits a request at once.
 
 use crate::pump::{self, Driver};
-use softflash_base::{IoBuf, UnitId};
+use softflash_base::{IoBuf, UnitId, UnitSet};
 use softflash_device::QueuePair;
 use softflash_ftl::{
     Done, Ftl, FtlConfig, FtlError, Hint, Inventory, OwnerTag, SpaceAccount, Superblock,
@@ -9,7 +9,6 @@ use softflash_ftl::{
 };
 use softflash_runtime::RuntimeHandle;
 use std::future::Future;
-use std::ops::Range;
 use std::rc::Rc;
 
 /// A shard's flash. A clone is the same flash.
@@ -158,8 +157,8 @@ impl Flash {
     }
 
     /// The shard's units.
-    pub fn units(&self) -> Range<u16> {
-        self.driver.ftl.borrow().units()
+    pub fn units(&self) -> &UnitSet {
+        &self.driver.units
     }
 
     /// A unit's queue length.

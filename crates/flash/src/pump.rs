@@ -2,6 +2,7 @@
 
 use crate::requests::Requests;
 use futures_util::future::{Either, select};
+use softflash_base::UnitSet;
 use softflash_device::Wake;
 use softflash_ftl::{Done, Ftl, RequestId};
 use softflash_runtime::{Notify, RuntimeHandle, yield_now};
@@ -13,6 +14,8 @@ use std::task::{Poll, Waker};
 
 /// An FTL with its requests under way.
 pub(crate) struct Driver {
+    /// The units of the FTL.
+    pub(crate) units: UnitSet,
     pub(crate) ftl: RefCell<Ftl>,
     pub(crate) runtime: RuntimeHandle,
     /// Rings when the FTL has commands to submit.
@@ -24,6 +27,7 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(ftl: Ftl, runtime: RuntimeHandle) -> Driver {
         Driver {
+            units: ftl.units().clone(),
             ftl: RefCell::new(ftl),
             runtime,
             submitted: Notify::new(),

@@ -22,10 +22,9 @@ use crate::superblock::FtlError;
 use crate::unit::Unit;
 use crate::units::Units;
 use softflash_base::planted::{self, Bug};
-use softflash_base::{BufferPool, Time};
+use softflash_base::{BufferPool, Time, UnitSet};
 use softflash_device::{Completion, DeviceError, QueuePair, Wake};
 use softflash_policy::WearPolicy;
-use std::ops::Range;
 
 /// The host FTL over the units of one queue pair.
 ///
@@ -57,14 +56,14 @@ impl Ftl {
             requests: Requests::new(units.len()),
             commands: Commands::new(units.len(), config.reads_first),
             headers: Headers::new(queue.device_uuid(), config.owner, queue.buffers().clone()),
-            units: Units::new(queue.units(), units),
+            units: Units::new(queue.units().clone(), units),
             dispatcher: Dispatcher::new(queue, config),
             completions: Vec::new(),
         }
     }
 
     /// The units of the queue pair.
-    pub fn units(&self) -> Range<u16> {
+    pub fn units(&self) -> &UnitSet {
         self.units.ids()
     }
 

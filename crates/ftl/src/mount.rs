@@ -87,7 +87,9 @@ impl Mounting {
     fn new(queue: Box<dyn QueuePair>, config: FtlConfig) -> Mounting {
         let layout = Layout::new(queue.geometry(), &config);
         let scans = match &layout {
-            Ok(layout) => queue.units().map(|unit| scan(&*queue, layout, UnitId(unit))).collect(),
+            Ok(layout) => {
+                queue.units().iter().map(|unit| scan(&*queue, layout, UnitId(unit))).collect()
+            }
             Err(_) => Vec::new(),
         };
         Mounting {

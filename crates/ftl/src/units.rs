@@ -4,25 +4,25 @@ use crate::due::Due;
 use crate::slots::State;
 use crate::superblock::{FtlError, Superblock};
 use crate::unit::Unit;
-use softflash_base::{Time, UnitId};
-use std::ops::{Index, IndexMut, Range};
+use softflash_base::{Time, UnitId, UnitSet};
+use std::ops::{Index, IndexMut};
 
-/// The units in the order of their ids. The *place* of a unit is its number in this table.
+/// The units in the order of their ids. The *place* of a unit is its position in that order.
 pub(crate) struct Units {
-    range: Range<u16>,
+    ids: UnitSet,
     units: Vec<Unit>,
     /// The next erase ahead of need of each unit.
     due: Due,
 }
 
 impl Units {
-    pub fn new(range: Range<u16>, units: Vec<Unit>) -> Units {
-        Units { range, due: Due::new(units.len()), units }
+    pub fn new(ids: UnitSet, units: Vec<Unit>) -> Units {
+        Units { ids, due: Due::new(units.len()), units }
     }
 
     /// The ids of the units.
-    pub fn ids(&self) -> Range<u16> {
-        self.range.clone()
+    pub fn ids(&self) -> &UnitSet {
+        &self.ids
     }
 
     /// The places of the units with an erase ahead of need that is due.
@@ -48,11 +48,7 @@ impl Units {
 
     /// The place of a unit.
     pub fn place(&self, unit: UnitId) -> Result<usize, FtlError> {
-        if self.range.contains(&unit.0) {
-            Ok(usize::from(unit.0 - self.range.start))
-        } else {
-            Err(FtlError::NotOurs { unit })
-        }
+        self.ids.position(unit.0).ok_or(FtlError::NotOurs { unit })
     }
 
     /// The unit of an id.
@@ -62,7 +58,7 @@ impl Units {
     pub fn unit(&self, unit: UnitId) -> &Unit {
         match self.place(unit) {
             Ok(place) => &self.units[place],
-            Err(error) => unreachable!("{error}; its units are {:?}", self.range),
+            Err(error) => unreachable!("{error}; its units are {}", self.ids),
         }
     }
 

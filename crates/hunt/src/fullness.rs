@@ -54,7 +54,7 @@ pub fn free_blocks_are_known(stores: &[Store], scenario: &Scenario) -> Result<()
         let blocks = store.blocks();
         let (known, free) = (blocks.free_blocks(), blocks.count_free_blocks());
         let flash = blocks.flash();
-        let bad: u32 = flash.units().map(|unit| flash.space(unit).bad).sum();
+        let bad: u32 = flash.units().iter().map(|unit| flash.space(unit).bad).sum();
         if known + UNDER_WAY < free || known > free + UNDER_WAY + bad {
             let shard = store.local_id();
             return Err(Trouble::Wrong(format!(
@@ -74,7 +74,7 @@ pub fn free_blocks_fit(stores: &[Store], scenario: &Scenario) -> Result<(), Trou
     for store in stores {
         let blocks = store.blocks();
         let flash = blocks.flash();
-        let spaces = flash.units().map(|unit| flash.space(unit));
+        let spaces = flash.units().iter().map(|unit| flash.space(unit));
         let serving = spaces.filter(|space| !space.is_worn_out());
         let of_units: Vec<u32> = serving.map(|space| space.allocatable()).collect();
         let (free, left) = (blocks.count_free_blocks(), fitting(&of_units, scenario));

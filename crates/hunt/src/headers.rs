@@ -48,13 +48,13 @@ fn mounted(medium: &Medium) -> Result<Vec<u64>, String> {
     let runtime = executor.handle();
     let device = medium.device();
     let mounted = executor.try_block_on(async {
-        let queue = device.open_queue_pair(0..device.info().units);
+        let queue = device.open_queue_pair(&device.info().all_units());
         let queue = queue.map_err(|error| error.to_string())?;
         let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
         let mounted = Flash::mount(queue, config, runtime.clone()).await;
         let (flash, _) = mounted.map_err(|error| error.to_string())?;
         flash.stop();
-        Ok(flash.units().map(|unit| flash.newest_generation(unit)).collect())
+        Ok(flash.units().iter().map(|unit| flash.newest_generation(unit)).collect())
     });
     mounted.map_err(|deadlock| format!("a mount: {deadlock}"))?
 }

@@ -170,15 +170,15 @@ impl Medium {
     /// The units that have a bad block in this share of their superblocks.
     fn units_with_bad(&self, part: u32, of: u32) -> BTreeSet<u16> {
         let Some(flash) = self.flash() else { return BTreeSet::new() };
-        let units = 0..flash.info().units;
-        let Ok(queue) = flash.open_queue_pair(units.clone()) else { return BTreeSet::new() };
+        let units = flash.info().all_units();
+        let Ok(queue) = flash.open_queue_pair(&units) else { return BTreeSet::new() };
         let superblocks = queue.geometry().blocks_per_plane;
         let has_bad = |unit: &u16| {
             let bad: BTreeSet<u32> =
                 queue.bad_blocks(UnitId(*unit)).into_iter().map(|(.., block)| block).collect();
             bad.len() as u32 * of >= superblocks * part
         };
-        units.filter(has_bad).collect()
+        units.iter().filter(has_bad).collect()
     }
 
     /// Cuts the power.

@@ -272,14 +272,8 @@ impl Scenario {
 
     /// Layout of the store.
     pub fn layout(&self) -> StoreLayout {
-        StoreLayout {
-            shards: self.store.shards,
-            slices: self.store.slices,
-            units: self.flash.channels,
-            compression: Vec::new(),
-            copies: self.store.copies,
-            parity: self.store.parity,
-        }
+        let StoreShape { shards, slices, copies, parity, .. } = self.store;
+        StoreLayout { copies, parity, ..StoreLayout::new(shards, slices, self.flash.channels) }
     }
 
     /// Options of the store in a session.

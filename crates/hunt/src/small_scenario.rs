@@ -143,7 +143,7 @@ pub fn shown(found: &Found) -> String {
 }
 
 fn layout() -> StoreLayout {
-    StoreLayout { shards: 2, slices: 2, units: 2, compression: Vec::new(), copies: 1, parity: 0 }
+    StoreLayout::new(2, 2, 2)
 }
 
 /// A device on which a store was created and closed.

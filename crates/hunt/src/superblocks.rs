@@ -89,8 +89,9 @@ impl Session<'_> {
         let runtime = executor.handle();
         let outcome = executor.try_block_on(async {
             let device = self.medium.device();
-            let units = 0..device.info().units;
-            let queue = device.open_queue_pair(units).map_err(|error| wrong(&error))?;
+            let queue = device
+                .open_queue_pair(&device.info().all_units())
+                .map_err(|error| wrong(&error))?;
             let config = self.scenario.options(0).ftl;
             let mounted = Flash::mount(queue, config, runtime.clone()).await;
             let (flash, inventory) = mounted.map_err(|error| wrong(&error))?;

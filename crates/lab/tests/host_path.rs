@@ -9,6 +9,7 @@
     reason = "a test fails by panicking"
 )]
 
+use softflash_base::UnitSet;
 use softflash_base::random::Rng;
 use softflash_device::{Device, ModelConfig, ModelDevice, Operation, Target};
 use softflash_lab::host::{HostPath, HostPathConfig};
@@ -43,7 +44,7 @@ fn submit(driver: &mut Driver, target: Target, program: bool) {
 #[test]
 fn a_command_takes_the_sum_of_software_link_and_flash() {
     let path = device(config());
-    let mut driver = Driver::new(path.open_queue_pair(0..2).unwrap());
+    let mut driver = Driver::new(path.open_queue_pair(&UnitSet::from(0..2)).unwrap());
     submit(&mut driver, target(0, 0, 0, 1), true);
     assert_eq!(driver.drain()[0].finished_at.0, (3 + 16 + 10 + 200 + 2) * US);
     let began = driver.now.0;
@@ -61,7 +62,8 @@ fn a_command_takes_the_sum_of_software_link_and_flash() {
 #[test]
 fn queue_pairs_share_the_link() {
     let path = device(config());
-    let mut pairs = [0, 1].map(|unit| Driver::new(path.open_queue_pair(unit..unit + 1).unwrap()));
+    let mut pairs = [0, 1]
+        .map(|unit| Driver::new(path.open_queue_pair(&UnitSet::from(unit..unit + 1)).unwrap()));
     for (unit, driver) in (0..).zip(&mut pairs) {
         submit(driver, target(unit, 0, 0, 1), true);
     }
@@ -76,7 +78,7 @@ fn interrupts_announce_completions_together() {
         interrupt_wait_ns: 30 * US,
         ..HostPathConfig::default()
     });
-    let mut driver = Driver::new(path.open_queue_pair(0..2).unwrap());
+    let mut driver = Driver::new(path.open_queue_pair(&UnitSet::from(0..2)).unwrap());
     for unit in 0..2 {
         submit(&mut driver, target(unit, 0, 0, 1), true);
     }
@@ -101,7 +103,7 @@ fn data_and_order_survive() {
         let preset = if seed % 2 == 0 { ModelConfig::small() } else { ModelConfig::model() };
         let inner = ModelDevice::in_memory(preset).unwrap();
         let path = HostPath::new(Arc::new(inner), config);
-        let mut driver = Driver::new(path.open_queue_pair(0..2).unwrap());
+        let mut driver = Driver::new(path.open_queue_pair(&UnitSet::from(0..2)).unwrap());
         let page_seed = |unit: u16, page: u32| u64::from(unit) << 32 | u64::from(page);
         for page in 0..8_u32 {
             for unit in 0..2 {

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+use softflash_base::UnitSet;
 use softflash_base::random::Rng;
 use softflash_device::{Device, DeviceError, ModelConfig, ModelDevice, Operation};
 use softflash_lab::host::ReadAhead;
@@ -26,7 +27,7 @@ fn filled() -> (Arc<ModelDevice>, Driver) {
     let model = Arc::new(ModelDevice::in_memory(ModelConfig::small()).unwrap());
     let inner: Arc<dyn Device> = Arc::clone(&model) as Arc<dyn Device>;
     let cached = ReadAhead::new(inner, WINDOW * PAGE as u32);
-    let mut driver = Driver::new(cached.open_queue_pair(0..2).unwrap());
+    let mut driver = Driver::new(cached.open_queue_pair(&UnitSet::from(0..2)).unwrap());
     for (unit, block) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         driver.erase(target(unit, block, 0, 1)).unwrap();
         for page in 0..WRITTEN {
@@ -56,7 +57,7 @@ fn a_read_goes_out_in_windows_two_ahead_and_one_too_many() {
     // Three windows of the read, and one more, which may still be under way.
     assert_eq!(pages_read(&model, before_ns), 8);
     let plain = Arc::new(ModelDevice::in_memory(ModelConfig::small()).unwrap());
-    let mut direct = Driver::new(plain.open_queue_pair(0..2).unwrap());
+    let mut direct = Driver::new(plain.open_queue_pair(&UnitSet::from(0..2)).unwrap());
     direct.erase(target(0, 0, 0, 1)).unwrap();
     for page in 0..WRITTEN {
         direct.program(target(0, 0, page, 1), &pattern(0, PAGE)).unwrap();

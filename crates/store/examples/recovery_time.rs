@@ -45,14 +45,7 @@ impl Bench {
         let units = device.info().units;
         Bench {
             device,
-            layout: StoreLayout {
-                shards: SHARDS,
-                slices: SHARDS,
-                units,
-                compression: Vec::new(),
-                copies: 1,
-                parity: 0,
-            },
+            layout: StoreLayout::new(SHARDS, SHARDS, units),
             options: StoreOptions {
                 memory_bytes: 1 << 30,
                 durability: Durability::Interval(Duration::from_secs(1)),

@@ -110,8 +110,7 @@ mod tests {
     use super::*;
 
     fn layout(shards: u16, units: u16, copies: u8, parity: u8) -> StoreLayout {
-        let compression = Vec::new();
-        StoreLayout { shards, slices: 8 * shards, units, compression, copies, parity }
+        StoreLayout { copies, parity, ..StoreLayout::new(shards, 8 * shards, units) }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! shards own units. It is fixed when the store is formatted.
 
 use serde::{Deserialize, Serialize};
-use softflash_base::{ShardId, SliceId};
+use softflash_base::{ShardId, SliceId, UnitSet};
 use softflash_blocks::Redundancy;
 use std::ops::Range;
 
@@ -23,23 +23,19 @@ pub enum Compression {
 }
 
 /// The layout of a store.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreLayout {
     /// Shards: each has a core, a log and its own units.
     pub shards: u16,
     /// Slices: each has a memtable and a tree of patches. At least one per shard.
     pub slices: u16,
-    /// Units of the device.
-    pub units: u16,
+    /// The units of each shard.
+    pub units: Vec<UnitSet>,
     /// Compression of each slice; a slice beyond the end of the list has none.
-    #[serde(default)]
     pub compression: Vec<Compression>,
     /// Copies of each block, on different units: 1 or 2.
-    #[serde(default = "one_copy")]
     pub copies: u8,
     /// Patches that share a parity block, at most; 0 for no parity.
-    #[serde(default)]
     pub parity: u8,
 }
 
@@ -53,23 +49,43 @@ pub const MOST_MEMBERS: u8 = 16;
 /// The fewest units of a shard with parity: two patches and their parity block need one each.
 pub const LEAST_UNITS_OF_PARITY: u16 = 3;
 
+/// The static split: as many units for each shard as for any other, or one more, in the order of
+/// their numbers.
+pub fn split(units: u16, shards: u16) -> Vec<UnitSet> {
+    let first = |shard: u16| (u32::from(shard) * u32::from(units) / u32::from(shards)) as u16;
+    (0..shards).map(|shard| UnitSet::from(first(shard)..first(shard + 1))).collect()
+}
+
 impl StoreLayout {
+    /// A layout with the [split] of the first `units` units, one copy, and no compression.
+    pub fn new(shards: u16, slices: u16, units: u16) -> StoreLayout {
+        let (units, compression) = (split(units, shards), Vec::new());
+        StoreLayout { shards, slices, units, compression, copies: one_copy(), parity: 0 }
+    }
+
     /// The reason why the layout is invalid, if it is.
     pub fn problem(&self) -> Option<String> {
-        let StoreLayout { shards, slices, units, copies, parity, .. } = *self;
+        let StoreLayout { shards, slices, copies, parity, .. } = *self;
+        let units: usize = self.units.iter().map(UnitSet::len).sum();
+        let fewest = self.units.iter().map(UnitSet::len).min().unwrap_or(0);
         if shards == 0 {
             Some("a store needs at least one shard".into())
+        } else if self.units.len() != usize::from(shards) {
+            Some(format!(
+                "{} sets of units are for {shards} shards; use one set for each shard",
+                self.units.len()
+            ))
         } else if slices < shards {
             Some(format!(
                 "{slices} slices cannot be spread over {shards} shards; use at least as many slices"
             ))
         } else if slices > SLOTS {
             Some(format!("{slices} slices are more than the {SLOTS} slots of the key space"))
-        } else if units < shards {
+        } else if fewest == 0 {
             Some(format!("{units} units cannot be spread over {shards} shards; use fewer shards"))
         } else if !(1..=2).contains(&copies) {
             Some(format!("a store cannot keep {copies} copies; use 1 or 2"))
-        } else if units / shards < u16::from(copies) {
+        } else if fewest < usize::from(copies) {
             Some(format!(
                 "{copies} copies need as many units in each shard, and {units} units are spread over {shards} shards; \
                  use fewer shards or more units"
@@ -80,14 +96,22 @@ impl StoreLayout {
             Some(format!(
                 "parity over {parity} patches is not possible; use 2 to {MOST_MEMBERS}, or 0 for none"
             ))
-        } else if parity != 0 && units / shards < LEAST_UNITS_OF_PARITY {
+        } else if parity != 0 && fewest < usize::from(LEAST_UNITS_OF_PARITY) {
             Some(format!(
                 "parity needs {LEAST_UNITS_OF_PARITY} units in each shard, and {units} units are spread over {shards} \
                  shards; use fewer shards or more units"
             ))
         } else {
-            None
+            self.shared_unit()
         }
+    }
+
+    /// The problem where two shards have the same unit.
+    fn shared_unit(&self) -> Option<String> {
+        let (unit, [first, second]) = UnitSet::in_two_of(&self.units)?;
+        Some(format!(
+            "unit {unit} belongs to shard {first} and to shard {second}; a unit has one owner: take it from one of them"
+        ))
     }
 
     /// The redundancy of the blocks.
@@ -122,10 +146,9 @@ impl StoreLayout {
         first(u32::from(shard.0)) as u16..first(u32::from(shard.0) + 1) as u16
     }
 
-    /// The units of a shard.
-    pub fn units_of(&self, shard: ShardId) -> Range<u16> {
-        let first = |shard: u32| (shard * u32::from(self.units) / u32::from(self.shards)) as u16;
-        first(u32::from(shard.0))..first(u32::from(shard.0) + 1)
+    /// The units of a shard; none where there is no such shard.
+    pub fn units_of(&self, shard: ShardId) -> UnitSet {
+        self.units.get(shard.index()).cloned().unwrap_or_default()
     }
 
     /// The compression of a slice.
@@ -188,34 +211,43 @@ mod tests {
     #[test]
     fn slices_and_units_are_spread_without_gaps() {
         for (shards, slices, units) in [(1, 1, 1), (2, 3, 16), (3, 7, 11), (4, 4, 44)] {
-            let layout = StoreLayout {
-                shards,
-                slices,
-                units,
-                compression: Vec::new(),
-                copies: 1,
-                parity: 0,
-            };
+            let layout = StoreLayout::new(shards, slices, units);
             assert_eq!(layout.problem(), None);
             let (mut next_slice, mut next_unit) = (0, 0);
             for shard in (0..shards).map(ShardId) {
                 assert_eq!(layout.slices_of(shard).start, next_slice);
-                assert_eq!(layout.units_of(shard).start, next_unit);
+                assert_eq!(layout.units_of(shard).first(), Some(next_unit));
                 for slice in layout.slices_of(shard) {
                     assert_eq!(layout.shard_of_slice(SliceId(slice)), shard);
                 }
                 next_slice = layout.slices_of(shard).end;
-                next_unit = layout.units_of(shard).end;
+                next_unit += layout.units_of(shard).len() as u16;
             }
             assert_eq!((next_slice, next_unit), (slices, units));
         }
     }
 
     #[test]
+    fn shards_have_any_units_and_each_unit_has_one_shard() {
+        let layout = |units: &[&str], parity| {
+            let units: Vec<UnitSet> = units.iter().map(|set| set.parse().unwrap()).collect();
+            StoreLayout { units, parity, ..StoreLayout::new(2, 2, 0) }
+        };
+        let problem = |units: &[&str], parity| layout(units, parity).problem().unwrap_or_default();
+        assert_eq!(problem(&["0,3,7", "1-2"], 0), "");
+        assert_eq!(layout(&["0,3,7", "1-2"], 0).units_of(ShardId(0)), "0,3,7".parse().unwrap());
+        assert!(layout(&["0,3,7", "1-2"], 0).units_of(ShardId(2)).is_empty());
+        let twice = problem(&["0,3,7", "1-3"], 0);
+        assert!(twice.contains("unit 3 belongs to shard 0 and to shard 1"), "{twice}");
+        assert!(problem(&["0,3,7", "1-2"], 2).contains("parity needs 3 units in each shard"));
+        assert!(problem(&["0,3,7", ""], 0).contains("use fewer shards"));
+        assert!(problem(&["0"], 0).contains("one set for each shard"));
+    }
+
+    #[test]
     fn copies_lie_on_units_of_one_shard() {
         let layout = |shards, units, copies| {
-            let compression = Vec::new();
-            StoreLayout { shards, slices: shards, units, compression, copies, parity: 0 }.problem()
+            StoreLayout { copies, ..StoreLayout::new(shards, shards, units) }.problem()
         };
         assert_eq!((layout(2, 4, 2), layout(2, 5, 2), layout(1, 1, 1)), (None, None, None));
         assert!(layout(2, 3, 2).is_some_and(|problem| problem.contains("2 shards")));
@@ -223,9 +255,10 @@ mod tests {
     }
     #[test]
     fn parity_needs_three_units_of_one_shard() {
-        let layout = |shards, units, copies, parity| {
-            let compression = Vec::new();
-            StoreLayout { shards, slices: shards, units, compression, copies, parity }
+        let layout = |shards, units, copies, parity| StoreLayout {
+            copies,
+            parity,
+            ..StoreLayout::new(shards, shards, units)
         };
         let problem =
             |shards, units, copies, parity| layout(shards, units, copies, parity).problem();

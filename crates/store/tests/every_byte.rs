@@ -29,8 +29,7 @@ fn written() -> (VirtualBed, Model) {
     (geometry.blocks_per_plane, geometry.pages_per_block) = (60, 32);
     let device = Arc::new(ModelDevice::in_memory(config).unwrap());
     let units = device.info().units;
-    let layout =
-        StoreLayout { shards: 2, slices: 2, units, compression: Vec::new(), copies: 1, parity: 0 };
+    let layout = StoreLayout::new(2, 2, units);
     let options = StoreOptions {
         memory_bytes: 1 << 20,
         value_threshold: Some(3000),
@@ -97,8 +96,7 @@ fn pages_read(bed: &VirtualBed) -> BTreeSet<Page> {
 
 /// Opens the store with the change and compares all keys; restores the device afterwards.
 fn is_harmless(bed: &VirtualBed, model: &Model, faults: &Faults) -> bool {
-    let units = 0..bed.layout.units;
-    let image = bed.device.image(units).unwrap();
+    let image = bed.device.image(bed.device.info().all_units()).unwrap();
     let device = Arc::clone(&bed.device) as Arc<dyn Device>;
     let device = Arc::new(FaultyDevice::new(device, faults.clone()));
     let executor = VirtualExecutor::new(1_000_000);

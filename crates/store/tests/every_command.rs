@@ -46,14 +46,7 @@ impl Bench {
         let units = device.info().units;
         Bench {
             device,
-            layout: StoreLayout {
-                shards: 2,
-                slices: 2,
-                units,
-                compression: Vec::new(),
-                copies: 1,
-                parity: 0,
-            },
+            layout: StoreLayout::new(2, 2, units),
             // Most values are separated, some of them in fragments.
             options: StoreOptions {
                 memory_bytes: 1 << 20,

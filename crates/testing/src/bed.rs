@@ -37,14 +37,7 @@ impl Bed {
         };
         let bed = Bed {
             directory: Arc::new(directory),
-            layout: StoreLayout {
-                shards,
-                slices,
-                units,
-                compression: Vec::new(),
-                copies: 1,
-                parity: 0,
-            },
+            layout: StoreLayout::new(shards, slices, units),
             options: StoreOptions::default(),
         };
         format_file(&bed.path(), &format).unwrap();

@@ -26,7 +26,7 @@ pub fn on_blocks<R>(
     let executor = VirtualExecutor::new(1_000_000);
     let runtime = executor.handle();
     executor.block_on(async {
-        let queue = device.open_queue_pair(0..device.info().units).unwrap();
+        let queue = device.open_queue_pair(&device.info().all_units()).unwrap();
         let mounted = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await;
         let (flash, inventory) = mounted.unwrap();
         let uuid = device.info().uuid;

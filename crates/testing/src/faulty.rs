@@ -11,14 +11,13 @@
 //! faults.fail_nth(3, OperationKind::Program, DeviceError::ProgramFailed);
 //! ```
 
-use softflash_base::{Time, UnitId};
+use softflash_base::{Time, UnitId, UnitSet};
 use softflash_device::{
     Command, Completion, Device, DeviceError, DeviceInfo, OpenError, Operation, QueuePair, Submit,
     Tag, Target, Wake,
 };
 use std::collections::HashMap;
 use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The kind of a command, without its data.
@@ -242,7 +241,7 @@ impl Device for FaultyDevice {
         self.inner.info()
     }
 
-    fn open_queue_pair(&self, units: Range<u16>) -> Result<Box<dyn QueuePair>, OpenError> {
+    fn open_queue_pair(&self, units: &UnitSet) -> Result<Box<dyn QueuePair>, OpenError> {
         let inner = self.inner.open_queue_pair(units)?;
         Ok(Box::new(FaultyQueuePair::new(inner, self.faults.clone())))
     }

@@ -29,14 +29,7 @@ impl VirtualBed {
         let units = device.info().units;
         VirtualBed {
             device,
-            layout: StoreLayout {
-                shards,
-                slices: shards,
-                units,
-                compression: Vec::new(),
-                copies: 1,
-                parity: 0,
-            },
+            layout: StoreLayout::new(shards, shards, units),
             options: StoreOptions { memory_bytes: 4 << 20, ..StoreOptions::default() },
         }
     }

@@ -8,7 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
-use softflash_base::UnitId;
+use softflash_base::{UnitId, UnitSet};
 use softflash_device::{Device, DeviceError, ModelConfig, ModelDevice, Operation, Wake};
 use softflash_testing::driver::{Driver, buffer_of, pattern, target};
 use softflash_testing::faulty::{Faults, FaultyDevice, FaultyQueuePair, OperationKind};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 fn faulty() -> (Driver, Faults) {
     let device = ModelDevice::in_memory(ModelConfig::small()).unwrap();
     let faults = Faults::default();
-    let queue = device.open_queue_pair(0..2).unwrap();
+    let queue = device.open_queue_pair(&UnitSet::from(0..2)).unwrap();
     (Driver::new(Box::new(FaultyQueuePair::new(queue, faults.clone()))), faults)
 }
 
@@ -69,7 +69,7 @@ fn all_queue_pairs_of_a_faulty_device_share_its_faults() {
     let faults = Faults::default();
     let device = FaultyDevice::new(device, faults.clone());
     let mut drivers: Vec<_> = [0..1, 1..2]
-        .map(|units| Driver::new(device.open_queue_pair(units).unwrap()))
+        .map(|units| Driver::new(device.open_queue_pair(&UnitSet::from(units)).unwrap()))
         .into_iter()
         .collect();
     faults.fail_nth(2, OperationKind::Erase, DeviceError::EraseFailed);

@@ -149,7 +149,7 @@ async fn unit_apart(core: &Core, avoided: Option<u32>) -> Result<Option<u32>, Vo
     let Some(avoided) = avoided else {
         return Ok(Some(unit_for(core, Stream::Map, 2, None).await?.0));
     };
-    let mut others = (0..u32::from(core.geometry.units)).filter(|&unit| unit != avoided);
+    let mut others = (0..u32::from(core.geometry.unit_count())).filter(|&unit| unit != avoided);
     let has_room = |unit: &u32| frontier::room(core, *unit, Stream::Map) > 1;
     let able = others.clone().find(has_room);
     let able = able.or_else(|| others.find(|&unit| takes_map(core, unit)));
@@ -163,7 +163,7 @@ fn takes_map(core: &Core, unit: u32) -> bool {
 
 /// The greatest generation on each unit.
 fn unit_marks(core: &Core) -> Vec<UnitMark> {
-    let units = (0..u32::from(core.geometry.units)).map(|unit| core.unit_id(unit));
+    let units = core.geometry.units.iter();
     let mark = |unit| UnitMark { unit, generation: core.flash.newest_generation(unit) };
     units.map(mark).collect()
 }
@@ -291,7 +291,7 @@ async fn copy(core: &Shared, first: u32, buffer: IoBuf, entries: Vec<Entry>) -> 
         frontier::room(core, *unit, Stream::Map) >= needed
             || core.free_superblocks(*unit) > KEPT_FOR_ROOT && takes_map(core, *unit)
     };
-    let others = (0..u32::from(core.geometry.units)).filter(|&unit| unit != own);
+    let others = (0..u32::from(core.geometry.unit_count())).filter(|&unit| unit != own);
     let unit = others.chain([own]).find(has_room)?;
     let copied = program(core, Building::again(unit, Stream::Map, buffer, entries)).await;
     copied.map(|copied| copied.first).ok()

@@ -55,13 +55,13 @@ impl Core {
         let geometry = Geometry::of(&flash)?;
         let classes = most_classes(geometry.unit_blocks);
         let core = Core {
-            map: RefCell::new(DomainMap::new(geometry)),
+            map: RefCell::new(DomainMap::new(geometry.clone())),
             superblocks: Superblocks::new(geometry.blocks()),
             order: Order::from(Frames::from(1, 1), Changes::recovered(1, 1)),
-            frontiers: Frontiers::new(geometry.units, classes),
-            clients: Clients::new(config.competing_requests(geometry.units), classes),
-            space: Space::new(config.domain, geometry.units),
-            tasks: Tasks::new(runtime, geometry.units),
+            frontiers: Frontiers::new(geometry.unit_count(), classes),
+            clients: Clients::new(config.competing_requests(geometry.unit_count()), classes),
+            space: Space::new(config.domain, geometry.unit_count()),
+            tasks: Tasks::new(runtime, geometry.unit_count()),
             roots: Roots::default(),
             retiring: Retiring::default(),
             counters: Counters::default(),
@@ -74,7 +74,8 @@ impl Core {
         if core.space.usable() == 0 {
             let reason = format!(
                 "{} units of {} superblocks leave no space for data; use more or larger units",
-                geometry.units, geometry.unit_blocks
+                core.geometry.unit_count(),
+                core.geometry.unit_blocks
             );
             return Err(VolumeError::Unsupported { reason });
         }
@@ -98,7 +99,7 @@ impl Core {
 
     /// The unit of the device, from its number in the domain.
     pub fn unit_id(&self, unit: u32) -> u16 {
-        self.geometry.first_unit + cast::saturating_u16(cast::index(unit))
+        self.geometry.unit_id(unit)
     }
 
     /// Free superblocks of a unit; none of a dead one.
@@ -114,7 +115,7 @@ impl Core {
     pub fn is_worn_out(&self, unit: Option<u32>) -> bool {
         let has_too_few = |unit| self.flash.space(self.unit_id(unit)).is_worn_out();
         let worn_out = |unit| self.space.health_of(unit).is_dead() || has_too_few(unit);
-        unit.map_or_else(|| (0..self.geometry.units.into()).all(worn_out), worn_out)
+        unit.map_or_else(|| (0..self.geometry.unit_count().into()).all(worn_out), worn_out)
     }
 
     /// Whether a unit takes data as far as is known.
@@ -163,7 +164,7 @@ impl Core {
                 space.total() - space.bad
             }
         };
-        let units = (0..u32::from(self.geometry.units)).map(good);
+        let units = (0..u32::from(self.geometry.unit_count())).map(good);
         usable_units(
             units,
             self.geometry.data_units(),
@@ -211,7 +212,7 @@ impl Core {
     /// Asks for a checkpoint if superblocks of a unit wait for the next root in which clients may
     /// open none, or only one more.
     pub fn ask_for_releases_if_short(&self) {
-        let mut units = 0..u32::from(self.geometry.units);
+        let mut units = 0..u32::from(self.geometry.unit_count());
         let is_short = |unit| {
             let free = self.free_superblocks(unit);
             let waiting = self.retiring.awaiting_root_in(&self.geometry, unit);

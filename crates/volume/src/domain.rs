@@ -203,7 +203,7 @@ impl Domain {
         releases::release_unneeded(core);
         core.tasks.spawn(checkpoint::run(Rc::clone(core)));
         core.tasks.spawn(releases::run(Rc::clone(core)));
-        for unit in 0..u32::from(core.geometry.units) {
+        for unit in 0..u32::from(core.geometry.unit_count()) {
             core.tasks.spawn(collector::run(Rc::clone(core), unit));
         }
         core.order.settle();
@@ -407,7 +407,7 @@ impl Domain {
     /// The superblocks that collection may choose: all but the free ones, the open ones, those
     /// that wait for their release, and those of the map.
     pub fn closed_superblocks(&self) -> ClosedSuperblocks {
-        let geometry = self.core.geometry;
+        let geometry = &self.core.geometry;
         let map = self.core.map.borrow();
         let closed = (0..geometry.blocks()).filter(|&block| map.blocks.is_closed(block));
         let (superblocks, valid) = closed.fold((0, 0), |(superblocks, valid), block| {

@@ -59,7 +59,7 @@ pub(crate) struct DomainMap {
 impl DomainMap {
     /// An empty map, for recovery.
     pub fn new(geometry: Geometry) -> DomainMap {
-        let units = 0..u32::from(geometry.units);
+        let units = 0..u32::from(geometry.unit_count());
         let blocks = units.map(|unit| geometry.blocks_of(unit));
         DomainMap {
             images: Images::default(),

@@ -165,7 +165,7 @@ pub(crate) fn other_class(
     needed: u32,
     own: Option<u32>,
 ) -> Option<(u32, Stream)> {
-    let units = own.map_or(0..u32::from(core.geometry.units), |own| own..own + 1);
+    let units = own.map_or(0..u32::from(core.geometry.unit_count()), |own| own..own + 1);
     let classes = 0..core.clients.classes().most();
     let all = units.flat_map(|unit| classes.clone().map(move |class| (unit, class)));
     let mut all = all.map(|(unit, class)| (unit, stream.with_class(class)));
@@ -175,7 +175,7 @@ pub(crate) fn other_class(
 /// A unit with room for `needed` mapping units of a frame that must not wait: for its superblock
 /// any free one is taken. One that seems to be lost comes last. `None` if there is none.
 pub(crate) fn unit_now(core: &Core, needed: u32) -> Result<Option<u32>, VolumeError> {
-    let units = 0..u32::from(core.geometry.units);
+    let units = 0..u32::from(core.geometry.unit_count());
     let (serving, lost): (Vec<u32>, Vec<u32>) = units.partition(|&unit| core.takes_data(unit));
     for units in [serving, lost] {
         if let Some(unit) = open_now(core, &units, needed)? {
@@ -206,7 +206,7 @@ fn open_now(core: &Core, units: &[u32], needed: u32) -> Result<Option<u32>, Volu
 /// Whether at most one unit takes data. A unit that is full for a while counts: a change that is
 /// recorded on its own unit meanwhile is lost with that.
 pub(crate) fn is_alone(core: &Core) -> bool {
-    let units = 0..u32::from(core.geometry.units);
+    let units = 0..u32::from(core.geometry.unit_count());
     units.filter(|&unit| core.takes_data(unit)).take(2).count() < 2
 }
 
@@ -370,7 +370,7 @@ fn give_up(core: &Core, block: u32) {
 /// programmed. Returns the frames.
 pub(crate) fn pad(core: &Shared) -> Vec<Completion> {
     let mut padding = Vec::new();
-    for unit in 0..u32::from(core.geometry.units) {
+    for unit in 0..u32::from(core.geometry.unit_count()) {
         for stream in core.frontiers.streams() {
             let Some(open) = core.frontiers.get(unit, stream) else { continue };
             let unsafe_pages = core.flash.safe_after(open.next_page) - open.next_page;

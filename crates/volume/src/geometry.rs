@@ -4,17 +4,16 @@
 use crate::domain_map::MARKS;
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
-use softflash_base::cast;
+use softflash_base::{UnitSet, cast};
 use softflash_flash::Flash;
 use softflash_mapping::blocks::MOST_PAGES_PER_BLOCK;
 use std::ops::Range;
 
 /// The dimensions of a mapped domain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Geometry {
-    /// The first unit of the queue pair.
-    pub first_unit: u16,
-    pub units: u16,
+    /// The units of the queue pair. The domain numbers them by their positions.
+    pub units: UnitSet,
     /// Superblocks of a unit.
     pub unit_blocks: u32,
     /// Mapping units of a superblock.
@@ -29,7 +28,6 @@ pub(crate) struct Geometry {
 impl Geometry {
     /// The dimensions of a domain on these units.
     pub fn of(flash: &Flash) -> Result<Geometry, VolumeError> {
-        let units = flash.units();
         let unsupported = |reason: String| Err(VolumeError::Unsupported { reason });
         let page_bytes = flash.page_bytes();
         if page_bytes == 0 || !page_bytes.is_multiple_of(MAPPING_UNIT_BYTES) {
@@ -46,14 +44,13 @@ impl Geometry {
         }
         let page_units = cast::saturating_u32(page_bytes / MAPPING_UNIT_BYTES);
         let geometry = Geometry {
-            first_unit: units.start,
-            units: units.end - units.start,
-            unit_blocks: flash.space(units.start).total(),
+            units: flash.units().clone(),
+            unit_blocks: flash.units().first().map_or(0, |unit| flash.space(unit).total()),
             block_units,
             page_units,
             data_pages: data_pages(flash, block_units / page_units),
         };
-        let places = u64::from(geometry.units)
+        let places = u64::from(geometry.unit_count())
             * u64::from(geometry.unit_blocks)
             * u64::from(geometry.block_units);
         if places > u64::from(u32::MAX - MARKS) {
@@ -62,14 +59,30 @@ impl Geometry {
         Ok(geometry)
     }
 
+    /// The number of units.
+    pub fn unit_count(&self) -> u16 {
+        cast::saturating_u16(self.units.len())
+    }
+
+    /// The unit of the device, from its number in the domain.
+    ///
+    /// # Panics
+    /// If the domain has no such unit.
+    pub fn unit_id(&self, unit: u32) -> u16 {
+        match self.units.get(cast::index(unit)) {
+            Some(id) => id,
+            None => unreachable!("the domain has units {}, none with number {unit}", self.units),
+        }
+    }
+
     /// All places.
     pub fn places(&self) -> u32 {
-        u32::from(self.units) * self.unit_blocks * self.block_units
+        u32::from(self.unit_count()) * self.unit_blocks * self.block_units
     }
 
     /// All blocks.
     pub fn blocks(&self) -> u32 {
-        u32::from(self.units) * self.unit_blocks
+        u32::from(self.unit_count()) * self.unit_blocks
     }
 
     /// The blocks of a unit, counted from the first of the domain.
@@ -78,8 +91,14 @@ impl Geometry {
     }
 
     /// The block of a superblock.
+    ///
+    /// # Panics
+    /// If its unit is not the domain's.
     pub fn block(&self, unit: u16, index: u32) -> u32 {
-        u32::from(unit - self.first_unit) * self.unit_blocks + index
+        match self.units.position(unit) {
+            Some(number) => cast::saturating_u32(number) * self.unit_blocks + index,
+            None => unreachable!("the domain has units {}, not {unit}", self.units),
+        }
     }
 
     /// The unit of a block, counted from the first of the domain.

@@ -11,7 +11,7 @@ use softflash_policy::placement::{self, Lanes};
 
 /// The unit that takes the next frame of a stream; `None` where none can.
 pub(crate) fn unit_for(core: &Core, stream: Stream) -> Option<u32> {
-    let units = u32::from(core.geometry.units);
+    let units = u32::from(core.geometry.unit_count());
     // Rooms are compared by units that are full or not: frames are small beside them.
     let is_full = |unit| u32::from(!frontier::can_append(core, unit, stream));
     let column = |of: &dyn Fn(u32) -> u32| (0..units).map(of).collect::<Vec<u32>>();

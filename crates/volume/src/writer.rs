@@ -210,7 +210,7 @@ fn check_space(core: &Core, volume: ImageId, lba: u32) -> Result<(), VolumeError
 /// Appends the frames that are being filled, unless the device has enough frames to work on: then
 /// the end of one of them does.
 fn send_if_idle(core: &Shared) {
-    let most = u32::from(core.geometry.units) * core.config.frames_per_unit;
+    let most = u32::from(core.geometry.unit_count()) * core.config.frames_per_unit;
     for class in core.clients.classes().in_turn() {
         if core.clients.frames().under_way() >= most {
             return;

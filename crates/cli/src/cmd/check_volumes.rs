@@ -137,7 +137,7 @@ fn examine_all(directory: &OpenDir) -> Result<Vec<Outcome>, CliError> {
         }));
         let mut all = Vec::new();
         for domain in &directory.domains {
-            let queue = Arc::clone(&directory.device).open_queue_pair(domain.units.clone())?;
+            let queue = Arc::clone(&directory.device).open_queue_pair(&domain.units)?;
             let config = domain.config.clone();
             let examined = Domain::examine(queue, config, runtime.clone(), &progress).await;
             all.push((domain.clone(), examined));
@@ -297,7 +297,7 @@ async fn mend(
     runtime: &RuntimeHandle,
 ) -> Result<RepairedDomain, CliError> {
     let shard = domain.shard.0;
-    let queue = Arc::clone(&directory.device).open_queue_pair(domain.units.clone())?;
+    let queue = Arc::clone(&directory.device).open_queue_pair(&domain.units)?;
     let mut repaired = RepairedDomain { shard, ..RepairedDomain::default() };
     match Domain::mount(queue, domain.config.clone(), runtime.clone()).await {
         Ok((domain, report)) => {

@@ -4,11 +4,9 @@ use crate::directories::{self, block_on};
 use crate::error::CliError;
 use crate::output::{self, Form};
 use clap::Args;
-use softflash_base::ShardId;
 use softflash_datadir::OpenDir;
 use softflash_flash::Flash;
-use softflash_ftl::{FtlConfig, Owner, UnitState, UnitTelemetry};
-use softflash_volume::Domain;
+use softflash_ftl::{FtlConfig, UnitState, UnitTelemetry};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -83,24 +81,19 @@ fn row(unit: &UnitTelemetry) -> Vec<String> {
     ]
 }
 
-/// Mounts every shard's flash, that of the store and then that of volumes, which only reads, and
-/// queries each unit.
+/// Mounts the units of each owner, which only reads, and queries each unit.
 fn mount_and_look(directory: &OpenDir) -> Result<Vec<UnitTelemetry>, CliError> {
-    let shards = (0..directory.layout.shards).map(ShardId);
-    let store = shards.map(|shard| (directory.layout.units_of(shard), Owner::BLOCKS));
-    let domains = directory.domains.iter();
-    let volumes = domains.map(|it| (it.units.clone(), Domain::owner(it.config.domain)));
-    let mounts: Vec<_> = store.chain(volumes).collect();
     block_on(|runtime| async move {
         let mut units = Vec::new();
-        for (owned, owner) in mounts {
+        for (owner, owned) in directory.owners.iter() {
+            let owner = owner.in_headers();
             // Nothing is erased in advance.
             let config = FtlConfig { erased_target: 0, owner, ..FtlConfig::default() };
-            let queue = Arc::clone(&directory.device).open_queue_pair(owned.clone())?;
+            let queue = Arc::clone(&directory.device).open_queue_pair(owned)?;
             let (flash, _) = Flash::mount(queue, config, runtime.clone())
                 .await
                 .map_err(CliError::store(&directory.path))?;
-            units.extend(owned.map(|unit| flash.telemetry(unit)));
+            units.extend(owned.iter().map(|unit| flash.telemetry(unit)));
             flash.stop();
         }
         Ok(units)

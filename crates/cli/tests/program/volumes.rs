@@ -47,7 +47,7 @@ fn on_domains(data: &Path, work: impl AsyncFn(&ShardDomain, &Domain)) {
     let executor = RealExecutor::new().unwrap();
     executor.block_on(async {
         for shard in directory.manifest().domains(device.info().units) {
-            let queue = Arc::clone(&device).open_queue_pair(shard.units.clone()).unwrap();
+            let queue = Arc::clone(&device).open_queue_pair(&shard.units).unwrap();
             let mounted = Domain::mount(queue, shard.config.clone(), executor.handle()).await;
             let (domain, _) = mounted.unwrap();
             work(&shard, &domain).await;

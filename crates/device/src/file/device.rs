@@ -19,10 +19,9 @@ use crate::label::{Configuration, LabelStore, open_label};
 use crate::queue_pair::{Device, OpenError, QueuePair};
 use crate::size::check_size;
 use rustix::fs::{Advice, fadvise};
-use softflash_base::{BufferPool, IoBuf};
+use softflash_base::{BufferPool, IoBuf, UnitSet};
 use std::fs::{self, File};
 use std::io;
-use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -148,9 +147,9 @@ impl FileDevice {
     }
 
     fn planner(&self, claim: &Claim) -> Planner {
-        let units = claim.units();
+        let units = claim.units().clone();
         let label = self.shared.label();
-        let bad = label.label().bad_blocks.iter().filter(|bad| units.contains(&bad.unit));
+        let bad = label.label().bad_blocks.iter().filter(|bad| units.contains(bad.unit));
         Planner {
             geometry: self.shared.info.geometry,
             discard: self.shared.discard,
@@ -191,7 +190,7 @@ impl Device for FileDevice {
         &self.shared.info
     }
 
-    fn open_queue_pair(&self, units: Range<u16>) -> Result<Box<dyn QueuePair>, OpenError> {
+    fn open_queue_pair(&self, units: &UnitSet) -> Result<Box<dyn QueuePair>, OpenError> {
         let claim = self.claims.claim(units, self.shared.info.units)?;
         let planner = self.planner(&claim);
         // Room for full dies, and for flushes and marks.

@@ -6,10 +6,9 @@ use crate::command::{Command, DeviceError, Operation, Tag};
 use crate::geometry::UnitGeometry;
 use crate::label::BadBlock;
 use crate::validate::{blocks, check};
-use softflash_base::IoBuf;
 use softflash_base::io_buf::ALIGNMENT;
+use softflash_base::{IoBuf, UnitSet};
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 /// A request to the operating system.
 #[derive(Debug)]
@@ -64,7 +63,7 @@ pub(super) enum Plan {
 /// The inputs of planning.
 pub(super) struct Planner {
     pub(super) geometry: UnitGeometry,
-    pub(super) units: Range<u16>,
+    pub(super) units: UnitSet,
     pub(super) discard: Discard,
     /// Whether buffers must be aligned for O_DIRECT.
     pub(super) direct: bool,

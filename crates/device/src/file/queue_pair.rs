@@ -9,10 +9,9 @@ use crate::command::{Command, Completion, Tag};
 use crate::geometry::UnitGeometry;
 use crate::label::BadBlock;
 use crate::queue_pair::{QueuePair, Submit, Wake};
-use softflash_base::{BufferPool, Time, UnitId};
+use softflash_base::{BufferPool, Time, UnitId, UnitSet};
 use std::collections::VecDeque;
 use std::fs::File;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// The executor of requests.
@@ -141,8 +140,8 @@ impl QueuePair for FileQueuePair {
         self.shared.info().uuid
     }
 
-    fn units(&self) -> Range<u16> {
-        self.planner.units.clone()
+    fn units(&self) -> &UnitSet {
+        &self.planner.units
     }
 
     fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {

@@ -4,10 +4,10 @@ use crate::geometry::UnitGeometry;
 use crate::queue_pair::OpenError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use softflash_base::UnitSet;
 use softflash_nand::{
     ArrayConfig, BusTiming, Cell, DieTiming, FaultConfig, Geometry, Pairing, SuspendTiming, presets,
 };
-use std::ops::Range;
 
 /// The unit that software addresses independently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -174,19 +174,21 @@ impl ModelConfig {
         })
     }
 
-    /// The channels that make up `units`.
+    /// The channels that make up `units`, in ascending order.
     ///
     /// # Errors
     /// [`OpenError::Geometry`] if a channel is only partly among them.
-    pub(super) fn channels_of(&self, units: &Range<u16>) -> Result<Range<u32>, OpenError> {
+    pub(super) fn channels_of(&self, units: &UnitSet) -> Result<Vec<u32>, OpenError> {
         let per_channel = self.units_per_channel();
-        let (start, end) = (u32::from(units.start), u32::from(units.end));
-        if !start.is_multiple_of(per_channel) || !end.is_multiple_of(per_channel) {
+        let mut channels: Vec<u32> =
+            units.iter().map(|unit| u32::from(unit) / per_channel).collect();
+        channels.dedup();
+        if channels.len() * per_channel as usize != units.len() {
             return Err(OpenError::Geometry(format!(
-                "units {units:?} split a channel; the {per_channel} units of a channel share its \
-                 bus and need one queue pair"
+                "units {units} split a channel; the {per_channel} units of a channel share its bus \
+                 and need one queue pair"
             )));
         }
-        Ok(start / per_channel..end / per_channel)
+        Ok(channels)
     }
 }

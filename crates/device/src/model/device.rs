@@ -1,5 +1,6 @@
 //! An open model device.
 
+use super::channels::Channels;
 use super::config::{Contents, ModelConfig};
 use super::group::{Group, factory_bad};
 use super::medium::{Medium, RamMedium};
@@ -12,11 +13,10 @@ use crate::geometry::DeviceInfo;
 use crate::label::{LabelStore, open_label};
 use crate::queue_pair::{Device, OpenError, QueuePair};
 use crate::size::check_size;
-use softflash_base::Time;
 use softflash_base::checksum::identity;
+use softflash_base::{Time, UnitSet};
 use softflash_nand::{InjectedFaults, PowerCutReport};
 use std::io;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -160,7 +160,7 @@ impl ModelDevice {
     }
 
     /// Claims units: no queue pair can open them while the claim is held.
-    pub(super) fn claim(&self, units: Range<u16>) -> Result<Claim, OpenError> {
+    pub(super) fn claim(&self, units: &UnitSet) -> Result<Claim, OpenError> {
         self.claims.claim(units, self.shared.info.units)
     }
 
@@ -230,10 +230,10 @@ impl Device for ModelDevice {
         &self.shared.info
     }
 
-    fn open_queue_pair(&self, units: Range<u16>) -> Result<Box<dyn QueuePair>, OpenError> {
+    fn open_queue_pair(&self, units: &UnitSet) -> Result<Box<dyn QueuePair>, OpenError> {
         let claim = self.claim(units)?;
-        let channels = self.shared.config.channels_of(&claim.units())?;
         let Shared { config, medium, contents, .. } = &*self.shared;
+        let channels = Channels::new(config.channels_of(claim.units())?, &config.array.geometry);
         let group = Group::new(config, channels, medium, *contents)
             .map_err(|source| self.io_error(source))?;
         let group = Arc::new(Mutex::new(group));

@@ -20,9 +20,8 @@ impl ModelDevice {
         let whole = &self.config().array.geometry;
         schedule.validate(whole)?;
         let mut planned = Ok(());
-        self.each_group(|group, first| {
-            let channels = first..first + u32::from(group.array.geometry().channels);
-            let part = schedule.part(whole, channels);
+        self.each_group(|group| {
+            let part = schedule.part(whole, group.channels().in_device());
             if planned.is_ok() && !part.faults.is_empty() {
                 planned = group.array.schedule(&part);
             }
@@ -34,7 +33,7 @@ impl ModelDevice {
     pub fn injected_faults(&self) -> InjectedFaults {
         let past = self.shared().past_injected.lock();
         let mut injected = *past.unwrap_or_else(PoisonError::into_inner);
-        self.each_group(|group, _| injected.add(&group.array.injected()));
+        self.each_group(|group| injected.add(&group.array.injected()));
         injected
     }
 }

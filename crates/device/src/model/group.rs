@@ -1,25 +1,24 @@
 //! The array of one queue pair: some channels of the device, initialized from the medium and kept
 //! consistent with it.
 
+use super::channels::Channels;
 use super::config::{Contents, ModelConfig};
 use super::medium::{Medium, Part};
 use crate::command::DeviceError;
 use softflash_base::random::Rng;
 use softflash_base::{Time, checksum::identity};
 use softflash_nand::{
-    Array, ArrayConfig, BlockAddress, BlockIndex, BlockRecord, ConfigError, DieCommand, DieIndex,
-    Finished, Geometry, PowerCutReport, Storage,
+    Array, ArrayConfig, BlockAddress, BlockIndex, BlockRecord, ConfigError, DieCommand, Finished,
+    PowerCutReport, Storage,
 };
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// An array over some channels, with power or without.
 pub(super) struct Group {
     pub(super) array: Array,
     medium: Arc<dyn Medium>,
-    /// The number of the array's first block in the device.
-    first_block: u32,
+    channels: Arc<Channels>,
     /// Blocks whose records may differ from the medium's.
     touched: Vec<bool>,
     powered: bool,
@@ -31,22 +30,20 @@ impl Group {
     /// Builds the array over `channels` and restores the last state of its blocks.
     pub(super) fn new(
         config: &ModelConfig,
-        channels: Range<u32>,
+        channels: Channels,
         medium: &Arc<dyn Medium>,
         contents: Contents,
     ) -> io::Result<Group> {
-        let whole = &config.array.geometry;
-        let geometry = Geometry { channels: channels.len() as u16, ..*whole };
-        let first_block = channels.start * whole.dies_per_channel() * whole.blocks_per_die();
+        let channels = Arc::new(channels);
+        let geometry = channels.geometry(&config.array.geometry);
         let part = Part {
             medium: Arc::clone(medium),
-            first_block,
-            pages_per_block: u64::from(whole.pages_per_block),
+            channels: Arc::clone(&channels),
+            pages_per_block: u64::from(geometry.pages_per_block),
         };
-        let blocks = (first_block..first_block + geometry.blocks()).map(BlockIndex);
-        let records: Vec<_> =
-            blocks.map(|block| medium.load_record(block)).collect::<io::Result<_>>()?;
-        let seed = seed_for(config.seed, first_block, &records);
+        let records = channels.blocks().map(|block| medium.load_record(block));
+        let records: Vec<_> = records.collect::<io::Result<_>>()?;
+        let seed = seed_for(config.seed, channels.first_block(), &records);
         let array_config = ArrayConfig { geometry, ..config.array.clone() };
         let store = match contents {
             Contents::Nothing => Storage::TimingOnly,
@@ -57,7 +54,7 @@ impl Group {
             touched: vec![false; geometry.blocks() as usize],
             array,
             medium: Arc::clone(medium),
-            first_block,
+            channels,
             powered: true,
             initial: Some(records),
         };
@@ -152,9 +149,9 @@ impl Group {
         self.medium.sync().map_err(device_error)
     }
 
-    /// The number of the array's first block in the device.
-    pub(super) fn first_block(&self) -> u32 {
-        self.first_block
+    /// The channels of the array.
+    pub(super) fn channels(&self) -> &Channels {
+        &self.channels
     }
 
     /// Whether the group has power.
@@ -171,7 +168,7 @@ impl Group {
         self.powered = false;
         self.start_clock(at);
         let at = at.max(self.array.now());
-        let mut rng = Rng::seeded(identity(&[seed, u64::from(self.first_block)]));
+        let mut rng = Rng::seeded(identity(&[seed, u64::from(self.channels.first_block())]));
         let report = self.array.power_cut(at, &mut rng);
         // Misdirected programs changed blocks that no command named.
         let all = self.array.injected().misdirected_programs > 0;
@@ -195,13 +192,9 @@ impl Group {
     fn save(&self, index: BlockIndex) -> io::Result<()> {
         let address = self.array.geometry().block_address(index);
         match self.array.export_block(address) {
-            Some(record) => self.medium.save_record(self.on_medium(index), &record),
+            Some(record) => self.medium.save_record(self.channels.block(index), &record),
             None => Err(io::ErrorKind::InvalidInput.into()),
         }
-    }
-
-    fn on_medium(&self, index: BlockIndex) -> BlockIndex {
-        BlockIndex(index.0 + self.first_block)
     }
 
     fn blocks_of(&self, command: &DieCommand) -> impl Iterator<Item = BlockIndex> + use<> {
@@ -243,9 +236,4 @@ fn config_error(error: ConfigError) -> io::Error {
 
 fn device_error(error: io::Error) -> DeviceError {
     DeviceError::Io { errno: error.raw_os_error().unwrap_or(libc::EIO) }
-}
-
-/// The array's index of a unit's die; undefined for a unit outside the queue pair.
-pub(super) fn die_of(first_unit: u16, dies_per_unit: u8, unit: u16, die: u8) -> DieIndex {
-    DieIndex(u32::from(unit.saturating_sub(first_unit)) * u32::from(dies_per_unit) + u32::from(die))
 }

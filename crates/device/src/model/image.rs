@@ -11,15 +11,15 @@
 use super::device::ModelDevice;
 use super::medium::Medium;
 use crate::queue_pair::OpenError;
+use softflash_base::UnitSet;
 use softflash_nand::{BlockIndex, BlockRecord, Health, PageIndex};
 use std::io;
-use std::ops::Range;
 
 /// The contents of some units of a model device at one time.
 #[derive(Debug, Clone)]
 pub struct UnitsImage {
     device_uuid: u128,
-    units: Range<u16>,
+    units: UnitSet,
     page_bytes: u32,
     pages_per_block: u32,
     blocks: Vec<BlockImage>,
@@ -34,8 +34,8 @@ struct BlockImage {
 
 impl UnitsImage {
     /// The units.
-    pub fn units(&self) -> Range<u16> {
-        self.units.clone()
+    pub fn units(&self) -> &UnitSet {
+        &self.units
     }
 
     /// The same units with `change` applied to every page that can be read, always in the same
@@ -82,15 +82,16 @@ impl ModelDevice {
     /// # Errors
     /// [`OpenError`] if a queue pair drives one of them, or one does not exist, or the device's
     /// file cannot be read.
-    pub fn image(&self, units: Range<u16>) -> Result<UnitsImage, OpenError> {
-        let claim = self.claim(units)?;
-        let blocks = self.blocks_of(&claim.units());
+    pub fn image(&self, units: impl Into<UnitSet>) -> Result<UnitsImage, OpenError> {
+        let claim = self.claim(&units.into())?;
+        let blocks = self.blocks_of(claim.units());
         let blocks = blocks.map(|block| self.take(block)).collect::<io::Result<_>>();
         let blocks = blocks.map_err(|source| self.io_error(source))?;
         let device_uuid = self.shared().info.uuid;
         let geometry = &self.config().array.geometry;
         let (page_bytes, pages_per_block) = (geometry.page_bytes, geometry.pages_per_block);
-        Ok(UnitsImage { device_uuid, units: claim.units(), page_bytes, pages_per_block, blocks })
+        let units = claim.units().clone();
+        Ok(UnitsImage { device_uuid, units, page_bytes, pages_per_block, blocks })
     }
 
     /// Restores units that no queue pair drives to the state of the image. Random draws continue
@@ -104,7 +105,7 @@ impl ModelDevice {
             return Err(OpenError::Geometry("the image is of another device".to_owned()));
         }
         let claim = self.claim(image.units())?;
-        let mut blocks = self.blocks_of(&claim.units()).zip(&image.blocks);
+        let mut blocks = self.blocks_of(claim.units()).zip(&image.blocks);
         blocks
             .try_for_each(|(block, image)| self.put_back(block, image))
             .and_then(|()| self.medium().sync())
@@ -112,10 +113,10 @@ impl ModelDevice {
     }
 
     /// The numbers of the units' blocks.
-    fn blocks_of(&self, units: &Range<u16>) -> impl Iterator<Item = BlockIndex> + use<> {
+    fn blocks_of(&self, units: &UnitSet) -> impl Iterator<Item = BlockIndex> {
         let per_unit = self.config().array.geometry.blocks() / u32::from(self.shared().info.units);
-        let blocks = u32::from(units.start) * per_unit..u32::from(units.end) * per_unit;
-        blocks.map(BlockIndex)
+        let blocks = move |unit| (0..per_unit).map(move |block| u32::from(unit) * per_unit + block);
+        units.iter().flat_map(blocks).map(BlockIndex)
     }
 
     fn take(&self, block: BlockIndex) -> io::Result<BlockImage> {

@@ -1,5 +1,6 @@
 //! The persistent state of a model device: pages and block records.
 
+use super::channels::Channels;
 use super::config::Contents;
 use softflash_nand::{
     BlockIndex, BlockRecord, Geometry, PackedPages, PageIndex, PageStore, StoreFailure,
@@ -147,14 +148,15 @@ impl Medium for RamMedium {
 /// The part of a medium that belongs to one queue pair, as its array sees it.
 pub(super) struct Part {
     pub(super) medium: Arc<dyn Medium>,
-    /// The number of the part's first block in the device.
-    pub(super) first_block: u32,
+    pub(super) channels: Arc<Channels>,
     pub(super) pages_per_block: u64,
 }
 
 impl Part {
     fn page(&self, page: PageIndex) -> PageIndex {
-        PageIndex(page.0 + u64::from(self.first_block) * self.pages_per_block)
+        let (block, inside) = (page.0 / self.pages_per_block, page.0 % self.pages_per_block);
+        let block = self.channels.block(BlockIndex(block as u32));
+        PageIndex(u64::from(block.0) * self.pages_per_block + inside)
     }
 }
 
@@ -168,7 +170,7 @@ impl PageStore for Part {
     }
 
     fn erase(&mut self, block: BlockIndex) -> Result<(), StoreFailure> {
-        self.medium.erase_block(BlockIndex(block.0 + self.first_block)).map_err(failure)
+        self.medium.erase_block(self.channels.block(block)).map_err(failure)
     }
 }
 

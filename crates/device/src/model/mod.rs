@@ -28,8 +28,10 @@
 //! erase that is interrupted between its two steps leaves a block that must be erased again.
 //!
 //! Units are channels or chips. Those that share a channel share its bus, so they must be in one
-//! queue pair; each queue pair runs an array of its own over its channels.
+//! queue pair; each queue pair runs an array of its own over its channels,
+//! whichever they are.
 
+mod channels;
 mod config;
 mod device;
 mod engine;

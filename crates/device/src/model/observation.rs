@@ -20,7 +20,7 @@ impl ModelDevice {
     /// Memory of the arrays of open queue pairs, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let mut bytes = 0;
-        self.each_group(|group, _| bytes += group.array.memory_bytes());
+        self.each_group(|group| bytes += group.array.memory_bytes());
         bytes
     }
 
@@ -31,16 +31,14 @@ impl ModelDevice {
             channels_ns: vec![0; usize::from(whole.channels)],
             dies_ns: vec![0; whole.dies() as usize],
         };
-        self.each_group(|group, first_channel| {
-            let array = &group.array;
-            let first_die = first_channel * whole.dies_per_channel();
-            for channel in 0..array.geometry().channels {
-                let place = first_channel as usize + usize::from(channel);
-                busy.channels_ns[place] = array.channel_busy_ns(ChannelIndex(channel.into()));
+        self.each_group(|group| {
+            let (array, channels) = (&group.array, group.channels());
+            for (channel, in_device) in (0..).zip(channels.in_device()) {
+                busy.channels_ns[*in_device as usize] =
+                    array.channel_busy_ns(ChannelIndex(channel));
             }
-            for die in 0..array.geometry().dies() {
-                let place = (first_die + die) as usize;
-                busy.dies_ns[place] = array.die_busy_ns(DieIndex(die));
+            for die in (0..array.geometry().dies()).map(DieIndex) {
+                busy.dies_ns[channels.die(die).index()] = array.die_busy_ns(die);
             }
         });
         busy
@@ -49,36 +47,30 @@ impl ModelDevice {
     /// Records the activities of open queue pairs that begin from `from` on and before `until`, the
     /// first `most` of each queue pair.
     pub fn record(&self, from: Time, until: Time, most: usize) {
-        self.each_group(|group, _| group.array.record(from, until, most));
+        self.each_group(|group| group.array.record(from, until, most));
     }
 
     /// The recorded activities, in the order of their begins, with dies numbered through the
     /// device.
     pub fn recorded(&self) -> Vec<Recorded> {
-        let per_channel = self.config().array.geometry.dies_per_channel();
         let mut all = Vec::new();
-        self.each_group(|group, first_channel| {
-            let first_die = first_channel * per_channel;
-            all.extend(group.array.recorded().iter().map(|recorded| Recorded {
-                die: DieIndex(recorded.die.0 + first_die),
-                ..*recorded
-            }));
+        self.each_group(|group| {
+            let channels = group.channels();
+            all.extend(
+                group
+                    .array
+                    .recorded()
+                    .iter()
+                    .map(|recorded| Recorded { die: channels.die(recorded.die), ..*recorded }),
+            );
         });
         all.sort_by_key(|recorded| (recorded.begin, recorded.die));
         all
     }
 
-    /// Calls `look` with the array of every open queue pair and its first channel.
-    pub(super) fn each_group(&self, mut look: impl FnMut(&mut Group, u32)) {
-        let blocks_per_channel = {
-            let geometry = &self.config().array.geometry;
-            geometry.dies_per_channel() * geometry.blocks_per_die()
-        };
+    /// Calls `look` with the array of every open queue pair.
+    pub(super) fn each_group(&self, mut look: impl FnMut(&mut Group)) {
         let groups = self.shared().groups.lock().unwrap_or_else(PoisonError::into_inner);
-        for group in groups.iter() {
-            let mut group = lock(group);
-            let first_channel = group.first_block() / blocks_per_channel;
-            look(&mut group, first_channel);
-        }
+        groups.iter().for_each(|group| look(&mut lock(group)));
     }
 }

@@ -2,16 +2,15 @@
 
 use super::device::Shared;
 use super::engine::Engine;
-use super::group::{Group, die_of};
+use super::group::Group;
 use crate::claims::Claim;
 use crate::command::{Command, Completion, DeviceError, Operation, Target};
 use crate::geometry::UnitGeometry;
 use crate::queue_pair::{QueuePair, Submit, Wake};
 use crate::validate::check;
 use softflash_base::checksum::identity;
-use softflash_base::{BufferPool, Time, UnitId};
+use softflash_base::{BufferPool, Time, UnitId, UnitSet};
 use softflash_nand::{CommandKind, DieCommand, DieIndex, Finished};
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A queue pair over the units of some channels. Dropping it with commands in progress is a power
@@ -84,8 +83,15 @@ impl ModelQueuePair {
         None
     }
 
+    /// The array's index of a unit's first die.
+    fn first_die_of(&self, unit: UnitId) -> Option<u32> {
+        let position = self.claim.units().position(unit.0)?;
+        Some(position as u32 * u32::from(self.geometry.dies))
+    }
+
+    /// The array's index of a target's die; 0 for a target that will be refused.
     fn die_of(&self, target: &Target) -> DieIndex {
-        die_of(self.claim.units().start, self.geometry.dies, target.unit.0, target.die)
+        DieIndex(self.first_die_of(target.unit).unwrap_or(0) + u32::from(target.die))
     }
 }
 
@@ -113,7 +119,7 @@ impl QueuePair for ModelQueuePair {
         self.shared.info.uuid
     }
 
-    fn units(&self) -> Range<u16> {
+    fn units(&self) -> &UnitSet {
         self.claim.units()
     }
 
@@ -126,11 +132,7 @@ impl QueuePair for ModelQueuePair {
     }
 
     fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {
-        let units = self.claim.units();
-        if !units.contains(&unit.0) {
-            return Vec::new();
-        }
-        let first = die_of(units.start, self.geometry.dies, unit.0, 0).0;
+        let Some(first) = self.first_die_of(unit) else { return Vec::new() };
         let dies = first..first + u32::from(self.geometry.dies);
         let bad = lock(&self.group).bad_blocks();
         bad.into_iter()
@@ -146,7 +148,7 @@ impl QueuePair for ModelQueuePair {
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         self.now = self.now.max(now);
         let die = self.die_of(&command.target);
-        let checked = check(&self.geometry, self.sector_bytes(), &self.claim.units(), &command);
+        let checked = check(&self.geometry, self.sector_bytes(), self.claim.units(), &command);
         let ModelQueuePair { engine, group, scratch, now, shared, .. } = self;
         let Some(mut group) = Self::catch_up(shared, group, engine, scratch, *now) else {
             engine.end(command, Err(DeviceError::Io { errno: libc::ENODEV }), *now);

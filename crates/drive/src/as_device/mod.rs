@@ -24,11 +24,11 @@ use crate::drive::Drive;
 use crate::error::DriveError;
 use contents::Contents;
 use queue_pair::DriveQueuePair;
+use softflash_base::UnitSet;
 use softflash_base::checksum::identity;
 use softflash_device::backend::Claims;
 use softflash_device::{Device, DeviceInfo, OpenError, QueuePair, UnitGeometry};
 use state::State;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The division of a drive into units and extents.
@@ -131,7 +131,7 @@ impl Device for DriveDevice {
         &self.shared.info
     }
 
-    fn open_queue_pair(&self, units: Range<u16>) -> Result<Box<dyn QueuePair>, OpenError> {
+    fn open_queue_pair(&self, units: &UnitSet) -> Result<Box<dyn QueuePair>, OpenError> {
         let claim = self.claims.claim(units, self.shared.info.units)?;
         Ok(Box::new(DriveQueuePair::new(Arc::clone(&self.shared), claim)))
     }

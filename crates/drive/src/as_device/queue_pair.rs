@@ -3,13 +3,12 @@
 use super::Shared;
 use super::state::State;
 use crate::request::{Done, HostRequest};
-use softflash_base::{AccessKind, BufferPool, IoBuf, Time, UnitId};
+use softflash_base::{AccessKind, BufferPool, IoBuf, Time, UnitId, UnitSet};
 use softflash_device::backend::{Claim, check};
 use softflash_device::{
     Command, Completion, DeviceError, Operation, QueuePair, Submit, Tag, Target, UnitGeometry, Wake,
 };
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// A queue pair over some units of a drive.
@@ -30,7 +29,7 @@ pub(super) struct DriveQueuePair {
 /// A command that the drive works on.
 struct UnderWay {
     tag: Tag,
-    /// Its unit, counted from the first.
+    /// The position of its unit.
     unit: usize,
     buffer: Option<IoBuf>,
     /// Its result: contents are read and written in the order of the submissions.
@@ -47,22 +46,23 @@ enum Plan {
 
 impl DriveQueuePair {
     pub(super) fn new(shared: Arc<Shared>, claim: Claim) -> DriveQueuePair {
-        let units = claim.units();
-        shared.state().open(units.start);
-        DriveQueuePair {
+        let in_units = vec![0; claim.units().len()];
+        let opened = DriveQueuePair {
             shared,
             claim,
             pool: BufferPool::of_this_thread(),
             under_way: BTreeMap::new(),
-            in_units: vec![0; units.len()],
+            in_units,
             ended: Vec::new(),
             scratch: Vec::new(),
-        }
+        };
+        opened.shared.state().open(opened.owner());
+        opened
     }
 
-    /// The key of this queue pair in the shared state.
+    /// The key of this queue pair in the shared state: its first unit.
     fn owner(&self) -> u16 {
-        self.claim.units().start
+        self.claim.units().first().unwrap_or(0)
     }
 
     /// Executes an operation on the contents, and returns the work for the drive.
@@ -108,9 +108,9 @@ impl DriveQueuePair {
         !free && in_unit.is_some_and(|in_unit| *in_unit >= depth)
     }
 
-    /// The unit of a target, counted from the first.
+    /// The position of a target's unit; beyond all for a target that is refused.
     fn place(&self, target: &Target) -> usize {
-        usize::from(target.unit.0.wrapping_sub(self.owner()))
+        self.claim.units().position(target.unit.0).unwrap_or(usize::MAX)
     }
 }
 
@@ -123,12 +123,12 @@ impl QueuePair for DriveQueuePair {
         self.shared.info.uuid
     }
 
-    fn units(&self) -> Range<u16> {
+    fn units(&self) -> &UnitSet {
         self.claim.units()
     }
 
     fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {
-        match self.claim.units().contains(&unit.0) {
+        match self.claim.units().contains(unit.0) {
             true => self.shared.state().contents.bad_blocks(unit),
             false => Vec::new(),
         }
@@ -145,7 +145,7 @@ impl QueuePair for DriveQueuePair {
         let checked = check(
             &shared.info.geometry,
             shared.info.geometry.page_bytes,
-            &self.claim.units(),
+            self.claim.units(),
             &command,
         );
         if checked.is_ok() && self.is_full(&command) {

@@ -1,7 +1,7 @@
 //! Tests of the FTL over a real file.
 
 use crate::support::{pattern, tag};
-use softflash_base::{Time, UnitId};
+use softflash_base::{Time, UnitId, UnitSet};
 use softflash_device::file::Use;
 use softflash_device::{Device, FileDevice, FileFormat, OpenOptions, format_file};
 use softflash_ftl::{Done, Ftl, FtlConfig, Hint, Inventory, RequestId, Superblock};
@@ -14,7 +14,8 @@ struct OnFile {
 
 fn mount(device: &FileDevice) -> (OnFile, Inventory) {
     let units = device.info().units;
-    let mut mounting = Ftl::mount(device.open_queue_pair(0..units).unwrap(), FtlConfig::default());
+    let mut mounting =
+        Ftl::mount(device.open_queue_pair(&UnitSet::from(0..units)).unwrap(), FtlConfig::default());
     for now in 0..10_000_000 {
         if let Some(mounted) = mounting.poll(Time(now)) {
             let (ftl, inventory) = mounted.unwrap();

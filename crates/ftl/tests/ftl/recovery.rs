@@ -67,7 +67,7 @@ impl Reference {
     }
 
     fn act(&mut self, choices: &mut Choices) {
-        let units = self.rig.ftl.units().end as u32;
+        let units = self.rig.ftl.units().len() as u32;
         match choices.below(12) {
             0 | 1 => {
                 let unit = choices.below(units) as u16;
@@ -143,7 +143,7 @@ impl Reference {
         let Rig { ftl, now, .. } = rig;
         let at_rest = ftl.idle();
         let wear: Vec<u32> =
-            ftl.units().map(|unit| ftl.telemetry(UnitId(unit)).erase_count_max).collect();
+            ftl.units().iter().map(|unit| ftl.telemetry(UnitId(unit)).erase_count_max).collect();
         medium.cut(now, choices);
         drop(ftl);
         let (mut rig, inventory) = Rig::mount_at(medium.queue(), config, now);

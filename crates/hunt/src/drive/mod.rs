@@ -11,13 +11,12 @@ mod volatile_cache;
 
 use flushes::Flushes;
 use queue_pair::DriveQueuePair;
-use softflash_base::Time;
 use softflash_base::checksum::identity;
 use softflash_base::random::Rng;
+use softflash_base::{Time, UnitSet};
 use softflash_device::backend::Claims;
 use softflash_device::{Device, DeviceInfo, OpenError, QueuePair, UnitGeometry};
 use softflash_nand::faults::PlannedFault;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use strikes::Struck;
 pub use volatile_cache::Image;
@@ -93,7 +92,7 @@ impl Device for Drive {
         &self.info
     }
 
-    fn open_queue_pair(&self, units: Range<u16>) -> Result<Box<dyn QueuePair>, OpenError> {
+    fn open_queue_pair(&self, units: &UnitSet) -> Result<Box<dyn QueuePair>, OpenError> {
         let claim = self.claims.claim(units, self.info.units)?;
         let seed = lock(&self.shared).rng.next_u64();
         Ok(Box::new(DriveQueuePair::new(&self.info, claim, Arc::clone(&self.shared), seed)))

@@ -3,13 +3,12 @@
 use super::strikes::Outcome;
 use super::{Shared, duration, lock};
 use softflash_base::random::Rng;
-use softflash_base::{BufferPool, IoBuf, Time, UnitId};
+use softflash_base::{BufferPool, IoBuf, Time, UnitId, UnitSet};
 use softflash_device::backend::{Claim, check};
 use softflash_device::{
     Command, Completion, DeviceError, DeviceInfo, Operation, QueuePair, Submit, UnitGeometry, Wake,
 };
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 const READ_NS: u64 = 60_000;
@@ -94,7 +93,7 @@ impl DriveQueuePair {
             _ if result.is_err() => {}
             Operation::Erase => cache.erase(&target),
             Operation::Flush => match settled {
-                Ok(()) => cache.flushed(&self.claim.units(), writes_before),
+                Ok(()) => cache.flushed(self.claim.units(), writes_before),
                 Err(error) => return (None, Err(error)),
             },
             Operation::MarkBad => cache.mark_bad(&target),
@@ -112,7 +111,7 @@ impl QueuePair for DriveQueuePair {
         self.uuid
     }
 
-    fn units(&self) -> Range<u16> {
+    fn units(&self) -> &UnitSet {
         self.claim.units()
     }
 
@@ -131,7 +130,7 @@ impl QueuePair for DriveQueuePair {
             Operation::Program { .. } | Operation::Flush | Operation::MarkBad => FLUSH_NS,
         };
         let refused =
-            check(&self.geometry, self.geometry.page_bytes, &self.claim.units(), &command).err();
+            check(&self.geometry, self.geometry.page_bytes, self.claim.units(), &command).err();
         let ends = now + duration(&mut self.rng, usual_ns).0;
         let writes_before = lock(&self.shared).cache.writes();
         self.submitted += 1;

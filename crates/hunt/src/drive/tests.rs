@@ -1,5 +1,5 @@
 use super::*;
-use softflash_base::UnitId;
+use softflash_base::{UnitId, UnitSet};
 use softflash_device::{Command, Completion, DeviceError, Operation, Submit, Tag, Target};
 use softflash_nand::faults::{FaultPlace, FaultTime, Strike};
 
@@ -44,11 +44,11 @@ fn read(queue: &mut dyn QueuePair, block: u32) -> u8 {
 fn found(written: impl Fn(&mut dyn QueuePair)) -> std::collections::BTreeSet<u8> {
     let after = |seed| {
         let drive = drive(true);
-        let mut queue = drive.open_queue_pair(0..1).unwrap();
+        let mut queue = drive.open_queue_pair(&UnitSet::from(0..1)).unwrap();
         written(&mut *queue);
         drop(queue);
         drive.power_cut(seed);
-        read(&mut *drive.open_queue_pair(0..1).unwrap(), 2)
+        read(&mut *drive.open_queue_pair(&UnitSet::from(0..1)).unwrap(), 2)
     };
     (0..100).map(after).collect()
 }
@@ -71,7 +71,7 @@ fn unflushed_writes_may_be_lost_and_flushed_ones_not() {
 fn an_erase_makes_zeros_or_nothing() {
     for (discards, left) in [(true, 0), (false, 7)] {
         let drive = drive(discards);
-        let mut queue = drive.open_queue_pair(0..1).unwrap();
+        let mut queue = drive.open_queue_pair(&UnitSet::from(0..1)).unwrap();
         write(&mut *queue, 2, 7, true);
         drop(run(&mut *queue, 2, Operation::Erase));
         assert_eq!(read(&mut *queue, 2), left);
@@ -92,7 +92,7 @@ fn planned_faults_make_commands_fail_or_do_something_else() {
         strike(FaultTime::Read(5), Strike::Fail),
         strike(FaultTime::AtNs(1 << 40), Strike::Death),
     ]);
-    let mut queue = drive.open_queue_pair(0..1).unwrap();
+    let mut queue = drive.open_queue_pair(&UnitSet::from(0..1)).unwrap();
     let queue = &mut *queue;
     [7, 8, 9].into_iter().for_each(|fill| write(queue, 1, fill, true));
     assert_eq!(read(queue, 1), 7, "the second and third are not there");
@@ -112,7 +112,7 @@ fn planned_faults_make_commands_fail_or_do_something_else() {
 fn a_dead_unit_fails_all_commands_until_the_next_plan() {
     let drive = drive(true);
     drive.plan(&[strike(FaultTime::AtNs(0), Strike::Death)]);
-    let mut queue = drive.open_queue_pair(0..1).unwrap();
+    let mut queue = drive.open_queue_pair(&UnitSet::from(0..1)).unwrap();
     let data = queue.buffers().take(PAGE);
     let failed = run(&mut *queue, 2, Operation::Program { data, durable: true }).result;
     assert!(matches!(failed, Err(DeviceError::Io { .. })), "{failed:?}");
@@ -124,7 +124,7 @@ fn a_dead_unit_fails_all_commands_until_the_next_plan() {
 #[test]
 fn a_unit_is_restored_from_an_image() {
     let drive = drive(true);
-    let mut queue = drive.open_queue_pair(0..1).unwrap();
+    let mut queue = drive.open_queue_pair(&UnitSet::from(0..1)).unwrap();
     write(&mut *queue, 1, 7, true);
     let image = drive.image(0);
     write(&mut *queue, 1, 8, true);

@@ -1,7 +1,7 @@
 //! The pages of a drive and its volatile write cache.
 
-use softflash_base::UnitId;
 use softflash_base::random::Rng;
+use softflash_base::{UnitId, UnitSet};
 use softflash_device::{Target, UnitGeometry};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -111,9 +111,9 @@ impl VolatileCache {
     }
 
     /// Marks writes to these units up to `last` as durable.
-    pub fn flushed(&mut self, units: &std::ops::Range<u16>, last: u64) {
+    pub fn flushed(&mut self, units: &UnitSet, last: u64) {
         self.unflushed.retain(|(unit, _), versions| {
-            if units.contains(&unit.0) {
+            if units.contains(unit.0) {
                 let durable = versions.iter().rposition(|(number, _)| *number <= last);
                 versions.drain(..durable.unwrap_or(0));
             }

@@ -83,7 +83,7 @@ impl Session<'_> {
     ) -> Result<(), Trouble> {
         self.medium.plan(&self.strikes, runtime);
         let device = self.medium.device();
-        let queue = device.open_queue_pair(0..device.info().units);
+        let queue = device.open_queue_pair(&device.info().all_units());
         let queue = queue.map_err(|error| Trouble::Wrong(error.to_string()))?;
         let config = DomainConfig {
             frame_units: self.shape.frame_units,

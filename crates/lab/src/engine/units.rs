@@ -93,7 +93,7 @@ impl<'a> Run<'a> {
     async fn go(&self, runtime: RuntimeHandle) -> Result<Outcome, LabError> {
         let device = self.hardware.device();
         let queue = device
-            .open_queue_pair(0..device.info().units)
+            .open_queue_pair(&device.info().all_units())
             .map_err(|error| LabError::Simulation(error.to_string()))?;
         let config = FtlConfig {
             reads_first: self.layout.order == Order::ReadsFirst,
@@ -187,7 +187,7 @@ impl<'a> Run<'a> {
     }
 
     fn telemetry(&self, bed: &BedHandle) -> Vec<UnitTelemetry> {
-        bed.flash.units().map(|unit| bed.flash.telemetry(unit)).collect()
+        bed.flash.units().iter().map(|unit| bed.flash.telemetry(unit)).collect()
     }
 
     fn count_pages(&self, bed: &BedHandle, outcome: &mut Outcome, before: &[UnitTelemetry]) {
@@ -212,7 +212,7 @@ impl<'a> Run<'a> {
         interrupts_per_completion: f64,
     ) {
         add_limits(&self.cell.device, outcome.bytes_per_second(), &mut outcome.figures);
-        let units = bed.flash.units();
+        let units = bed.flash.units().iter();
         let usable: u64 = units.map(|unit| u64::from(bed.flash.space(unit).total())).sum();
         let payload = bed.flash.payload_bytes() as u64;
         let raw = self.cell.device.geometry.bytes() as f64;

@@ -146,20 +146,20 @@ impl FaultSchedule {
         Ok(())
     }
 
-    /// The faults of some channels of an array, for an array of these channels alone. Power cuts at
-    /// a time are in every part.
+    /// The faults of some channels of an array, in ascending order, for an array of these channels
+    /// alone. Power cuts at a time are in every part.
     #[must_use]
-    pub fn part(&self, geometry: &Geometry, channels: std::ops::Range<u32>) -> FaultSchedule {
+    pub fn part(&self, geometry: &Geometry, channels: &[u32]) -> FaultSchedule {
         let per_channel = geometry.dies_per_channel();
-        let dies = channels.start * per_channel..channels.end * per_channel;
+        let position = |channel: u32| channels.binary_search(&channel).ok().map(|at| at as u32);
         let moved = |fault: &PlannedFault| {
             let place = match fault.place {
                 _ if fault.is_cut_at_time() => FaultPlace::Die(0),
-                FaultPlace::Die(die) if dies.contains(&die) => FaultPlace::Die(die - dies.start),
-                FaultPlace::Channel(channel) if channels.contains(&channel) => {
-                    FaultPlace::Channel(channel - channels.start)
+                FaultPlace::Die(die) => {
+                    let channel = position(die / per_channel)?;
+                    FaultPlace::Die(channel * per_channel + die % per_channel)
                 }
-                _ => return None,
+                FaultPlace::Channel(channel) => FaultPlace::Channel(position(channel)?),
             };
             Some(PlannedFault { place, ..*fault })
         };
@@ -242,11 +242,15 @@ mod tests {
         let on = |place| PlannedFault { place, ..GOOD };
         let (die, channel) = (FaultPlace::Die, FaultPlace::Channel);
         let all = [die(0), die(3), channel(0), channel(1), die(2)].map(on);
-        let part = FaultSchedule { faults: all.to_vec() }.part(&presets::small().geometry, 1..2);
+        let part = FaultSchedule { faults: all.to_vec() }.part(&presets::small().geometry, &[1]);
         assert_eq!(part.faults, [die(1), channel(0), die(0)].map(on));
+        let geometry = Geometry { channels: 4, ..presets::small().geometry };
+        let all = [die(2), die(3), die(7), channel(3), channel(2)].map(on);
+        let part = FaultSchedule { faults: all.to_vec() }.part(&geometry, &[1, 3]);
+        assert_eq!(part.faults, [die(0), die(1), die(3), channel(1)].map(on));
         let what = Strike::PowerCut { progress: 0.0 };
         let cut = PlannedFault { place: die(0), when: FaultTime::AtNs(5), what };
-        let part = FaultSchedule { faults: vec![cut] }.part(&presets::small().geometry, 1..2);
+        let part = FaultSchedule { faults: vec![cut] }.part(&presets::small().geometry, &[1]);
         assert_eq!(part.faults, [cut], "a cut is everywhere");
     }
 

@@ -335,7 +335,7 @@ impl Shard {
     /// The shard's units.
     pub(crate) fn units(&self) -> Vec<UnitTelemetry> {
         let flash = self.blocks.flash();
-        flash.units().map(|unit| flash.telemetry(unit)).collect()
+        flash.units().iter().map(|unit| flash.telemetry(unit)).collect()
     }
 
     /// Makes all writes durable and stops the shard, which refuses later commands.

@@ -5,7 +5,7 @@
 
 use crate::log_device::log_device;
 use bytes::Bytes;
-use softflash_base::ShardId;
+use softflash_base::{ShardId, UnitSet};
 use softflash_device::{Device, DeviceError};
 use softflash_runtime::VirtualExecutor;
 use softflash_store::opening::open_all_with_log;
@@ -50,7 +50,7 @@ fn without_programs(bed: &VirtualBed, shard: ShardId, after: u32) -> (Arc<dyn De
     let mut programs = 0;
     faults.fail_if(move |command| {
         let is_program = OperationKind::of(&command.operation) == OperationKind::Program;
-        let is_here = is_program && units.contains(&command.target.unit.0);
+        let is_here = is_program && units.contains(command.target.unit.0);
         programs += u32::from(is_here);
         (is_here && programs > after).then_some(DeviceError::ProgramFailed)
     });
@@ -73,7 +73,7 @@ fn the_flash_of_the_data_stops_when_the_log_device_cannot_be_mounted() {
     let smaller = log_device(|config| config.array.geometry.pages_per_block = 32).unwrap();
     refused(&smaller, "as large as those of the data");
     let in_use = log_device(|_| {}).unwrap();
-    let _claim = in_use.open_queue_pair(0..1).unwrap();
+    let _claim = in_use.open_queue_pair(&UnitSet::from(0..1)).unwrap();
     refused(&in_use, "have a queue pair");
 }
 
@@ -84,7 +84,7 @@ fn when_a_shard_cannot_be_mounted_all_tasks_end_and_the_store_can_be_opened_at_o
     let (known, _) = bed.session(async |stores, _| fill(stores).await);
     for failing in (0..SHARDS).map(ShardId) {
         let executor = VirtualExecutor::new(WALL_MS);
-        let claim = device.open_queue_pair(bed.layout.units_of(failing)).unwrap();
+        let claim = device.open_queue_pair(&bed.layout.units_of(failing)).unwrap();
         let refused = executor.block_on(open(&bed, &device, &executor)).err().expect("refused");
         assert!(refused.to_string().contains("have a queue pair"), "{refused}");
         assert_eq!(tasks_left(&executor), 0, "without shard {failing}");

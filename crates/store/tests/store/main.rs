@@ -28,5 +28,6 @@ mod separated;
 mod small_devices;
 mod space;
 mod transactions;
+mod unit_sets;
 mod virtual_time;
 mod wear_out;

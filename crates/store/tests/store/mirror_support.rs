@@ -36,18 +36,10 @@ impl Mirror {
         (geometry.blocks_per_plane, geometry.pages_per_block) = (60, 32);
         let device = Arc::new(ModelDevice::in_memory(config).unwrap());
         let units = device.info().units;
-        let compression = Vec::new();
         Mirror {
             device,
             faults: Faults::default(),
-            layout: StoreLayout {
-                shards,
-                slices: shards,
-                units,
-                compression,
-                copies: 2,
-                parity: 0,
-            },
+            layout: StoreLayout { copies: 2, ..StoreLayout::new(shards, shards, units) },
             options: StoreOptions { memory_bytes: 1 << 20, ..StoreOptions::default() },
         }
     }
@@ -154,8 +146,9 @@ pub async fn settled(store: &Store, runtime: &RuntimeHandle) {
 
 /// With any one unit dead, all keys are found, without time for a rebuild.
 pub fn each_unit_may_die(parity: &Mirror, model: &Model) {
-    for unit in 0..parity.layout.units {
-        let image = parity.device.image(0..parity.layout.units).unwrap();
+    let all = parity.device.info().all_units();
+    for unit in &all {
+        let image = parity.device.image(all.clone()).unwrap();
         parity.kill(unit);
         parity.session(async |stores, _| model.compare(&stores[0]).await);
         parity.faults.clear();

@@ -16,7 +16,7 @@ fn as_other<R>(bed: &Bed, work: impl AsyncFnOnce(&Flash, Inventory) -> R) -> R {
     let runtime = executor.handle();
     executor.block_on(async {
         let device = bed.device();
-        let queue = device.open_queue_pair(0..device.info().units).unwrap();
+        let queue = device.open_queue_pair(&device.info().all_units()).unwrap();
         let owner = Owner { layer: 1, domain: 5 };
         let config = FtlConfig { owner, ..FtlConfig::default() };
         let (flash, inventory) = Flash::mount(queue, config, runtime).await.unwrap();

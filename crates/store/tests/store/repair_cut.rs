@@ -92,7 +92,7 @@ fn repair_until(
 fn an_interrupted_repair_can_be_repeated() {
     let (bed, mut history) = (VirtualBed::new(2, 40), History::default());
     let places = prepare(&bed, &mut history);
-    let image = bed.device.image(0..bed.layout.units).unwrap();
+    let image = bed.device.image(bed.device.info().all_units()).unwrap();
     let fresh = || {
         let device = ModelDevice::in_memory(bed.device.config().clone()).unwrap();
         device.restore(&image).unwrap();

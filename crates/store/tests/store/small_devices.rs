@@ -8,6 +8,7 @@ use softflash_base::random::Rng;
 use softflash_device::{Device, ModelConfig, ModelDevice};
 use softflash_runtime::RuntimeHandle;
 use softflash_store::capacity::{Capacity, FlashSize};
+use softflash_store::layout::split;
 use softflash_store::{Entry, Store, StoreError, StoreLayout, StoreOptions};
 use softflash_testing::VirtualBed;
 use softflash_testing::model::key;
@@ -30,14 +31,14 @@ fn config(channels: u16, superblocks: u32) -> ModelConfig {
 
 fn bed(config: ModelConfig, layout: StoreLayout, value_threshold: Option<usize>) -> VirtualBed {
     let device = Arc::new(ModelDevice::in_memory(config).unwrap());
-    let layout = StoreLayout { units: device.info().units, ..layout };
+    let layout = StoreLayout { units: split(device.info().units, layout.shards), ..layout };
     let options =
         StoreOptions { memory_bytes: 8 << 20, value_threshold, ..StoreOptions::default() };
     VirtualBed { device, layout, options }
 }
 
 fn layout(slices: u16, copies: u8, parity: u8) -> StoreLayout {
-    StoreLayout { shards: 1, slices, units: 4, compression: Vec::new(), copies, parity }
+    StoreLayout { copies, parity, ..StoreLayout::new(1, slices, 4) }
 }
 
 /// Superblocks of a unit of the smallest device on which data fit, as `format` computes it.

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use softflash_base::UnitId;
 use softflash_device::{Device, ModelConfig, ModelDevice};
 use softflash_ftl::UnitState;
+use softflash_store::layout::split;
 use softflash_store::{Entry, Store, StoreError};
 use softflash_testing::VirtualBed;
 use softflash_testing::model::key;
@@ -37,14 +38,15 @@ fn bed(channels: u16, seed: u64) -> VirtualBed {
     config.seed = seed;
     let device = Arc::new(ModelDevice::in_memory(config).unwrap());
     let mut bed = VirtualBed { device, ..VirtualBed::new(1, 100) };
-    bed.layout.units = bed.device.info().units;
+    bed.layout.units = split(bed.device.info().units, bed.layout.shards);
     bed
 }
 
 /// Units with half of their superblocks bad.
 fn worn_units(bed: &VirtualBed) -> usize {
-    let queue = bed.device.open_queue_pair(0..bed.layout.units).unwrap();
-    (0..bed.layout.units).filter(|unit| queue.bad_blocks(UnitId(*unit)).len() >= 50).count()
+    let all = bed.device.info().all_units();
+    let queue = bed.device.open_queue_pair(&all).unwrap();
+    all.iter().filter(|unit| queue.bad_blocks(UnitId(*unit)).len() >= 50).count()
 }
 
 /// Each key holds the last acknowledged write, or the one write after it, whose outcome is unknown.

@@ -52,7 +52,7 @@ pub(super) fn superblocks(
 /// A unit that cannot be read, and may have held anything: none of its superblocks can be read, or
 /// it has failed during the mount.
 pub(super) async fn unreadable_unit(core: &Core, found: &[FoundSuperblock]) -> Option<u16> {
-    let units = (0..u32::from(core.geometry.units)).map(|unit| core.unit_id(unit));
+    let units = core.geometry.units.iter();
     let mut units = units.map(|unit| (unit, core.flash.space(unit)));
     let is_unreadable = |(unit, space): &(u16, SpaceAccount)| {
         let damaged =

@@ -1,5 +1,6 @@
 //! A device whose domain is mounted again and again.
 
+use softflash_base::UnitSet;
 use softflash_device::{Device, ModelConfig, ModelDevice, QueuePair};
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
 use softflash_volume::{
@@ -11,6 +12,8 @@ pub const UNIT: usize = MAPPING_UNIT_BYTES;
 
 pub struct Bed {
     pub device: Arc<ModelDevice>,
+    /// The units of the domain.
+    pub units: UnitSet,
     pub config: DomainConfig,
 }
 
@@ -26,7 +29,7 @@ impl Bed {
 
     pub fn of(config: ModelConfig) -> Bed {
         let device = Arc::new(ModelDevice::in_memory(config).unwrap());
-        Bed { device, config: DomainConfig::default() }
+        Bed { units: device.info().all_units(), device, config: DomainConfig::default() }
     }
 
     /// Mounts the domain and runs with it; the power is cut at the end.
@@ -65,7 +68,7 @@ impl Bed {
     ) -> R {
         let executor = VirtualExecutor::new(1_000_000);
         let result = executor.block_on(async {
-            let queue = self.device.open_queue_pair(0..self.device.info().units).unwrap();
+            let queue = self.device.open_queue_pair(&self.units).unwrap();
             work(queue, self.config.clone(), executor.handle()).await
         });
         self.device.power_cut(executor.now(), 1).unwrap();

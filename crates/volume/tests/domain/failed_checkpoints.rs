@@ -50,7 +50,7 @@ fn a_failed_checkpoint_leaves_its_leaves_to_the_next_one() {
     let fails = Arc::new(AtomicBool::new(false));
     let executor = VirtualExecutor::new(1_000_000);
     executor.block_on(async {
-        let queue = bed.device.open_queue_pair(0..bed.device.info().units).unwrap();
+        let queue = bed.device.open_queue_pair(&bed.device.info().all_units()).unwrap();
         let queue = Failing { inner: queue, fails: Arc::clone(&fails), failed: Vec::new() };
         let mounted = Domain::mount(Box::new(queue), bed.config.clone(), executor.handle()).await;
         let (domain, _) = mounted.unwrap();

@@ -16,4 +16,5 @@ mod policies;
 mod quota;
 mod reads_and_writes;
 mod settings;
+mod unit_sets;
 mod weights;

@@ -70,7 +70,7 @@ fn erases(wear: WearPolicy) -> (u32, u32) {
     bed.on_flash(async |queue, config, runtime| {
         let ftl = FtlConfig { owner: Domain::owner(config.domain), ..FtlConfig::default() };
         let (flash, _) = Flash::mount(queue, ftl, runtime).await.unwrap();
-        let units = flash.units().map(|unit| flash.telemetry(unit)).collect::<Vec<_>>();
+        let units = flash.units().iter().map(|unit| flash.telemetry(unit)).collect::<Vec<_>>();
         flash.stop();
         let fewest = units.iter().map(|unit| unit.erase_count_min).min().unwrap_or(0);
         (fewest, units.iter().map(|unit| unit.erase_count_max).max().unwrap_or(0))

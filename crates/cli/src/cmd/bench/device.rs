@@ -9,8 +9,8 @@ use crate::sizes::{human_bytes, parse_size};
 use clap::{Args, ValueEnum};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde::Serialize;
-use softflash_base::ShardId;
 use softflash_base::random::Rng;
+use softflash_base::{ShardId, UnitSet};
 use softflash_blocks::{BlockId, BlockKind, BlockLayer, Redundancy};
 use softflash_device::{DeviceInfo, FileFormat, format_file};
 use softflash_flash::Flash;
@@ -112,7 +112,7 @@ impl DeviceBench {
             .map_err(|error| CliError::DataDir(softflash_datadir::DataDirError::Format(error)))?;
         let device = softflash_device::open(path)?;
         let info = device.info().clone();
-        let queue = device.open_queue_pair(0..info.units)?;
+        let queue = device.open_queue_pair(&UnitSet::from(0..info.units))?;
         block_on(|runtime| async move {
             let mounted = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await;
             let (flash, inventory) = mounted.map_err(CliError::store(path))?;

@@ -177,14 +177,7 @@ impl Bed {
         let of_one = whole / u64::from(geometry.blocks_per_plane);
         let blocks = (arguments.capacity / of_one).max(8);
         geometry.blocks_per_plane = u32::try_from(blocks).unwrap_or(u32::MAX);
-        let layout = StoreLayout {
-            shards: arguments.shards,
-            slices: arguments.shards,
-            units: geometry.channels,
-            compression: Vec::new(),
-            copies: 1,
-            parity: 0,
-        };
+        let layout = StoreLayout::new(arguments.shards, arguments.shards, geometry.channels);
         if let Some(problem) = layout.problem() {
             return Err(CliError::Usage(format!("--shards: {problem}")));
         }

@@ -65,7 +65,7 @@ impl GiveUp {
         })?;
         let device = &directory.device;
         match block_on(|runtime| async move {
-            let queue = Arc::clone(device).open_queue_pair(domain.units.clone())?;
+            let queue = Arc::clone(device).open_queue_pair(&domain.units)?;
             Ok(Domain::list_only(queue, domain.config.clone(), runtime).await)
         })? {
             Ok(volumes) if volumes.is_empty() => {
@@ -78,7 +78,7 @@ impl GiveUp {
         let failed = |error| -> CliError {
             DataDirError::Domain { path: path.clone(), shard: domain.shard, error }.into()
         };
-        let queue = || Arc::clone(device).open_queue_pair(domain.units.clone());
+        let queue = || Arc::clone(device).open_queue_pair(&domain.units);
         let config = || domain.config.clone();
         let superblocks = block_on(|runtime| async move {
             Domain::give_up(queue()?, config(), runtime).await.map_err(failed)
@@ -150,7 +150,7 @@ fn cost(volume: &VolumeInfo) -> String {
 fn unknown_cost(device: &dyn Device, domain: &ShardDomain, error: &VolumeError) -> String {
     let geometry = device.info().geometry;
     let unit = u64::from(geometry.blocks_per_plane) * geometry.superblock_bytes();
-    let bytes = human_bytes(unit * u64::from(domain.units.end - domain.units.start));
+    let bytes = human_bytes(unit * domain.units.len() as u64);
     format!(
         "all volumes of shard {}, whose names and sizes cannot be read: {error}; they are in {} \
          units of the device, which have {bytes}",

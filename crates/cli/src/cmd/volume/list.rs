@@ -6,10 +6,9 @@ use crate::error::CliError;
 use crate::output::{self, Form};
 use crate::sizes::human_bytes;
 use serde::Serialize;
-use softflash_base::{ShardId, shell_word};
+use softflash_base::{ShardId, UnitSet, shell_word};
 use softflash_datadir::{Domains, OpenDir, with_domains};
 use softflash_volume::{DomainSpace, VolumeInfo};
-use std::ops::Range;
 use std::path::Path;
 
 /// A volume in the JSON output.
@@ -34,7 +33,7 @@ struct Listed {
 /// A domain in the table.
 struct Row {
     shard: ShardId,
-    units: Range<u16>,
+    units: UnitSet,
     volumes: usize,
     space: DomainSpace,
 }
@@ -128,7 +127,7 @@ fn print(path: &Path, volumes: &[Listed], domains: &[Row]) {
         let DomainSpace { used_bytes, usable_bytes, .. } = domain.space;
         vec![
             format!("shard {}", domain.shard),
-            units(&domain.units),
+            domain.units.to_string(),
             domain.volumes.to_string(),
             human_bytes(used_bytes),
             human_bytes(usable_bytes),
@@ -139,11 +138,4 @@ fn print(path: &Path, volumes: &[Listed], domains: &[Row]) {
 
 fn or_dash(text: String) -> String {
     if text.is_empty() { "-".to_owned() } else { text }
-}
-
-fn units(units: &Range<u16>) -> String {
-    match units.len() {
-        1 => units.start.to_string(),
-        _ => format!("{}-{}", units.start, units.end.saturating_sub(1)),
-    }
 }

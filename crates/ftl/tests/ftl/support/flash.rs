@@ -2,13 +2,12 @@
 //! time.
 
 use super::Choices;
-use softflash_base::{BufferPool, Time, UnitId};
+use softflash_base::{BufferPool, Time, UnitId, UnitSet};
 use softflash_device::{
     Command, Completion, DeviceError, Operation, QueuePair, Submit, Target, UnitGeometry, Wake,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::rc::Rc;
 
 /// The kind of medium.
@@ -250,6 +249,7 @@ fn latency_ns(operation: &Operation) -> u64 {
 /// A queue pair over all units of a flash.
 pub struct FlashQueue {
     flash: FlashRef,
+    units: UnitSet,
     geometry: UnitGeometry,
     pool: BufferPool,
     die_free_at: Vec<Time>,
@@ -263,6 +263,7 @@ impl FlashQueue {
         let dies = usize::from(shared.units) * usize::from(shared.geometry.dies);
         Box::new(FlashQueue {
             flash: Rc::clone(flash),
+            units: UnitSet::from(0..shared.units),
             geometry: shared.geometry,
             pool: BufferPool::new(1 << 20),
             die_free_at: vec![Time::ZERO; dies],
@@ -297,8 +298,8 @@ impl QueuePair for FlashQueue {
         self.flash.borrow().uuid
     }
 
-    fn units(&self) -> Range<u16> {
-        0..self.flash.borrow().units
+    fn units(&self) -> &UnitSet {
+        &self.units
     }
 
     fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {

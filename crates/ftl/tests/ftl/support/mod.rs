@@ -33,7 +33,7 @@ impl Medium for FlashRef {
 
 impl Medium for ModelDevice {
     fn queue(&self) -> Box<dyn QueuePair> {
-        self.open_queue_pair(0..self.info().units).unwrap()
+        self.open_queue_pair(&self.info().all_units()).unwrap()
     }
 
     fn cut(&self, now: Time, choices: &mut Choices) {

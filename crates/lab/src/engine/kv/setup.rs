@@ -37,7 +37,7 @@ pub fn store_layout(workload: &KvWorkload, units: u16) -> StoreLayout {
         Operation::Read | Operation::Scan { .. } => false,
     };
     let shards = if writes { slices.min(units) } else { 1 };
-    StoreLayout { shards, slices, units, compression: Vec::new(), copies: 1, parity: 0 }
+    StoreLayout::new(shards, slices, units)
 }
 
 /// The store's settings for a workload on a layout: the layout selects placement and scheduling on

@@ -1,8 +1,8 @@
 //! The distribution of a store's patches over the units, and its figures.
 
 use super::clients::SliceClients;
+use softflash_base::UnitSet;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::rc::Rc;
 
 /// Counts of patches by their place.
@@ -23,23 +23,23 @@ impl Spread {
         for slice in slices {
             let store = &slice.store;
             let units = store.blocks().flash().units();
-            store.patch_units(slice.slice).iter().for_each(|run| spread.add(&units, run));
+            store.patch_units(slice.slice).iter().for_each(|run| spread.add(units, run));
         }
         spread
     }
 
     /// Adds a run of patches in the order of their keys; `units` are all possible units.
-    fn add(&mut self, units: &Range<u16>, run: &[u16]) {
-        for unit in units.clone() {
+    fn add(&mut self, units: &UnitSet, run: &[u16]) {
+        for unit in units {
             self.on_unit.entry(unit).or_default();
         }
         for unit in run {
             *self.on_unit.entry(*unit).or_default() += 1;
         }
-        let after = |unit: u16| if unit + 1 < units.end { unit + 1 } else { units.start };
+        let after = |unit: u16| units.get(units.position(unit)? + 1).or(units.first());
         for pair in run.windows(2) {
             self.followers += 1;
-            self.round_robin += u64::from(after(pair[0]) == pair[1]);
+            self.round_robin += u64::from(after(pair[0]) == Some(pair[1]));
         }
     }
 
@@ -65,8 +65,9 @@ mod tests {
     #[test]
     fn patches_are_counted_by_unit_and_by_what_they_follow() {
         let mut spread = Spread::default();
-        spread.add(&(4..8), &[6, 7, 4, 6]);
-        spread.add(&(4..8), &[7]);
+        let units = UnitSet::from(4..8);
+        spread.add(&units, &[6, 7, 4, 6]);
+        spread.add(&units, &[7]);
         let figures = spread.figures().map(|(_, value)| value);
         assert_eq!(figures, [5.0, 2.0 / 1.25, 2.0 / 3.0]);
     }

@@ -34,7 +34,7 @@ struct UnitBlocks {
 impl Bed {
     /// A bed without blocks.
     pub fn new(flash: Flash, runtime: RuntimeHandle) -> Bed {
-        let units: Vec<UnitBlocks> = flash.units().map(|_| UnitBlocks::default()).collect();
+        let units: Vec<UnitBlocks> = flash.units().iter().map(|_| UnitBlocks::default()).collect();
         let writers = RefCell::new(vec![0; units.len()]);
         Bed { last: Cell::new(units.len().saturating_sub(1)), flash, runtime, units, writers }
     }

@@ -40,7 +40,7 @@ pub fn run(
     };
     let units = threads.min(u32::from(device.info().units)) as u16;
     let mut queue = device
-        .open_queue_pair(0..device.info().units)
+        .open_queue_pair(&device.info().all_units())
         .map_err(|error| failed(error.to_string()))?;
     let mut now = executor.now();
     let observation = hardware.observe(now, super::CHART_NS);

@@ -23,9 +23,9 @@ mod queue_pair;
 use link::Link;
 use queue_pair::HostQueuePair;
 use serde::{Deserialize, Serialize};
+use softflash_base::UnitSet;
 use softflash_device::DeviceInfo;
 use softflash_device::{Device, OpenError, QueuePair};
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Link and host software. The default costs nothing.
@@ -107,7 +107,7 @@ impl Device for HostPath {
         self.inner.info()
     }
 
-    fn open_queue_pair(&self, units: Range<u16>) -> Result<Box<dyn QueuePair>, OpenError> {
+    fn open_queue_pair(&self, units: &UnitSet) -> Result<Box<dyn QueuePair>, OpenError> {
         let inner = self.inner.open_queue_pair(units)?;
         Ok(Box::new(HostQueuePair::new(inner, Arc::clone(&self.shared))))
     }

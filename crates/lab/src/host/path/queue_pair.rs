@@ -55,7 +55,7 @@ impl HostQueuePair {
 
     /// The die of a target; 0 for an invalid target, which the device will refuse.
     fn die_of(&self, target: &Target) -> usize {
-        let unit = usize::from(target.unit.0.saturating_sub(self.inner.units().start));
+        let unit = self.inner.units().position(target.unit.0).unwrap_or(0);
         let die = unit * usize::from(self.inner.geometry().dies) + usize::from(target.die);
         if die < self.programs.len() { die } else { 0 }
     }

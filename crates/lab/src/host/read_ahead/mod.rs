@@ -24,9 +24,9 @@ mod queue_pair;
 mod stream;
 
 use queue_pair::ReadAheadQueuePair;
+use softflash_base::UnitSet;
 use softflash_device::DeviceInfo;
 use softflash_device::{Device, OpenError, QueuePair};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// The default size of a window: `read_ahead_kb` is 128 on Linux (`VM_MAX_READAHEAD`).
@@ -52,7 +52,7 @@ impl Device for ReadAhead {
         self.inner.info()
     }
 
-    fn open_queue_pair(&self, units: Range<u16>) -> Result<Box<dyn QueuePair>, OpenError> {
+    fn open_queue_pair(&self, units: &UnitSet) -> Result<Box<dyn QueuePair>, OpenError> {
         let inner = self.inner.open_queue_pair(units)?;
         Ok(Box::new(ReadAheadQueuePair::new(inner, self.window_bytes)))
     }

@@ -40,7 +40,7 @@ impl Bench {
 
     /// On the bed's device, or a wrapper of it.
     async fn on(bed: &Bed, device: Arc<dyn Device>, runtime: &RuntimeHandle) -> Bench {
-        let queue = device.open_queue_pair(bed.layout.units_of(SHARD)).unwrap();
+        let queue = device.open_queue_pair(&bed.layout.units_of(SHARD)).unwrap();
         let mounted = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await;
         let (flash, inventory) = mounted.unwrap();
         let (blocks, _) =

@@ -43,7 +43,7 @@ impl Examination<'_> {
     pub(crate) async fn run(self) -> Result<Examined> {
         let Examination { shard, device, layout, decisions, runtime, on_log_loss } = self;
         let queue = device
-            .open_queue_pair(layout.units_of(shard))
+            .open_queue_pair(&layout.units_of(shard))
             .map_err(|error| StoreError::Unusable(error.to_string()))?;
         // Without erases in advance: an examination only reads.
         let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };

@@ -5,7 +5,7 @@
 use super::decisions::{COORDINATOR, Decisions};
 use super::run::{OnFlash, OnLogLoss, Recovered, Recovery};
 use crate::error::{Result, StoreError};
-use crate::layout::StoreLayout;
+use crate::layout::{StoreLayout, split};
 use crate::options::StoreOptions;
 use crate::shard::Shard;
 use crate::shard::clock::ExpiryClock;
@@ -102,7 +102,7 @@ impl OpenShard {
     async fn mount(&self) -> Result<Mounted> {
         let OpenShard { id, layout, options, device, runtime, .. } = self;
         let queue = device
-            .open_queue_pair(layout.units_of(*id))
+            .open_queue_pair(&layout.units_of(*id))
             .map_err(|error| StoreError::Unusable(error.to_string()))?;
         let (flash, inventory) = Flash::mount(queue, options.ftl, runtime.clone()).await?;
         let (uuid, redundancy) = (device.info().uuid, layout.redundancy());
@@ -306,12 +306,13 @@ async fn mount_log(
     id: ShardId,
     runtime: &RuntimeHandle,
 ) -> Result<(Flash, Inventory)> {
-    let units = StoreLayout { units: device.info().units, ..layout.clone() };
+    let units = split(device.info().units, layout.shards);
+    let units = StoreLayout { units, ..layout.clone() };
     if let Some(problem) = units.problem() {
         return Err(StoreError::Unusable(format!("the log's device: {problem}")));
     }
     let queue = device
-        .open_queue_pair(units.units_of(id))
+        .open_queue_pair(&units.units_of(id))
         .map_err(|error| StoreError::Unusable(error.to_string()))?;
     let (flash, inventory) = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await?;
     let shape = |flash: &Flash| (flash.payload_bytes(), flash.page_bytes());

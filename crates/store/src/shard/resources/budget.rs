@@ -122,14 +122,7 @@ mod tests {
 
     #[test]
     fn compaction_reads_whole_patches_only_where_dies_serve_in_order() {
-        let layout = StoreLayout {
-            shards: 1,
-            slices: 1,
-            units: 1,
-            compression: Vec::new(),
-            copies: 1,
-            parity: 0,
-        };
+        let layout = StoreLayout::new(1, 1, 1);
         let step_bytes = |reads_first| {
             let mut options = StoreOptions::default();
             options.ftl.reads_first = reads_first;

@@ -33,8 +33,7 @@ pub(in crate::shard) struct Bench {
 impl Bench {
     /// Four units of `superblocks` superblocks of `kib` KiB each, with one slice in each shard.
     pub(in crate::shard) fn new(shards: u16, superblocks: u32, kib: u32) -> Bench {
-        let (slices, units, compression) = (shards, 4, Vec::new());
-        let layout = StoreLayout { shards, slices, units, compression, copies: 1, parity: 0 };
+        let layout = StoreLayout::new(shards, shards, 4);
         // Values of all sizes go through log, memtable and tree.
         let options = StoreOptions { value_threshold: None, ..StoreOptions::default() };
         Bench { device: array(superblocks, kib), layout, options }

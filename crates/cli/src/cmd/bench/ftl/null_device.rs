@@ -4,7 +4,7 @@
 //! All data of the benchmark are the byte [`FILLER`], so of a page of data nothing is kept. All
 //! other pages (headers, heads of frames, the map) are kept, so that a domain can be mounted again.
 
-use softflash_base::{BufferPool, IoBuf, Time, UnitId, cast};
+use softflash_base::{BufferPool, IoBuf, Time, UnitId, UnitSet, cast};
 use softflash_device::{
     Command, Completion, DeviceError, Operation, QueuePair, Submit, Target, UnitGeometry, Wake,
 };
@@ -164,6 +164,7 @@ fn is_data(page: &[u8]) -> bool {
 
 /// A queue pair over all units of a medium.
 pub struct NullQueue {
+    units: UnitSet,
     geometry: UnitGeometry,
     medium: SharedMedium,
     pool: BufferPool,
@@ -173,6 +174,7 @@ pub struct NullQueue {
 impl NullQueue {
     pub fn new(medium: &SharedMedium) -> NullQueue {
         NullQueue {
+            units: UnitSet::from(0..medium.borrow().units),
             geometry: medium.borrow().geometry,
             medium: Rc::clone(medium),
             pool: BufferPool::new(RETAINED_BYTES),
@@ -190,8 +192,8 @@ impl QueuePair for NullQueue {
         UUID
     }
 
-    fn units(&self) -> Range<u16> {
-        0..self.medium.borrow().units
+    fn units(&self) -> &UnitSet {
+        &self.units
     }
 
     fn bad_blocks(&self, _unit: UnitId) -> Vec<(u8, u8, u32)> {

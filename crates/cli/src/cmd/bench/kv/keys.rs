@@ -98,14 +98,7 @@ mod tests {
     use super::*;
 
     fn two_shards() -> [Keys; 2] {
-        let layout = StoreLayout {
-            shards: 2,
-            slices: 4,
-            units: 4,
-            compression: Vec::new(),
-            copies: 1,
-            parity: 0,
-        };
+        let layout = StoreLayout::new(2, 4, 4);
         let load = Load::new(100, 1000, 1, 1);
         [0, 1].map(|shard| Keys::new(&load, &layout, ShardId(shard)))
     }

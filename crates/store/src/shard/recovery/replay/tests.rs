@@ -13,7 +13,7 @@ use softflash_testing::Bed;
 const SHARD: ShardId = ShardId(0);
 
 pub(in crate::shard) fn layout() -> StoreLayout {
-    StoreLayout { shards: 1, slices: 2, units: 2, compression: Vec::new(), copies: 1, parity: 0 }
+    StoreLayout::new(1, 2, 2)
 }
 
 fn frame(segment: u64, sequence: u64, role: FrameRole, payload: Bytes) -> Frame {
@@ -73,7 +73,7 @@ pub(in crate::shard) fn on_flash<R>(
     let runtime = executor.handle();
     executor.block_on(async {
         let device = bed.device();
-        let queue = device.open_queue_pair(bed.layout.units_of(SHARD)).unwrap();
+        let queue = device.open_queue_pair(&bed.layout.units_of(SHARD)).unwrap();
         let mounted = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await;
         let (flash, inventory) = mounted.unwrap();
         let (blocks, _) =

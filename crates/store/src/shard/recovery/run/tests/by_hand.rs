@@ -105,7 +105,7 @@ impl Hand {
     async fn new(bed: &Bed, redundancy: Redundancy, runtime: &RuntimeHandle) -> Hand {
         let faults = Faults::default();
         let device = Arc::new(FaultyDevice::new(bed.device(), faults.clone()));
-        let queue = device.open_queue_pair(bed.layout.units_of(SHARD)).unwrap();
+        let queue = device.open_queue_pair(&bed.layout.units_of(SHARD)).unwrap();
         let mounted = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await;
         let (flash, inventory) = mounted.unwrap();
         let uuid = device.info().uuid;
