@@ -12,6 +12,7 @@ pub mod planted;
 pub mod random;
 mod shell;
 pub mod time;
+mod user_error;
 
 pub use access::AccessKind;
 pub use checksum::checksum64;
@@ -20,3 +21,4 @@ pub use io_buf::{BufferPool, IoBuf};
 pub use latency_edges::EDGES_US;
 pub use shell::shell_word;
 pub use time::Time;
+pub use user_error::UserError;

@@ -2,7 +2,7 @@
 
 use crate::command::{Command, Completion};
 use crate::geometry::{DeviceInfo, UnitGeometry};
-use softflash_base::{BufferPool, Time, UnitId};
+use softflash_base::{BufferPool, Time, UnitId, UserError};
 use std::ops::Range;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
@@ -179,3 +179,5 @@ pub enum OpenError {
         source: std::io::Error,
     },
 }
+
+impl UserError for OpenError {}

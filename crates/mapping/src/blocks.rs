@@ -182,17 +182,6 @@ impl Blocks {
         Some(victim)
     }
 
-    /// The view of a victim policy on a group, for a choice that is made elsewhere.
-    pub fn candidates(&self, group: u32, now: u32) -> Candidates<'_> {
-        let range = self.range(group);
-        Candidates {
-            valid: &self.valid[range.clone()],
-            closed: &self.closed[range],
-            now,
-            pages: self.pages_per_block,
-        }
-    }
-
     /// The blocks of a group, as indexes.
     #[inline]
     fn range(&self, group: u32) -> Range<usize> {
@@ -328,7 +317,6 @@ mod tests {
             blocks.close(block, block);
         }
         let mut greedy = policies(WearPolicy::Fifo);
-        assert_eq!(blocks.candidates(1, 5).valid, [5, 1, 3]);
         let chosen: Vec<u32> =
             std::iter::from_fn(|| blocks.choose_victim(1, 5, &mut greedy)).collect();
         assert_eq!(chosen, [3, 4, 2]);

@@ -4,7 +4,6 @@ use crate::core::Shared;
 use crate::error::VolumeError;
 use crate::frontier;
 use softflash_base::planted::{self, Bug};
-use softflash_ftl::Hint;
 
 /// Returns when all writes that have completed are durable.
 pub(crate) async fn flush(core: &Shared) -> Result<(), VolumeError> {
@@ -36,7 +35,7 @@ async fn make_durable(core: &Shared) -> Result<(), VolumeError> {
     for padding in if open { frontier::pad(core) } else { Vec::new() } {
         padding.wait().await?;
     }
-    core.flash.flush(Hint::FOREGROUND).await?;
+    core.flash.flush().await?;
     core.counters.update(|counters| counters.flushes += 1);
     core.frames.set_durable_below(end);
     if core.changes.durable(core.frames.durable_below(), frontier::is_alone(core)) {

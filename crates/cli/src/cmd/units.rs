@@ -1,11 +1,11 @@
 //! `softflash units`
 
 use crate::directories::{self, block_on};
-use crate::error::CliError;
-use crate::output::{self, Form};
 use clap::Args;
 use softflash_base::ShardId;
-use softflash_datadir::OpenDir;
+use softflash_console::CliError;
+use softflash_console::output::{self, Form};
+use softflash_datadir::{DataDirError, OpenDir};
 use softflash_flash::Flash;
 use softflash_ftl::{FtlConfig, Owner, UnitState, UnitTelemetry};
 use softflash_volume::Domain;
@@ -99,7 +99,7 @@ fn mount_and_look(directory: &OpenDir) -> Result<Vec<UnitTelemetry>, CliError> {
             let queue = Arc::clone(&directory.device).open_queue_pair(owned.clone())?;
             let (flash, _) = Flash::mount(queue, config, runtime.clone())
                 .await
-                .map_err(CliError::store(&directory.path))?;
+                .map_err(DataDirError::store(&directory.path))?;
             units.extend(owned.map(|unit| flash.telemetry(unit)));
             flash.stop();
         }
