@@ -20,7 +20,7 @@ EXAMPLES = """examples:
   bench/against_rocksdb.py --sizes 128KiB --workloads overwrite --fullness 25,50,70,85
   bench/against_rocksdb.py --sizes 128KiB --workloads overwrite --fullness 70,80,90 --modes ''
                                                                      write amplification beside theory
-  bench/against_rocksdb.py --json > rocksdb.json && softflash bench report rocksdb.json --out kv.html
+  bench/against_rocksdb.py --json > rocksdb.json && softflash-bench report rocksdb.json --out kv.html
 
 RocksDB has no device that could be full: its turns are the same for every fullness, and `needs` is the most space that
 its files took, in units of the data. db_bench has no Zipf distribution. Reads and overwrites can be skewed so

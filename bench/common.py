@@ -1,7 +1,7 @@
 """Shared code of the benchmarks: servers, clients, fio, medians, table and JSON output.
 
-Only the standard library; needs redis-server, redis-benchmark and fio on the path and a release build
-of softflash (built here if it is missing).
+Only the standard library; needs redis-server, redis-benchmark and fio on the path and a build of softflash
+with the profile `dist` (made here if it is missing).
 """
 
 import argparse
@@ -57,14 +57,21 @@ def run(main, told="data were removed"):
 
 
 def softflash():
-    """The release binary."""
-    chosen = os.environ.get("SOFTFLASH_BIN")
-    if chosen:
-        return chosen
+    """The program: `SOFTFLASH_BIN`, or a build of it."""
+    return os.environ.get("SOFTFLASH_BIN") or built("softflash")
+
+
+def softflash_bench():
+    """The program of further benchmarks."""
+    return built("softflash-bench")
+
+
+def built(package):
+    """The program of a package, built with the profile `dist` if it is missing."""
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    binary = target / "release" / "softflash"
+    binary = target / "dist" / package
     if not binary.exists():
-        subprocess.run(["cargo", "build", "--release", "--locked", "--package", "softflash"], cwd=ROOT, check=True)
+        subprocess.run(["cargo", "build", "--profile", "dist", "--locked", "--package", package], cwd=ROOT, check=True)
     return str(binary)
 
 

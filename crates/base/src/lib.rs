@@ -13,6 +13,7 @@ pub mod random;
 mod shell;
 pub mod time;
 mod unit_set;
+mod user_error;
 
 pub use access::AccessKind;
 pub use checksum::checksum64;
@@ -22,3 +23,4 @@ pub use latency_edges::EDGES_US;
 pub use shell::shell_word;
 pub use time::Time;
 pub use unit_set::{UnitSet, UnitSetError};
+pub use user_error::UserError;

@@ -1,7 +1,7 @@
 //! The data that fit a data directory, for people and for scripts.
 
-use crate::sizes::human_bytes;
 use serde_json::{Value, json};
+use softflash_console::sizes::human_bytes;
 use softflash_datadir::capacity::device_bytes;
 use softflash_device::DeviceInfo;
 use softflash_store::capacity::Capacity;

@@ -1,8 +1,8 @@
 //! The limit of open files: a server admits at most as many clients as it has descriptors for.
 
-use crate::host;
-use crate::output;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use softflash_console::host;
+use softflash_console::output;
 
 /// Descriptors that a server needs besides its clients: rings, files and wakers of each thread, and
 /// some for the process.

@@ -1,7 +1,7 @@
 //! Data directories of commands that work without a server.
 
-use crate::cleanup::Cleanup;
-use crate::error::CliError;
+use softflash_console::CliError;
+use softflash_console::cleanup::Cleanup;
 use softflash_datadir::{DataDir, DataDirError, Plan};
 use softflash_runtime::RuntimeHandle;
 use std::future::Future;

@@ -1,33 +1,24 @@
 //! Software-defined flash: format, serve, inspect and measure.
 
-mod allocator;
 mod capacity_text;
-mod cleanup;
 mod client;
 mod cmd;
-mod counted;
 mod descriptors;
 mod directories;
 mod dump_file;
-mod error;
 #[cfg(test)]
 mod help_tests;
-mod host;
-mod interrupt;
 mod machine_memory;
-mod new_file;
-mod output;
 mod password;
-mod signals;
-mod sizes;
 mod supervisor;
 mod tls;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
-use error::CliError;
-use std::io::IsTerminal;
+use softflash_console::allocator::Allocator;
+use softflash_console::log::Log;
+use softflash_console::{CliError, output};
+use softflash_lab_cli::{lab, replay, trace};
 use std::process::ExitCode;
-use tracing_subscriber::EnvFilter;
 
 const _: () = assert!(
     !softflash_base::planted::POSSIBLE,
@@ -37,16 +28,15 @@ const _: () = assert!(
 /// The server allocates and frees hundreds of thousands of values per second; see
 /// `docs/benchmarks.md`.
 #[global_allocator]
-static ALLOCATOR: allocator::Allocator = allocator::Allocator;
+static ALLOCATOR: Allocator = Allocator;
 
 /// Software-defined flash: a key-value server that owns its flash.
 #[derive(Debug, Parser)]
 #[command(name = "softflash", version, propagate_version = true, after_help = EXAMPLES)]
 #[command(max_term_width = 100)]
 struct Arguments {
-    /// Log filter for standard error, as `warn` or `softflash_store=debug`; RUST_LOG does the same
-    #[arg(long, global = true, value_name = "FILTER", display_order = 998, value_parser = parse_filter)]
-    log: Option<String>,
+    #[command(flatten)]
+    log: Log,
     #[command(subcommand)]
     command: Command,
 }
@@ -75,31 +65,26 @@ enum Command {
     Check(cmd::check::Check),
     /// Compare the clock of a store with this machine's, and set it back
     Clock(cmd::clock::Clock),
-    /// Measure the store, the device or the flash model
+    /// Measure the store, the device, or a simulated drive
     Bench(cmd::bench::Bench),
     /// Write all keys to a file
     Dump(cmd::dump::Dump),
     /// Read keys from a file that `dump` wrote
     Load(cmd::load::Load),
     /// Run experiments in virtual time: any device, layout and workload
-    Lab(cmd::lab::Lab),
+    Lab(lab::Lab),
     /// Replay a block trace on a simulated drive
-    Replay(cmd::replay::Replay),
+    Replay(replay::Replay),
     /// Record the reads and writes of a running server's clients as a block trace
     Record(cmd::record::Record),
     /// Summarize or convert a block trace
-    Trace(cmd::trace::Trace),
+    Trace(trace::Trace),
 }
 
 fn main() -> ExitCode {
-    allocator::set_up();
-    match command_line().and_then(|(arguments, matches)| run(arguments, &matches)) {
-        Ok(code) => code,
-        Err(error) => {
-            output::complain(&error);
-            ExitCode::from(error.exit_code())
-        }
-    }
+    softflash_console::run(|| {
+        command_line().and_then(|(arguments, matches)| run(arguments, &matches))
+    })
 }
 
 /// The arguments, with those of a settings file; ends the program where they are wrong.
@@ -112,7 +97,7 @@ fn command_line() -> Result<(Arguments, ArgMatches), CliError> {
 }
 
 fn run(arguments: Arguments, matches: &ArgMatches) -> Result<ExitCode, CliError> {
-    start_logging(arguments.log.as_deref())?;
+    arguments.log.start();
     match arguments.command {
         Command::Serve(serve) if serve.only_prints_settings() => {
             let serve = matches.subcommand_matches("serve").unwrap_or(matches);
@@ -135,22 +120,4 @@ fn run(arguments: Arguments, matches: &ArgMatches) -> Result<ExitCode, CliError>
         Command::Trace(trace) => trace.run(),
     }?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Checks a log filter, which is parsed again where it is used: it cannot be copied.
-fn parse_filter(text: &str) -> Result<String, String> {
-    EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
-}
-
-fn start_logging(filter: Option<&str>) -> Result<(), CliError> {
-    let filter = match filter {
-        Some(filter) => EnvFilter::try_new(filter)
-            .map_err(|error| CliError::Usage(format!("--log {filter}: {error}")))?,
-        None => EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn")),
-    };
-    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let has_colours = std::io::stderr().is_terminal() && !is_plain;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(has_colours);
-    log.with_writer(std::io::stderr).init();
-    Ok(())
 }

@@ -1,8 +1,8 @@
 //! The password of a server: from a file or the environment, never from the command line, which all
 //! users of the machine can read.
 
-use crate::error::CliError;
 use clap::Args;
+use softflash_console::CliError;
 use std::fs;
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! Tells systemd that a service of `Type=notify` is ready (sd_notify(3)).
 
-use crate::error::CliError;
+use softflash_console::CliError;
 use std::ffi::OsStr;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;

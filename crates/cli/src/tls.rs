@@ -1,8 +1,8 @@
 //! TLS options of the command line.
 
 use crate::cmd::serve::parse_address;
-use crate::error::CliError;
 use clap::{Args, ValueEnum};
+use softflash_console::CliError;
 use softflash_server::{ClientAuth, TlsSettings};
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Errors of data directories.
 
-use softflash_base::{ShardId, shell_word};
+use softflash_base::{ShardId, UserError, shell_word};
 use softflash_device::{FormatError, OpenError};
 use softflash_store::StoreError;
 use softflash_volume::VolumeError;
@@ -143,9 +143,9 @@ pub enum DataDirError {
 
 impl DataDirError {
     /// An error of the store in the directory at `path`.
-    pub fn store(path: impl Into<PathBuf>) -> impl FnOnce(StoreError) -> DataDirError {
+    pub fn store<E: Into<StoreError>>(path: impl Into<PathBuf>) -> impl FnOnce(E) -> DataDirError {
         let path = path.into();
-        move |error| DataDirError::Store { path, error }
+        move |error| DataDirError::Store { path, error: error.into() }
     }
 
     /// An error of the volumes in the directory at `path`.
@@ -153,9 +153,10 @@ impl DataDirError {
         let path = path.into();
         move |error| DataDirError::Volume { path, error }
     }
+}
 
-    /// Whether the options of a command are wrong.
-    pub fn is_usage(&self) -> bool {
+impl UserError for DataDirError {
+    fn is_usage(&self) -> bool {
         match self {
             DataDirError::Options(_) => true,
             DataDirError::Format(error) => matches!(

@@ -1,5 +1,5 @@
 //! Raw speed of a file device: 8 MiB sequential programs twice, then 8 KiB random reads at depth
-//! 64. `cargo run --release -p softflash-device --example device_speed -- /path/of/a/new/file`
+//! 64. `cargo run --profile dist -p softflash-device --example device_speed -- /path/of/a/new/file`
 use rustix::event::{PollFd, PollFlags, poll};
 use softflash_base::UnitSet;
 use softflash_device::*;

@@ -2,7 +2,7 @@
 
 use crate::command::{Command, Completion};
 use crate::geometry::{DeviceInfo, UnitGeometry};
-use softflash_base::{BufferPool, Time, UnitId, UnitSet};
+use softflash_base::{BufferPool, Time, UnitId, UnitSet, UserError};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -178,3 +178,5 @@ pub enum OpenError {
         source: std::io::Error,
     },
 }
+
+impl UserError for OpenError {}

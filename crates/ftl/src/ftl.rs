@@ -11,7 +11,7 @@ use crate::dispatch::Dispatcher;
 use crate::erase;
 use crate::failure::program_failed;
 use crate::headers::Headers;
-use crate::hint::{Hint, Priority};
+use crate::hint::Priority;
 use crate::layout::Layout;
 use crate::op::{Next, Op, Work};
 use crate::requests::{Done, RequestId, Requests};
@@ -113,7 +113,7 @@ impl Ftl {
 
     /// Requests a flush. When it is done, all appends that were done when it was requested survive
     /// a power cut.
-    pub fn flush(&mut self, now: Time, _hint: Hint) -> RequestId {
+    pub fn flush(&mut self, now: Time) -> RequestId {
         let (place, id) = self.requests.begin_flush();
         self.commands.queue_flush(now, place);
         self.dispatch(now);

@@ -155,7 +155,7 @@ impl FaultState {
     }
 }
 
-/// Whether all other units of its shard, or of its domain of volumes, are worn out: then all that is
+/// Whether all other units of its shard, or of its domain of volumes, are worn out: then what is
 /// written goes to this one.
 fn is_alone(unit: u16, scenario: &Scenario, medium: &Medium) -> bool {
     let units: Vec<u16> = (0..scenario.flash.channels).collect();

@@ -1,6 +1,7 @@
 //! The errors of the laboratory.
 
 use crate::toml_text::{TomlError, suggestion};
+use softflash_base::UserError;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -80,9 +81,10 @@ impl LabError {
         let suggestion = suggestion(name, known);
         LabError::NoSuchPreset { place: String::new(), what, name: name.to_owned(), suggestion }
     }
+}
 
-    /// Whether the request of the caller is invalid, and not its execution.
-    pub fn is_usage(&self) -> bool {
+impl UserError for LabError {
+    fn is_usage(&self) -> bool {
         matches!(
             self,
             LabError::NoSuchPreset { .. } | LabError::Unsupported(_) | LabError::Parameter(_)

@@ -1,7 +1,7 @@
 //! Measures the cost of the protocol: pipelines of 16 commands with values of 1 KiB through a
 //! connection, compared with the same operations on the store alone and with the parser alone.
 //!
-//! `cargo run --release -p softflash-protocol --example protocol_speed [batches]`
+//! `cargo run --profile dist -p softflash-protocol --example protocol_speed [batches]`
 
 #![expect(clippy::print_stdout, reason = "an example speaks to a person")]
 #![expect(clippy::unwrap_used, reason = "an example stops at the first error")]

@@ -1,7 +1,7 @@
 //! Errors of a server.
 
 use crate::tls::TlsError;
-use softflash_base::ShardId;
+use softflash_base::{ShardId, UserError};
 use softflash_datadir::DataDirError;
 use softflash_store::StoreError;
 use softflash_volume::VolumeError;
@@ -121,9 +121,8 @@ pub enum ServerError {
     },
 }
 
-impl ServerError {
-    /// Whether the settings are wrong, as opposed to the state of the machine.
-    pub fn is_usage(&self) -> bool {
+impl UserError for ServerError {
+    fn is_usage(&self) -> bool {
         matches!(
             self,
             ServerError::Unprotected { .. }

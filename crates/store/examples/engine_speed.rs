@@ -1,5 +1,5 @@
 //! The speed of writes and lookups of 1 KiB values in the engine, on one thread, without sockets.
-//! `cargo run --release -p softflash-store --example engine_speed`
+//! `cargo run --profile dist -p softflash-store --example engine_speed`
 
 use bytes::Bytes;
 use softflash_base::random::Rng;

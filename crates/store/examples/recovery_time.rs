@@ -2,7 +2,7 @@
 //! channels of SDF with fewer superblocks, in virtual time and in CPU time, both also per TB (10^12
 //! bytes) of flash.
 //!
-//!     cargo run --release -p softflash-store --example recovery_time -- [VALUE_BYTES] [SUPERBLOCKS]
+//!     cargo run --profile dist -p softflash-store --example recovery_time -- [VALUE_BYTES] [SUPERBLOCKS]
 
 #![expect(
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
 //! The cost of reading and summarizing: a million synthetic requests in each format, in memory.
 //!
-//! `cargo run --release -p softflash-trace --example trace_speed [requests [FILE]]`; with a file
+//! `cargo run --profile dist -p softflash-trace --example trace_speed [requests [FILE]]`; with a file
 //! (`-` for none) of a real trace, its figures too.
 
 #![expect(clippy::print_stdout, reason = "an example speaks to a person")]

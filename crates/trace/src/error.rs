@@ -3,6 +3,7 @@
 use crate::adapt::AdaptError;
 use crate::format::Format;
 use crate::malformed::Malformed;
+use softflash_base::UserError;
 use std::io;
 use std::sync::Arc;
 use thiserror::Error;
@@ -49,4 +50,15 @@ pub enum TraceError {
     /// A request cannot be adapted.
     #[error(transparent)]
     Adapt(#[from] AdaptError),
+}
+
+impl UserError for TraceError {
+    fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            TraceError::Adapt(
+                AdaptError::Speed(_) | AdaptError::NoCopies | AdaptError::EmptyDevice
+            )
+        )
+    }
 }

@@ -1,6 +1,6 @@
 //! The cost of generating requests: nanoseconds of CPU time per access, for every pattern.
 //!
-//! `cargo run --release -p softflash-workload --example workload_speed [accesses]`
+//! `cargo run --profile dist -p softflash-workload --example workload_speed [accesses]`
 
 #![expect(clippy::print_stdout, reason = "an example speaks to a person")]
 #![expect(clippy::unwrap_used, reason = "an example stops at the first error")]

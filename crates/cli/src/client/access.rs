@@ -3,9 +3,9 @@
 use super::address::ServerAddress;
 use super::tls::TlsClientArguments;
 use super::{Client, Stream};
-use crate::error::CliError;
 use crate::password::{Origin, PasswordSource};
 use clap::Args;
+use softflash_console::CliError;
 use std::net::TcpStream;
 use std::time::Duration;
 

@@ -10,6 +10,7 @@ pub use address::ServerAddress;
 
 use bytes::{Buf, Bytes, BytesMut};
 use rustls::{AlertDescription, CertificateError};
+use softflash_base::UserError;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use thiserror::Error;
@@ -52,6 +53,8 @@ pub enum RespError {
         command: &'static str,
     },
 }
+
+impl UserError for RespError {}
 
 /// The kinds of replies that this client uses.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use super::address::ServerAddress;
 use super::io_error;
 use super::verifier::Verifier;
-use crate::error::CliError;
 use clap::Args;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use softflash_console::CliError;
 use softflash_server::pem_files::{certificates, private_key, roots, system_roots};
 use softflash_server::{ServerError, TlsError};
 use std::net::TcpStream;

@@ -2,10 +2,10 @@
 
 use super::check_volumes::{self, VolumesReport};
 use crate::directories::{self, block_on};
-use crate::error::CliError;
-use crate::output::{self, Form};
 use clap::Args;
 use serde::Serialize;
+use softflash_console::CliError;
+use softflash_console::output::{self, Form};
 use softflash_datadir::{DataDirError, OpenDir};
 use softflash_device::CUT_SHORT;
 use softflash_store::check::{CheckReport, Finding, Progress, check};
@@ -105,8 +105,8 @@ pub(super) fn check_all(directory: &OpenDir) -> Result<Checked, CliError> {
 fn is_damage(error: &CliError) -> bool {
     use softflash_device::OpenError;
     matches!(
-        error,
-        CliError::DataDir(
+        error.of_part(),
+        Some(
             DataDirError::DamagedManifest { .. }
                 | DataDirError::Layout { .. }
                 | DataDirError::Device(

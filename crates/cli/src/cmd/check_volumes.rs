@@ -1,11 +1,11 @@
 //! The volumes in `softflash check`: everything that they hold is read.
 
 use crate::directories::block_on;
-use crate::error::CliError;
-use crate::output;
-use crate::sizes::human_bytes;
 use serde::Serialize;
 use softflash_base::shell_word;
+use softflash_console::CliError;
+use softflash_console::output;
+use softflash_console::sizes::human_bytes;
 use softflash_datadir::{OpenDir, ShardDomain};
 use softflash_runtime::RuntimeHandle;
 use softflash_store::check::Finding;

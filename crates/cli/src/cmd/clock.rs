@@ -1,13 +1,13 @@
 //! `softflash clock`: compares the clock of a store with that of the machine, and sets it back.
 
-use crate::counted::counted;
 use crate::directories::{self, block_on};
-use crate::error::CliError;
-use crate::host;
-use crate::output::{self, Form};
 use clap::Args;
 use serde::Serialize;
-use softflash_datadir::OpenDir;
+use softflash_console::CliError;
+use softflash_console::counted::counted;
+use softflash_console::host;
+use softflash_console::output::{self, Form};
+use softflash_datadir::{DataDirError, OpenDir};
 use softflash_store::clock::{NOTABLE_LEAD_MS, recorded_clock, span};
 use softflash_store::clock::{delete_expired, set_clock_back};
 use std::path::PathBuf;
@@ -62,7 +62,8 @@ impl Clocks {
     fn read(directory: &OpenDir) -> Result<Clocks, CliError> {
         let OpenDir { device, layout, path, .. } = directory;
         let store_ms = block_on(|runtime| async move {
-            recorded_clock(device, layout, &runtime).await.map_err(CliError::store(path))
+            let read = recorded_clock(device, layout, &runtime).await;
+            Ok(read.map_err(DataDirError::store(path))?)
         })?;
         let machine_ms = host::wall_ms();
         let lead_ms = store_ms.saturating_sub(machine_ms);
@@ -100,14 +101,14 @@ fn set_back(directory: &OpenDir) -> Result<Clocks, CliError> {
     let OpenDir { device, layout, path, .. } = directory;
     // Each on an executor of its own: the tasks of one hold the device until it is dropped.
     let deleted = block_on(|runtime| async move {
-        delete_expired(device, layout, &runtime).await.map_err(CliError::store(path))
+        let deleted = delete_expired(device, layout, &runtime).await;
+        Ok(deleted.map_err(DataDirError::store(path))?)
     })?;
     let to_ms = host::wall_ms();
     block_on(|runtime| async {
         let runtime = runtime;
-        set_clock_back(&deleted, device, layout, to_ms, &runtime)
-            .await
-            .map_err(CliError::store(path))
+        let set = set_clock_back(&deleted, device, layout, to_ms, &runtime).await;
+        Ok(set.map_err(DataDirError::store(path))?)
     })?;
     let after = Clocks::read(directory)?;
     if after.store_ms > to_ms {

@@ -2,17 +2,17 @@
 
 use super::repair::{FOUND, lines, on_device};
 use crate::client::{Access, Client, Reply, ServerAddress};
-use crate::counted::counted;
 use crate::directories::{self, block_on};
-use crate::dump_file::{DumpWriter, Record};
-use crate::error::CliError;
-use crate::host;
-use crate::new_file::{Existing, NewFile};
-use crate::output;
+use crate::dump_file::{DumpError, DumpWriter, Record};
 use bytes::Bytes;
 use clap::Args;
 use indicatif::ProgressBar;
-use softflash_datadir::OpenDir;
+use softflash_console::CliError;
+use softflash_console::counted::counted;
+use softflash_console::host;
+use softflash_console::new_file::{Existing, NewFile};
+use softflash_console::output;
+use softflash_datadir::{DataDirError, OpenDir};
 use softflash_runtime::RuntimeHandle;
 use softflash_store::repair::{self, OnLogLoss};
 use softflash_store::{Entry, Export, StoreError};
@@ -119,11 +119,11 @@ impl Dump {
         let path = new.name().to_owned();
         let mut begin = || -> Result<Output, CliError> {
             let file = new.create()?;
-            DumpWriter::begin(BufWriter::with_capacity(1 << 20, file), host::wall_ms())
-                .map_err(|error| CliError::Dump { path: path.clone(), error })
+            let file = BufWriter::with_capacity(1 << 20, file);
+            Ok(DumpWriter::begin(file, host::wall_ms()).map_err(DumpError::at(&path))?)
         };
         let sink = |out: &mut Output, record: &Record| {
-            out.write(record).map_err(|error| CliError::Dump { path: path.clone(), error })
+            Ok(out.write(record).map_err(DumpError::at(&path))?)
         };
         let out = match from {
             End::Directory(directory) => {
@@ -147,8 +147,7 @@ impl Dump {
                 out
             }
         };
-        let failed = |error| CliError::Dump { path: path.clone(), error };
-        let (buffered, records) = out.finish().map_err(failed)?;
+        let (buffered, records) = out.finish().map_err(DumpError::at(&path))?;
         let file = buffered
             .into_inner()
             .map_err(|error| CliError::File { path, source: error.into_error() })?;
@@ -193,7 +192,7 @@ async fn dump_store(
     sink: &mut Sink<'_>,
 ) -> Result<(), CliError> {
     let OpenDir { path, device, layout, .. } = directory;
-    let export = Export::begin(device, layout, runtime).await.map_err(CliError::store(path))?;
+    let export = Export::begin(device, layout, runtime).await.map_err(DataDirError::store(path))?;
     let bar = output::progress(export.keys(), "keys");
     let mut write = |key, entry: Entry| {
         let (value, expires_at_ms) = (entry.value.to_bytes(), entry.expires_at_ms);
@@ -205,7 +204,7 @@ async fn dump_store(
     bar.finish_and_clear();
     dumped.map_err(|failed| match failed {
         Failed::File(error) => error,
-        Failed::Store(error) => CliError::store(path)(error),
+        Failed::Store(error) => DataDirError::store(path)(error).into(),
     })
 }
 

@@ -1,15 +1,15 @@
 //! `softflash format`: creates a data directory.
 
 use crate::capacity_text;
-use crate::counted::counted;
 use crate::directories;
-use crate::error::CliError;
-use crate::host;
-use crate::output::{self, Form};
-use crate::sizes::{human_bytes, parse_size};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use softflash_base::shell_word;
+use softflash_console::CliError;
+use softflash_console::counted::counted;
+use softflash_console::host;
+use softflash_console::output::{self, Form};
+use softflash_console::sizes::{human_bytes, parse_size};
 use softflash_datadir::{
     Compressions, DEFAULT_OP_PERCENT, MOST_OP_PERCENT, NewDevice, Plan, VolumeSection, capacity,
 };

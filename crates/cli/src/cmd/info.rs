@@ -1,11 +1,11 @@
 //! `softflash info`: describes a data directory.
 
 use crate::capacity_text;
-use crate::error::CliError;
-use crate::output::{self, Form};
-use crate::sizes::human_bytes;
 use clap::Args;
 use serde_json::Value;
+use softflash_console::CliError;
+use softflash_console::output::{self, Form};
+use softflash_console::sizes::human_bytes;
 use softflash_datadir::{DataDir, StoreSection, VolumeSection, capacity};
 use softflash_device::{CUT_SHORT, DeviceInfo};
 use softflash_store::capacity::Capacity;

@@ -2,17 +2,17 @@
 
 use crate::client::{Client, Reply, RespError};
 use crate::cmd::dump::{End, Place};
-use crate::counted::counted;
 use crate::directories;
-use crate::dump_file::{DumpReader, Record};
-use crate::error::CliError;
-use crate::host;
-use crate::new_file::is_standard;
-use crate::output;
+use crate::dump_file::{DumpError, DumpReader, Record};
 use clap::Args;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use indicatif::ProgressBar;
-use softflash_datadir::OpenDir;
+use softflash_console::CliError;
+use softflash_console::counted::counted;
+use softflash_console::host;
+use softflash_console::new_file::is_standard;
+use softflash_console::output;
+use softflash_datadir::{DataDirError, OpenDir};
 use softflash_store::clock::{NOTABLE_LEAD_MS, span};
 use softflash_store::value::MAX_VALUE_BYTES;
 use softflash_store::{CommitToken, Entry, Store, StoreError, StoreOptions};
@@ -94,7 +94,7 @@ impl Source<'_> {
             (Box::new(file), bytes)
         };
         let reader = DumpReader::begin(BufReader::with_capacity(1 << 20, file));
-        let reader = reader.map_err(|error| CliError::Dump { path: path.to_owned(), error })?;
+        let reader = reader.map_err(DumpError::at(path))?;
         let bar = output::progress(bytes, "bytes");
         let clock = StoreClock::showing(host::wall_ms());
         let mut source = Source { path, reader, bar, clock, loaded: 0, expired: 0 };
@@ -107,8 +107,7 @@ impl Source<'_> {
     }
 
     fn read(&mut self) -> Result<Option<Record>, CliError> {
-        let read = self.reader.read();
-        read.map_err(|error| CliError::Dump { path: self.path.to_owned(), error })
+        Ok(self.reader.read().map_err(DumpError::at(self.path))?)
     }
 
     /// The next record that has not expired.
@@ -173,7 +172,7 @@ async fn load_store(
     source: &mut Source<'_>,
     safe: &mut u64,
 ) -> Result<(), CliError> {
-    let failed = |error| CliError::store(path)(error);
+    let failed = |error| DataDirError::store(path)(error);
     // What a server would use: the wall clock, or the recorded one if that is later.
     let lead_ms = store.stats().await.map_err(failed)?.clock_lead_ms;
     source.clock = StoreClock::showing(host::wall_ms() + lead_ms);

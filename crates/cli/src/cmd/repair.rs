@@ -3,9 +3,9 @@
 use super::check::{Checked, OF_A_SERVER, check_all, print as print_check};
 use super::check_volumes::{self, RepairedDomain, VolumesReport};
 use crate::directories::{self, block_on};
-use crate::error::CliError;
-use crate::output::{self, Form};
 use serde::Serialize;
+use softflash_console::CliError;
+use softflash_console::output::{self, Form};
 use softflash_datadir::{DataDir, DataDirError, OpenDir};
 use softflash_device::CUT_SHORT;
 use softflash_store::check::Finding;

@@ -8,25 +8,24 @@ mod values;
 
 pub use settings_file::with_settings;
 pub use settings_text::text as settings_text;
-pub use values::{
-    ValueThreshold, parse_address, parse_durability, parse_time, parse_value_threshold,
-};
+pub use values::parse_address;
 
-use crate::allocator;
 use crate::descriptors;
 use crate::directories;
-use crate::error::CliError;
-use crate::host;
 use crate::machine_memory;
-use crate::output;
 use crate::password::PasswordSource;
-use crate::sizes::{human_bytes, parse_size};
 use crate::tls::TlsArguments;
 use announce::announce;
 use clap::Args;
 use connect::Connect;
 use settings_file::SettingsFile;
 use softflash_base::shell_word;
+use softflash_console::CliError;
+use softflash_console::allocator;
+use softflash_console::host;
+use softflash_console::output;
+use softflash_console::sizes::{human_bytes, parse_size};
+use softflash_console::values::{ValueThreshold, parse_time, parse_value_threshold};
 use softflash_datadir::{DataDir, NewDevice, Plan, USERS_NAME, is_free};
 use softflash_device::file::Discard;
 use softflash_policy::Chosen;
@@ -35,7 +34,10 @@ use softflash_store::{Durability, StoreOptions};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use values::{Listen, ScrubPeriod, Yes, parse_listen, parse_longest_value, parse_scrub, parse_yes};
+use values::{
+    Listen, ScrubPeriod, Yes, parse_durability, parse_listen, parse_longest_value, parse_scrub,
+    parse_yes,
+};
 
 /// Default data directory.
 const DEFAULT_DIRECTORY: &str = "softflash-data";

@@ -1,10 +1,10 @@
 //! `softflash units`: shows the state of every unit of flash.
 
 use crate::directories::{self, block_on};
-use crate::error::CliError;
-use crate::output::{self, Form};
 use clap::Args;
-use softflash_datadir::OpenDir;
+use softflash_console::CliError;
+use softflash_console::output::{self, Form};
+use softflash_datadir::{DataDirError, OpenDir};
 use softflash_flash::Flash;
 use softflash_ftl::{FtlConfig, UnitState, UnitTelemetry};
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ fn mount_and_look(directory: &OpenDir) -> Result<Vec<UnitTelemetry>, CliError> {
             let queue = Arc::clone(&directory.device).open_queue_pair(owned)?;
             let (flash, _) = Flash::mount(queue, config, runtime.clone())
                 .await
-                .map_err(CliError::store(&directory.path))?;
+                .map_err(DataDirError::store(&directory.path))?;
             units.extend(owned.iter().map(|unit| flash.telemetry(unit)));
             flash.stop();
         }

@@ -22,8 +22,10 @@ pub use reader::DumpReader;
 pub use writer::DumpWriter;
 
 use bytes::Bytes;
+use softflash_base::UserError;
 use softflash_base::checksum::{checksum64, identity};
 use std::io;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// The newest supported version, which is the one written.
@@ -84,6 +86,24 @@ pub enum DumpError {
     /// An error of the operating system.
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+/// An error of the dump file at a path.
+#[derive(Debug, Error)]
+#[error("{}: {error}", path.display())]
+pub struct DumpFileError {
+    path: PathBuf,
+    error: DumpError,
+}
+
+impl UserError for DumpFileError {}
+
+impl DumpError {
+    /// An error of the file at `path`.
+    pub fn at(path: &Path) -> impl FnOnce(DumpError) -> DumpFileError {
+        let path = path.to_owned();
+        move |error| DumpFileError { path, error }
+    }
 }
 
 /// Checksum of a frame, bound to its offset, so that frames cannot be exchanged.

@@ -23,7 +23,7 @@ fn wrong_arguments_are_refused_with_code_2() {
     fails(2, &["format", "x", "--size", "0"], &["--size"]);
     fails(2, &["format", "x", "--backend", "model", "--preset", "qlc"], &["qlc", "sdf"]);
     fails(2, &["dump", "only-one"], &["directory", "file"]);
-    fails(2, &["--log", "((", "info", "x"], &["--log"]);
+    fails(2, &["--log", "softflash_store=loud", "info", "x"], &["--log"]);
 }
 
 #[test]
@@ -185,9 +185,6 @@ fn slices_and_units_must_suit_the_shards() {
 fn benchmarks_measure_something() {
     let temp = tempfile::tempdir().unwrap();
     let here = temp.path().to_str().unwrap();
-    let array = json(&softflash(["bench", "array", "--operations", "200000", "-o", "json"]));
-    assert!(array["page_ops_per_cpu_second"].as_f64().unwrap() > 10_000.0);
-    assert!(array["bytes_per_page"].as_f64().unwrap() > 0.0);
     for workload in ["fill", "overwrite", "get", "scan"] {
         let kv = json(&softflash([
             "bench",
@@ -233,30 +230,4 @@ fn benchmarks_measure_something() {
         assert!(device["megabytes_per_second"].as_f64().unwrap() > 0.0);
     }
     assert_eq!(fs::read_dir(here).unwrap().count(), 0, "nothing is left behind");
-}
-
-#[test]
-fn a_recovery_is_measured_in_virtual_time_the_same_each_time() {
-    let measure = [
-        ["bench", "recovery", "--array", "small", "--capacity", "64MiB"],
-        ["--fullness", "10,30", "--memory", "1MiB", "--value-size", "16KiB"],
-    ];
-    let measure = [&measure.concat()[..], &["--shards", "2"]].concat();
-    let rows = || {
-        let report = json(&softflash([&measure[..], &["-o", "json"]].concat()));
-        let row = |row: &serde_json::Value| {
-            let start = |after: &str| row[after]["virtual_seconds"].as_f64().unwrap();
-            (row["keys"].as_u64().unwrap(), start("after_close"), start("after_cut"))
-        };
-        report["rows"].as_array().unwrap().iter().map(row).collect::<Vec<_>>()
-    };
-    let first = rows();
-    assert_eq!(first.len(), 2);
-    assert!(first[0].0 < first[1].0, "{first:?}: the second has more keys");
-    assert!(first.iter().all(|&(_, close, cut)| close > 0.0 && cut > 0.0), "{first:?}");
-    assert_eq!(first, rows(), "equal seeds take the same virtual time");
-    let full = [&measure[..], &["--fullness", "95"]].concat();
-    fails(1, &full, &["at 95 %", "full", "--capacity"]);
-    fails(2, &[&measure[..2], &["--array", "nope"]].concat(), &["--array", "nope", "sdf"]);
-    fails(2, &[&measure[..2], &["--value-size", "0"]].concat(), &["--value-size"]);
 }

@@ -15,7 +15,6 @@
 
 mod bench_ftl;
 mod bench_kv;
-mod bench_report;
 mod capacity;
 mod clock;
 mod command_line;

@@ -179,7 +179,7 @@ impl PatchWriter {
             self.collect_one().await?;
         }
         if !self.done.is_empty() && !planted::bug(unflushed) {
-            self.blocks.flash().flush(self.hint).await?;
+            self.blocks.flash().flush().await?;
         }
         self.groups.drain(..).for_each(|group| self.blocks.form_group(group));
         let mut patches = std::mem::take(&mut self.done);

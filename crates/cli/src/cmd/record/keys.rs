@@ -3,8 +3,8 @@
 use super::placement::{Placement, Range};
 use super::source::Source;
 use super::tape::Tape;
-use crate::counted::counted;
 use serde::Serialize;
+use softflash_console::counted::counted;
 use softflash_trace::{Kind, Request};
 use std::io::{self, Write};
 

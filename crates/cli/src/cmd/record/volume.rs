@@ -2,9 +2,9 @@
 
 use super::source::Source;
 use super::tape::Tape;
-use crate::cmd::simulated::Latency;
 use serde::Serialize;
 use softflash_base::histogram::{LatencyHistogram, LatencySummary};
+use softflash_lab_cli::simulated::Latency;
 use softflash_trace::{Kind, Request};
 use std::io::{self, Write};
 

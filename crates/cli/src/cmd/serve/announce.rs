@@ -2,8 +2,9 @@
 
 use super::MemoryBudget;
 use super::connect::{Connect, reachable};
-use crate::{output, supervisor};
+use crate::supervisor;
 use softflash_base::shell_word;
+use softflash_console::output;
 use softflash_server::Addresses;
 
 /// Prints a message for people, and for programs the memory budget and the `ready` line; then tells

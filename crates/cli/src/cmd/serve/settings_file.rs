@@ -1,10 +1,10 @@
 //! The file of `serve --config`: its keys are the options of `serve`, taken from the command line's
 //! own description of them, and its values are checked as those of the command line.
 
-use crate::error::CliError;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command};
+use softflash_console::CliError;
 use softflash_lab::toml_text::{TomlError, suggestion, toml_error};
 use std::error::Error;
 use std::ffi::OsString;

@@ -1,6 +1,7 @@
 //! Values of the options of `serve`, and of others with such values.
 
-use crate::sizes::parse_size;
+use softflash_console::sizes::parse_size;
+use softflash_console::values::{parse_interval, parse_time};
 use softflash_store::Durability;
 use softflash_store::value::MAX_VALUE_BYTES;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -57,24 +58,6 @@ pub fn parse_scrub(text: &str) -> Result<ScrubPeriod, String> {
     }
 }
 
-/// The least size of a separated value; none: all values are in the tree.
-#[derive(Debug, Clone, Copy)]
-pub struct ValueThreshold(pub Option<usize>);
-
-/// Parses a size of at least a kibibyte, or `off`.
-pub fn parse_value_threshold(text: &str) -> Result<ValueThreshold, String> {
-    const LEAST: u64 = 1 << 10;
-    match text {
-        "off" => Ok(ValueThreshold(None)),
-        size => match parse_size(size)? {
-            bytes if bytes < LEAST => {
-                Err(format!("`{text}` is less than 1KiB, the least size of a separated value"))
-            }
-            bytes => Ok(ValueThreshold(Some(usize::try_from(bytes).unwrap_or(usize::MAX)))),
-        },
-    }
-}
-
 /// Parses the size of the longest value: from 1 MiB, as in Redis, to what a store takes.
 pub fn parse_longest_value(text: &str) -> Result<usize, String> {
     const LEAST: usize = 1 << 20;
@@ -87,31 +70,5 @@ pub fn parse_longest_value(text: &str) -> Result<usize, String> {
 
 /// Parses `flash` or a time.
 pub fn parse_durability(text: &str) -> Result<Durability, String> {
-    match text {
-        "flash" => Ok(Durability::Flash),
-        time => match parse_time(time) {
-            Ok(interval) if interval.is_zero() => Ok(Durability::Flash),
-            Ok(interval) => Ok(Durability::Interval(interval)),
-            Err(_) => {
-                Err(format!("`{text}` is neither `flash` nor a time such as `1s` or `100ms`"))
-            }
-        },
-    }
-}
-
-/// Parses a time such as `100ms`, `1s` or `5m`.
-pub fn parse_time(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number
-        .parse()
-        .map_err(|_| format!("`{text}` is not a time; write `100ms`, `1s` or `5m`"))?;
-    match unit {
-        "ms" => Ok(Duration::from_millis(number)),
-        "s" => Ok(Duration::from_secs(number)),
-        "m" => Ok(Duration::from_secs(number.saturating_mul(60))),
-        "h" => Ok(Duration::from_secs(number.saturating_mul(3600))),
-        "d" => Ok(Duration::from_secs(number.saturating_mul(86_400))),
-        _ => Err(format!("`{text}` has no unit; write `100ms`, `1s` or `5m`")),
-    }
+    Ok(parse_interval(text)?.map_or(Durability::Flash, Durability::Interval))
 }

@@ -2,10 +2,10 @@
 
 use super::open;
 use crate::directories::block_on;
-use crate::error::CliError;
-use crate::output;
-use crate::sizes::human_bytes;
 use clap::Args;
+use softflash_console::CliError;
+use softflash_console::output;
+use softflash_console::sizes::human_bytes;
 use softflash_datadir::{DataDirError, Domains, OpenDir, ShardDomain, with_domains};
 use softflash_device::Device;
 use softflash_volume::{Domain, VolumeError, VolumeInfo};
@@ -43,12 +43,12 @@ impl GiveUp {
 
     fn volume(&self, directory: &OpenDir, name: &str) -> Result<(), CliError> {
         with_domains(directory, async |domains| {
-            let failed = CliError::volume(&directory.path);
+            let failed = DataDirError::volume(&directory.path);
             let (domain, volume) = find(domains, name).map_err(failed)?;
             output::result(&cost(&volume));
             self.check_forced("the volume with its snapshots is deleted")?;
-            let failed = CliError::volume(&directory.path);
-            delete(domain, &volume).await.map_err(failed)
+            let failed = DataDirError::volume(&directory.path);
+            delete(domain, &volume).await.map_err(failed).map_err(CliError::from)
         })?;
         self.say(&format!("gave up volume `{name}`"));
         Ok(())

@@ -2,11 +2,11 @@
 
 use super::INSTEAD;
 use crate::directories;
-use crate::error::CliError;
-use crate::output::{self, Form};
-use crate::sizes::human_bytes;
 use serde::Serialize;
 use softflash_base::{ShardId, UnitSet, shell_word};
+use softflash_console::CliError;
+use softflash_console::output::{self, Form};
+use softflash_console::sizes::human_bytes;
 use softflash_datadir::{Domains, OpenDir, with_domains};
 use softflash_volume::{DomainSpace, VolumeInfo};
 use std::path::Path;

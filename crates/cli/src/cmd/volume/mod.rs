@@ -5,12 +5,12 @@ mod list;
 mod settings;
 
 use crate::directories;
-use crate::error::CliError;
-use crate::output::{self, Form};
-use crate::sizes::{human_bytes, parse_size};
 use clap::{Args, Subcommand};
 use settings::SettingArgs;
-use softflash_datadir::{Domains, OpenDir, with_domains};
+use softflash_console::CliError;
+use softflash_console::output::{self, Form};
+use softflash_console::sizes::{human_bytes, parse_size};
+use softflash_datadir::{DataDirError, Domains, OpenDir, with_domains};
 use softflash_volume::VolumeError;
 use std::path::{Path, PathBuf};
 
@@ -258,7 +258,7 @@ impl Named {
     ) -> Result<T, CliError> {
         let directory = open(&self.directory)?;
         with_domains(&directory, async |domains| {
-            work(domains).await.map_err(CliError::volume(&directory.path))
+            Ok(work(domains).await.map_err(DataDirError::volume(&directory.path))?)
         })
     }
 

@@ -140,7 +140,7 @@ impl ParityKeeper<'_> {
         let (id, pieces) = (BlockId(new.parity), self.blocks.pieces_of(&image));
         let hint = Hint::COMPACTION;
         self.blocks.put_avoiding(id, BlockKind::Parity, pieces, hint, &anti_affinity).await?;
-        self.blocks.flash().flush(hint).await?;
+        self.blocks.flash().flush().await?;
         drop(pending);
         let old: Vec<u64> = groups.iter().map(|group| group.group.parity).collect();
         let released = self.blocks.exchange_groups(&old, new);

@@ -161,7 +161,7 @@ impl ValueLog {
         match inner.durability {
             // The appends themselves were durable.
             Durability::Flash => Ok(()),
-            Durability::Interval(_) => Ok(inner.blocks.flash().flush(Hint::LOG).await?),
+            Durability::Interval(_) => Ok(inner.blocks.flash().flush().await?),
         }
     }
 

@@ -1,0 +1,21 @@
+//! What the programs of SoftFlash share: a command's output, its errors, files and signals, and
+//! what it asks the machine. No command is here, and no part of the system but `base`.
+
+pub mod allocator;
+pub mod cleanup;
+pub mod counted;
+mod error;
+pub mod host;
+pub mod interrupt;
+pub mod log;
+pub mod measure;
+pub mod new_file;
+pub mod output;
+mod program;
+pub mod progress;
+mod signals;
+pub mod sizes;
+pub mod values;
+
+pub use error::CliError;
+pub use program::run;

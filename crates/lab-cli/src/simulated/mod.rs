@@ -1,0 +1,108 @@
+//! Shared parts of `bench sim` and `replay`: the simulated drive and the results.
+
+mod log;
+mod report;
+mod scaled;
+
+pub use report::{Latency, Report};
+
+use clap::Args;
+use log::RequestLog;
+use softflash_console::CliError;
+use softflash_console::measure::{Cost, Stopwatch};
+use softflash_console::progress::Progress;
+use softflash_lab::cell::OnRequest;
+use softflash_lab::{Control, LabError, Outcome, Precondition};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
+
+/// The simulated drive.
+#[derive(Debug, Args)]
+pub struct Target {
+    /// The device: a preset of `softflash lab list`, or the path of a TOML file
+    #[arg(long, value_name = "NAME")]
+    pub device: String,
+    /// Layout: a preset or a path; by default the device's own
+    #[arg(long, value_name = "NAME")]
+    pub layout: Option<String>,
+    /// Over-provisioning in percent, spare / logical; by default the layout's
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
+    pub op: Option<f64>,
+    /// Preconditioning of the drive: none, fill, overwrite:TIMES, steady or random-4k:SECONDS, as
+    /// random-4k:3600s
+    #[arg(long, value_name = "STATE", default_value_t)]
+    pub precondition: Precondition,
+    /// Seed of all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Write a CSV line for each request of the measured part to this file: arrival, start in the
+    /// drive and end in nanoseconds of virtual time, kind, offset and length in bytes
+    #[arg(long, value_name = "FILE")]
+    pub log_requests: Option<PathBuf>,
+}
+
+/// The processor time of the preparation, and the cost of the measured part.
+pub struct Costs {
+    preparation_cpu_seconds: f64,
+    measured: Cost,
+}
+
+/// Runs a simulation and shows its progress, and measures the preparation and the measured part
+/// separately.
+pub fn measured(
+    target: &Target,
+    device: &str,
+    layout: &str,
+    progress: &Progress,
+    run: impl FnOnce(&Control) -> Result<Outcome, LabError>,
+) -> Result<Report, CliError> {
+    let log = target.log_requests.as_deref().map(RequestLog::create).transpose()?;
+    let ran = timed(log.as_ref(), progress, run);
+    progress.finish();
+    let (outcome, costs) = match log {
+        Some(log) => log.finish(ran),
+        None => ran,
+    }?;
+    Ok(Report::new(target, device, layout, outcome, &costs))
+}
+
+fn timed(
+    log: Option<&RequestLog>,
+    progress: &Progress,
+    run: impl FnOnce(&Control) -> Result<Outcome, LabError>,
+) -> Result<(Outcome, Costs), CliError> {
+    let stop = AtomicBool::new(false);
+    let before = Stopwatch::start();
+    let (measuring, measured) = (Mutex::new(None), Mutex::new(None));
+    let add = |log: &RequestLog, request: &_| log.add(request, &stop);
+    let on_request = log.map(|log| move |request: &_| add(log, request));
+    let outcome = run(&Control {
+        stop: &stop,
+        on_progress: &|share| progress.show(share),
+        on_measuring: &|| {
+            let cost = (before.stop(), Stopwatch::start());
+            *measuring.lock().unwrap_or_else(PoisonError::into_inner) = Some(cost);
+            progress.measuring();
+        },
+        on_measured: &|| {
+            let mut measuring = measuring.lock().unwrap_or_else(PoisonError::into_inner);
+            let cost = measuring.take().map(|(before, running)| (before, running.stop()));
+            *measured.lock().unwrap_or_else(PoisonError::into_inner) = cost;
+        },
+        on_request: on_request.as_ref().map(|on_request| on_request as OnRequest),
+    });
+    let measuring = measuring.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let measured = measured.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (preparation_cpu_seconds, measured) = match (measured, measuring) {
+        (Some((before, cost)), _) => (before.cpu_seconds, cost),
+        (None, Some((before, running))) => (before.cpu_seconds, running.stop()),
+        (None, None) => (0.0, before.stop()),
+    };
+    let outcome = outcome?;
+    if outcome.requests != outcome.completed {
+        let Outcome { requests, completed, .. } = outcome;
+        return Err(LabError::LostRequests { requests, completed }.into());
+    }
+    Ok((outcome, Costs { preparation_cpu_seconds, measured }))
+}
