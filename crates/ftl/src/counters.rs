@@ -1,5 +1,6 @@
 //! Counts the commands and bytes of a unit.
 
+use crate::hint::ProgramBytes;
 use crate::op::Work;
 
 /// Commands and bytes since the mount.
@@ -9,7 +10,7 @@ pub(crate) struct Counters {
     pub programs: u64,
     pub erases: u64,
     pub bytes_read: u64,
-    pub bytes_programmed: u64,
+    pub programmed: ProgramBytes,
     pub errors: u64,
 }
 
@@ -21,9 +22,13 @@ impl Counters {
                 self.reads += 1;
                 self.bytes_read += bytes;
             }
-            Work::Append { .. } | Work::EraseHeader | Work::OpeningHeader => {
+            Work::Append { origin, .. } => {
                 self.programs += 1;
-                self.bytes_programmed += bytes;
+                *self.programmed.of(origin) += bytes;
+            }
+            Work::EraseHeader | Work::OpeningHeader => {
+                self.programs += 1;
+                self.programmed.header += bytes;
             }
             Work::Erase => self.erases += 1,
             Work::MarkBad => {}

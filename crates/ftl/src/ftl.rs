@@ -177,7 +177,7 @@ impl Ftl {
                 self.queue_flushes(now);
                 Next::Nothing
             }
-            Work::Append { request, part } => {
+            Work::Append { request, part, .. } => {
                 if let Err(error) = &completion.result {
                     program_failed(unit, commands, self.dispatcher.device(), now, op, error);
                 }
@@ -254,7 +254,7 @@ impl Ftl {
     fn cancel(&mut self, now: Time, id: u32, error: FtlError) {
         let mut op = self.commands.take_op(id);
         match op.work {
-            Work::Append { request, part } => {
+            Work::Append { request, part, .. } => {
                 self.requests.finish_part(request, part, op.data.take(), Err(error));
             }
             Work::EraseHeader | Work::OpeningHeader => {

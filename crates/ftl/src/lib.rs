@@ -42,7 +42,7 @@ mod units;
 
 pub use config::FtlConfig;
 pub use ftl::Ftl;
-pub use hint::{Hint, Priority, Stream};
+pub use hint::{Hint, Origin, Priority, ProgramBytes, Stream};
 pub use inventory::{DamagedSuperblock, FoundSuperblock, Inventory, KeptSuperblock};
 pub use layout::payload_bytes;
 pub use mount::Mounting;

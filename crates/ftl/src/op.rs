@@ -1,5 +1,6 @@
 //! The commands of requests and of the FTL itself.
 
+use crate::hint::Origin;
 use crate::layout::Run;
 use crate::scheduler::QueueClass;
 use softflash_base::{IoBuf, Time};
@@ -15,6 +16,7 @@ pub(crate) enum Work {
     Append {
         request: u32,
         part: u32,
+        origin: Origin,
     },
     EraseHeader,
     OpeningHeader,

@@ -1,5 +1,6 @@
 //! The state of each unit, for placement, users and tests.
 
+use crate::hint::ProgramBytes;
 use crate::policy::bad_block;
 use serde::Serialize;
 use softflash_base::UnitId;
@@ -93,6 +94,8 @@ pub struct UnitTelemetry {
     pub bytes_read: u64,
     /// Bytes programmed, headers included.
     pub bytes_programmed: u64,
+    /// The same by origin.
+    pub programmed: ProgramBytes,
     /// Commands that failed.
     pub errors: u64,
 }

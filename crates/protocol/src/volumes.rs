@@ -38,6 +38,8 @@ pub struct VolumeTotals {
     pub full_shards: u64,
     /// Writes refused because there was no space, since the start.
     pub refused_writes: u64,
+    /// Bytes programmed on the units of volumes by origin, with the names of the store's counters.
+    pub program_bytes: [(&'static str, u64); 9],
 }
 
 /// All volumes, as FLASH.VOLUME LIST shows them.

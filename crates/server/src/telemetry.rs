@@ -1,7 +1,7 @@
 //! Counters of a server.
 
 use serde::Serialize;
-use softflash_ftl::UnitTelemetry;
+use softflash_ftl::{ProgramBytes, UnitTelemetry};
 use softflash_protocol::CommandStat;
 use softflash_store::stats::StoreStats;
 use softflash_volume::VolumeLatencies;
@@ -75,6 +75,8 @@ pub struct DomainStats {
     pub volume_full: u64,
     /// Writes refused because there was no space, since the start.
     pub volume_refused_writes: u64,
+    /// Bytes programmed on its units since the start, by origin.
+    pub programmed: ProgramBytes,
     /// Each of its volumes.
     pub by_volume: Vec<VolumeStats>,
 }

@@ -87,6 +87,25 @@ pub struct StoreStats {
     pub host_bytes_written: u64,
     /// Bytes programmed, for any reason.
     pub flash_bytes_written: u64,
+    /// Bytes programmed of data of clients, as they write them: separated values.
+    pub program_bytes_host: u64,
+    /// Bytes programmed of the log.
+    pub program_bytes_log: u64,
+    /// Bytes programmed by flushes.
+    pub program_bytes_flush: u64,
+    /// Bytes programmed by compaction.
+    pub program_bytes_compaction: u64,
+    /// Bytes programmed by the collection of value blocks.
+    pub program_bytes_collection: u64,
+    /// Bytes programmed of parity.
+    pub program_bytes_parity: u64,
+    /// Bytes programmed by rewrites of data that are hard to read, lack a copy, or lag behind in
+    /// wear.
+    pub program_bytes_refresh: u64,
+    /// Bytes programmed of the map of volumes: none in a store.
+    pub program_bytes_map: u64,
+    /// Bytes programmed of headers of superblocks.
+    pub program_bytes_header: u64,
     /// Bytes read from the device.
     pub flash_bytes_read: u64,
     /// Bytes of log frames written.
@@ -211,6 +230,15 @@ impl StoreStats {
             device_erases,
             host_bytes_written,
             flash_bytes_written,
+            program_bytes_host,
+            program_bytes_log,
+            program_bytes_flush,
+            program_bytes_compaction,
+            program_bytes_collection,
+            program_bytes_parity,
+            program_bytes_refresh,
+            program_bytes_map,
+            program_bytes_header,
             flash_bytes_read,
             log_bytes_written,
             flush_bytes_written,

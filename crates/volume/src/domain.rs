@@ -32,7 +32,7 @@ use crate::volume::Volume;
 use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
 use softflash_device::QueuePair;
-use softflash_ftl::{FtlConfig, Inventory, Owner};
+use softflash_ftl::{FtlConfig, Inventory, Owner, ProgramBytes};
 use softflash_runtime::RuntimeHandle;
 use std::rc::Rc;
 
@@ -426,6 +426,15 @@ impl Domain {
     /// Memory of the map and of the states of superblocks, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.core.map.borrow().memory_bytes() + self.core.superblocks.memory_bytes()
+    }
+
+    /// Bytes programmed since the mount, by origin. Scans the blocks of all units.
+    pub fn programmed(&self) -> ProgramBytes {
+        let flash = &self.core.flash;
+        let mut programmed = ProgramBytes::default();
+        let units = flash.units().iter();
+        units.for_each(|unit| programmed.add(&flash.telemetry(unit).programmed));
+        programmed
     }
 
     /// Counters since the mount.

@@ -21,8 +21,9 @@ impl Stream {
     pub fn hint(self) -> Hint {
         match self {
             Stream::Host(_) => Hint::FOREGROUND,
-            Stream::Collector(_) | Stream::Recovery => Hint::COMPACTION,
-            Stream::Map => Hint::FLUSH,
+            Stream::Collector(_) => Hint::COLLECTION,
+            Stream::Recovery => Hint::REFRESH,
+            Stream::Map => Hint::MAP,
         }
     }
 

@@ -11,7 +11,7 @@ use crate::tag::{BlockId, BlockKind};
 use crate::writer::Writer;
 use softflash_base::IoBuf;
 use softflash_base::planted::{self, Bug};
-use softflash_ftl::Hint;
+use softflash_ftl::{Hint, Origin};
 use std::rc::Rc;
 
 /// A parity group that is being written.
@@ -76,6 +76,7 @@ impl Stripe {
         let Stripe { pools, directory, writer, members, parity, anti_affinity } = self;
         let id = directory.new_id();
         let pieces = pools.main().pieces_of(&parity);
+        let hint = hint.of(Origin::Parity);
         writer.write_whole(id, BlockKind::Parity, pieces, hint, &anti_affinity).await?;
         Ok(ParityGroup { parity: id.0, members })
     }

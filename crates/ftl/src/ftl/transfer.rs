@@ -65,7 +65,7 @@ impl Ftl {
             let piece = data.split_to((run.pages() * self.layout.page_bytes) as usize);
             let part = self.requests.add_part(request);
             let op = Op {
-                work: Work::Append { request, part },
+                work: Work::Append { request, part, origin: hint.origin },
                 unit,
                 index,
                 target: state.target(index, run),

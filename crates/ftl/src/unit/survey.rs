@@ -39,7 +39,8 @@ impl Unit {
             programs: self.counters.programs,
             erases: self.counters.erases,
             bytes_read: self.counters.bytes_read,
-            bytes_programmed: self.counters.bytes_programmed,
+            bytes_programmed: self.counters.programmed.total(),
+            programmed: self.counters.programmed,
             errors: self.counters.errors,
         }
     }

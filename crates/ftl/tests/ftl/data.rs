@@ -4,7 +4,7 @@ use crate::support;
 use crate::support::flash::FlashQueue;
 use crate::support::{Choices, Flash, Kind, Media, Rig, geometry, tag};
 use softflash_base::{Time, UnitId};
-use softflash_ftl::{FtlConfig, FtlError, Hint, Stream};
+use softflash_ftl::{FtlConfig, FtlError, Hint, ProgramBytes, Stream};
 
 const SHAPES: [(u8, u8, u16); 7] =
     [(1, 1, 1), (1, 1, 32), (1, 2, 1), (1, 4, 2), (2, 1, 1), (4, 2, 2), (3, 4, 1)];
@@ -208,6 +208,8 @@ fn telemetry_counts_commands_and_bytes() {
     let unit = rig.ftl.telemetry(UnitId(1));
     assert_eq!(unit.erases, 2, "all planes of a die at once");
     assert_eq!(unit.bytes_programmed, 16 * 4096, "headers included");
+    let by_origin = ProgramBytes { flush: 14 * 4096, header: 2 * 4096, ..ProgramBytes::default() };
+    assert_eq!(unit.programmed, by_origin);
     assert_eq!((unit.reads, unit.bytes_read), (1, 2 * 4096));
     assert_eq!((unit.erase_count_min, unit.erase_count_max, unit.errors), (0, 1, 0));
     assert_eq!(unit.superblock_payload_bytes, 14 * 4096);

@@ -3,12 +3,12 @@
 use crate::support::{Flash, Kind, Media, Rig, geometry, model};
 use softflash_base::{Time, UnitId};
 use softflash_device::ModelDevice;
-use softflash_ftl::{FtlConfig, Hint, Priority, Stream};
+use softflash_ftl::{FtlConfig, Hint, Priority};
 
 const MS: u64 = 1_000_000;
 
 fn hint(priority: Priority) -> Hint {
-    Hint { priority, stream: Stream::User }
+    Hint { priority, ..Hint::FOREGROUND }
 }
 
 #[test]

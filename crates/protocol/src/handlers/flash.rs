@@ -49,6 +49,10 @@ pub(crate) fn stats(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
         let mut fields = wide.store.stats().await?.fields();
         if let Some(volumes) = &wide.context.services.volumes {
             let totals = volumes.totals().await;
+            for (name, value) in &mut fields {
+                let of_volumes = totals.program_bytes.iter().find(|(known, _)| known == name);
+                *value += of_volumes.map_or(0, |(_, bytes)| *bytes);
+            }
             fields.extend([
                 ("volume_used_bytes", totals.used_bytes),
                 ("volume_usable_bytes", totals.usable_bytes),

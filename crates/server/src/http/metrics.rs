@@ -86,14 +86,36 @@ impl Collector for State {
         out.counter("sent", "Bytes to clients", Some(Unit::Bytes), server.sent_bytes)?;
         let (held, help) = (server.request_budget_held_bytes, "Memory held by request bodies");
         out.gauge("request_budget_held", help, Some(Unit::Bytes), held)?;
-        for (name, value) in store.fields() {
+        let of_program = |(name, _): &(&str, u64)| name.starts_with("program_bytes_");
+        let (program, others): (Vec<_>, Vec<_>) = store.fields().into_iter().partition(of_program);
+        for (name, value) in others {
             store_field(&mut out, name, value)?;
+        }
+        for (name, value) in program {
+            program_bytes(&mut out, name, value, volumes)?;
         }
         domain_metrics(&mut out, volumes)?;
         volume_metrics::encode(out.0, volumes)?;
         units_metrics(&mut out, units)?;
         command_metrics::encode(out.0, commands)
     }
+}
+
+/// Bytes programmed of an origin, in the store and in volumes.
+fn program_bytes(
+    out: &mut Out<'_, '_>,
+    name: &str,
+    of_store: u64,
+    volumes: &[DomainStats],
+) -> fmt::Result {
+    let of = |domain: &DomainStats| {
+        let fields = domain.programmed.fields();
+        fields.iter().find(|(known, _)| *known == name).map_or(0, |(_, bytes)| *bytes)
+    };
+    let of_volumes: u64 = volumes.iter().map(of).sum();
+    let origin = name.trim_start_matches("program_bytes_");
+    let help = format!("Bytes programmed on the flash, of the origin {origin}");
+    out.counter(name, &help, None, of_store + of_volumes)
 }
 
 /// A field of the store: moves the unit in its name to the place that Prometheus requires.

@@ -2,7 +2,7 @@ use super::*;
 use crate::telemetry::{DomainStats, ServerStats, VolumeStats};
 use softflash_base::EDGES_US;
 use softflash_base::UnitId;
-use softflash_ftl::{SpaceAccount, UnitState, UnitTelemetry};
+use softflash_ftl::{ProgramBytes, SpaceAccount, UnitState, UnitTelemetry};
 use softflash_protocol::CommandStat;
 use softflash_store::stats::StoreStats;
 use softflash_volume::VolumeLatencies;
@@ -28,6 +28,7 @@ fn unit(number: u16) -> UnitTelemetry {
         erases: 3,
         bytes_read: 40960,
         bytes_programmed: 81920,
+        programmed: ProgramBytes { host: 81920, ..ProgramBytes::default() },
         errors: 0,
     }
 }
@@ -145,13 +146,22 @@ fn every_metric_of_the_dashboard_is_printed() {
 }
 
 /// Fields of the store that only grow.
-const COUNTERS: [&str; 30] = [
+const COUNTERS: [&str; 39] = [
     "device_reads",
     "device_programs",
     "device_erases",
     "host_bytes_written",
     "flash_bytes_written",
     "flash_bytes_read",
+    "program_bytes_host",
+    "program_bytes_log",
+    "program_bytes_flush",
+    "program_bytes_compaction",
+    "program_bytes_collection",
+    "program_bytes_parity",
+    "program_bytes_refresh",
+    "program_bytes_map",
+    "program_bytes_header",
     "log_bytes_written",
     "flush_bytes_written",
     "compaction_bytes_written",
@@ -186,7 +196,12 @@ fn every_field_of_the_store_is_either_a_gauge_or_a_counter() {
     known.sort_unstable();
     assert_eq!(fields, known, "a new field belongs into one of the two lists");
     let text = metrics::render(&example()).unwrap();
-    let stores = text.lines().filter(|line| line.starts_with("# TYPE softflash_store_"));
+    let is_of_store = |line: &&str| {
+        ["# TYPE softflash_store_", "# TYPE softflash_program_bytes_"]
+            .iter()
+            .any(|start| line.starts_with(start))
+    };
+    let stores = text.lines().filter(is_of_store);
     let (gauges, counters): (Vec<_>, Vec<_>) = stores.partition(|line| line.ends_with(" gauge"));
     assert_eq!((gauges.len(), counters.len()), (metrics::GAUGES.len(), COUNTERS.len()));
 }

@@ -4,6 +4,7 @@ use super::registry::Volumes;
 use crate::telemetry::DomainStats;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use softflash_ftl::ProgramBytes;
 use softflash_protocol::volumes::{
     NotMounted, VolumeAdmin, VolumeChange, VolumeEntry, VolumeList, VolumeTotals,
 };
@@ -45,11 +46,14 @@ impl VolumeAdmin for Volumes {
         async move {
             let domains = volumes.stats().await;
             let sum = |of: fn(&DomainStats) -> u64| domains.iter().map(of).sum();
+            let mut programmed = ProgramBytes::default();
+            domains.iter().for_each(|domain| programmed.add(&domain.programmed));
             VolumeTotals {
                 used_bytes: sum(|domain| domain.volume_used_bytes),
                 usable_bytes: sum(|domain| domain.volume_usable_bytes),
                 full_shards: sum(|domain| domain.volume_full),
                 refused_writes: sum(|domain| domain.volume_refused_writes),
+                program_bytes: programmed.fields(),
             }
         }
         .boxed()

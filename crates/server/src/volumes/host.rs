@@ -112,8 +112,9 @@ async fn answer(
             }
             Request::Stats(answer) => {
                 let (space, counters) = (domain.space(), domain.counters());
+                let programmed = domain.programmed();
                 let volumes = domain.figures();
-                let _ = answer.send(Ok(ShardCounters { space, counters, volumes }));
+                let _ = answer.send(Ok(ShardCounters { space, counters, programmed, volumes }));
             }
             Request::Exports(answer) => {
                 let _ = answer.send(Ok(exports(&domain)));

@@ -172,6 +172,7 @@ fn domain_stats(shard: u64, of: ShardCounters) -> DomainStats {
         volume_usable_bytes: of.space.usable_bytes,
         volume_full: u64::from(of.space.is_full),
         volume_refused_writes: of.counters.refused,
+        programmed: of.programmed,
         by_volume: of.volumes.into_iter().map(volume_stats).collect(),
     }
 }

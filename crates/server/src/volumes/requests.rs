@@ -1,6 +1,7 @@
 //! Messages to the domain of a shard.
 
 use crate::nbd::client::Client;
+use softflash_ftl::ProgramBytes;
 use softflash_protocol::volumes::{SettingText, VolumeChange};
 use softflash_volume::{
     Domain, DomainCounters, DomainSpace, Setting, VolumeError, VolumeFigures, VolumeInfo,
@@ -29,6 +30,7 @@ pub(crate) enum Request {
 pub(crate) struct ShardCounters {
     pub space: DomainSpace,
     pub counters: DomainCounters,
+    pub programmed: ProgramBytes,
     pub volumes: Vec<VolumeFigures>,
 }
 

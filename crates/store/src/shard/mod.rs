@@ -54,7 +54,7 @@ use resources::space::Space;
 use slices::Slices;
 use softflash_base::{ShardId, SliceId, cast};
 use softflash_blocks::BlockLayer;
-use softflash_ftl::UnitTelemetry;
+use softflash_ftl::{ProgramBytes, UnitTelemetry};
 use softflash_runtime::{ByteSemaphore, RuntimeHandle};
 use std::rc::Rc;
 use std::time::Duration;
@@ -270,13 +270,24 @@ impl Shard {
         let trees: Vec<_> = self.slices.iter().map(Slice::tree).collect();
         let patches = || trees.iter().flat_map(|tree| tree.patches());
         let count = self.key_estimate();
+        let mut programmed = ProgramBytes::default();
+        units.iter().for_each(|unit| programmed.add(&unit.programmed));
         StoreStats {
             keys: count.keys,
             expiring_keys: count.expiring,
             device_reads: units.iter().map(|unit| unit.reads).sum(),
             device_programs: units.iter().map(|unit| unit.programs).sum(),
             device_erases: units.iter().map(|unit| unit.erases).sum(),
-            flash_bytes_written: units.iter().map(|unit| unit.bytes_programmed).sum(),
+            flash_bytes_written: programmed.total(),
+            program_bytes_host: programmed.host,
+            program_bytes_log: programmed.log,
+            program_bytes_flush: programmed.flush,
+            program_bytes_compaction: programmed.compaction,
+            program_bytes_collection: programmed.collection,
+            program_bytes_parity: programmed.parity,
+            program_bytes_refresh: programmed.refresh,
+            program_bytes_map: programmed.map,
+            program_bytes_header: programmed.header,
             flash_bytes_read: units.iter().map(|unit| unit.bytes_read).sum(),
             log_bytes_written: self.log.bytes_written(),
             memtable_bytes: self.slices.memtable_bytes() as u64,

@@ -78,7 +78,7 @@ impl ParityKeeper<'_> {
             None => (self.parity_of(&group.members).await?, BlockKind::Parity),
         };
         let pieces = self.blocks.pieces_of(&image);
-        self.blocks.rewrite(id, kind, pieces, Hint::COMPACTION, &anti_affinity).await?;
+        self.blocks.rewrite(id, kind, pieces, Hint::PARITY, &anti_affinity).await?;
         self.counters.count_refreshed(image.len() as u64);
         Ok(())
     }
@@ -138,7 +138,7 @@ impl ParityKeeper<'_> {
             return Err(self.blocks.lack_of_space().into());
         }
         let (id, pieces) = (BlockId(new.parity), self.blocks.pieces_of(&image));
-        let hint = Hint::COMPACTION;
+        let hint = Hint::PARITY;
         self.blocks.put_avoiding(id, BlockKind::Parity, pieces, hint, &anti_affinity).await?;
         self.blocks.flash().flush().await?;
         drop(pending);

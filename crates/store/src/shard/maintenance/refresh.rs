@@ -45,7 +45,7 @@ impl Refresh<'_> {
         let clears = slice.clears.get();
         let pending = self.manifest.begin_output();
         let mut writer =
-            PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::COMPACTION);
+            PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::REFRESH);
         let blocks = inputs
             .iter()
             .flat_map(|input| (0..input.block_count()).map(move |number| (input, number)));

@@ -33,7 +33,7 @@ impl RepairEdits<'_> {
     ) -> Result<()> {
         let pending = self.manifest.begin_output();
         let mut writer =
-            PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::COMPACTION);
+            PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::REFRESH);
         for record in &records {
             writer.add(record).await?;
         }

@@ -37,6 +37,22 @@ fn levels(slice: &Slice) -> Vec<usize> {
 }
 
 #[test]
+fn bytes_are_counted_by_what_causes_them() {
+    Bench::new(1, 32, 256).run(async |stores, _| {
+        let (store, shard, slice) = only(stores);
+        compact(store, shard, slice, "key").await;
+        let stats = shard.stats();
+        let counts =
+            [stats.program_bytes_log, stats.program_bytes_flush, stats.program_bytes_header];
+        assert!(counts.iter().all(|bytes| *bytes > 0), "{stats:?}");
+        assert!(stats.program_bytes_compaction > 0, "{stats:?}");
+        assert_eq!((stats.program_bytes_host, stats.program_bytes_collection), (0, 0), "{stats:?}");
+        let sum = counts.iter().sum::<u64>() + stats.program_bytes_compaction;
+        assert_eq!(sum, stats.flash_bytes_written);
+    });
+}
+
+#[test]
 fn an_expired_version_that_is_dropped_does_not_bring_an_older_one_back() {
     // The older version is in the same merge, or in a lower level.
     for level in [1, 2] {

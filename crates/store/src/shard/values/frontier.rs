@@ -81,9 +81,9 @@ impl Inner {
     /// The priority of writes to a stream.
     pub(super) fn hint(&self, stream: ValueStream) -> Hint {
         match (stream, self.durability) {
-            (ValueStream::Moved(_), _) => Hint::COMPACTION,
+            (ValueStream::Moved(_), _) => Hint::COLLECTION,
             (_, Durability::Flash) => Hint::FOREGROUND,
-            (_, Durability::Interval(_)) => Hint::FLUSH,
+            (_, Durability::Interval(_)) => Hint::HOST_SOON,
         }
     }
 
