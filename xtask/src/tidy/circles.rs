@@ -221,6 +221,12 @@ mod tests {
     }
 
     #[test]
+    fn a_visibility_is_not_a_use() {
+        let root = ("a/mod.rs", "mod b;\nuse b::B;\npub struct A(B);");
+        assert!(found(&[root, ("a/b.rs", "pub(in crate::a) struct B;")]).is_empty());
+    }
+
+    #[test]
     fn a_call_of_an_inherent_method_is_a_use() {
         let root = ("a/mod.rs", "mod b;\npub struct A;\nimpl A { fn f(&self) { self.settle(); } }");
         let part = ("a/b.rs", "use super::A;\nimpl A { pub fn settle(&self) {} }");

@@ -82,7 +82,7 @@ fn counts(field: &Field, path: &str) -> bool {
         Visibility::Restricted(to) => {
             let is_of_folder = to.path.is_ident("super") && !path.ends_with("/mod.rs");
             let inside = path.rsplit_once("/src/").map_or(path, |(_, inside)| inside);
-            !to.path.is_ident("self") && !(is_of_folder && inside.contains('/'))
+            !(to.path.is_ident("self") || is_of_folder && inside.contains('/'))
         }
     }
 }

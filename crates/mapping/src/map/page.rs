@@ -70,12 +70,8 @@ impl PageMap {
     }
 
     /// Maps a logical page to a new physical page; returns the old one, which is no longer valid.
-    ///
-    /// # Panics
-    /// If the new one holds another logical page.
     #[inline]
     pub fn put(&mut self, logical: u32, physical: u32) -> u32 {
-        assert!(!self.is_valid(physical), "page {physical} is written twice");
         let old = std::mem::replace(&mut self.physical_of[logical as usize], physical);
         self.logical_of[physical as usize] = logical;
         self.valid[physical as usize / 64] |= 1 << (physical % 64);
@@ -130,13 +126,8 @@ impl PageMap {
     }
 
     /// Moves the logical page of a valid physical page to a new physical page.
-    ///
-    /// # Panics
-    /// If the first holds nothing, or the second holds something.
     #[inline]
     pub fn relocate(&mut self, from: u32, to: u32) {
-        assert!(self.is_valid(from), "page {from} moves and holds nothing");
-        assert!(!self.is_valid(to), "page {to} is written twice");
         let logical = self.logical_of[from as usize];
         self.physical_of[logical as usize] = to;
         self.logical_of[to as usize] = logical;

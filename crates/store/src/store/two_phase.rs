@@ -1,5 +1,5 @@
 //! Two-phase commit: the messages between participants and coordinator. The protocol and its state
-//! are in `shard/transactions.rs`.
+//! are in `shard/transactions/table.rs`.
 
 use super::transaction::Transaction;
 use super::{CommitToken, Store};

@@ -45,7 +45,7 @@ impl Participant<'_> {
     pub(crate) fn note_committed(&self, number: u64) -> u64 {
         let seq = self.history.next_seq();
         self.log.append(&Event::Commit(number), seq);
-        // Before a later write can be flushed: see `shard/clear.rs`.
+        // Before a later write can be flushed: see `shard/write/clear.rs`.
         self.clear.drop_cleared_patches(Some(number));
         self.log.release_hold(number);
         seq
