@@ -102,12 +102,15 @@ impl FaultState {
         if scenario.fault_plan.returns > 0.0 {
             return self.return_or_image(scenario, medium, rng);
         }
-        let once = scenario.store.is_redundant() || replacements > 0.0;
+        let is_redundant = scenario.store.is_redundant();
+        let once = is_redundant || replacements > 0.0;
         if old_images + replacements == 0.0 || once && self.is_old {
             return Ok(());
         }
         let failed = |error: String| format!("an image: {error}");
         match &self.image {
+            // The others keep no record any more of what this unit holds.
+            Some((unit, _)) if !is_redundant && is_alone(*unit, scenario, medium) => {}
             Some((unit, image)) if rng.chance(replacements) => {
                 let replaced = match rng.below(3) {
                     0 => medium.restore(image),
@@ -150,6 +153,20 @@ impl FaultState {
         self.image = Some((unit, medium.image(unit)?));
         Ok(())
     }
+}
+
+/// Whether all other units of its shard, or of its domain of volumes, are worn out: everything that
+/// is written goes to this one then.
+fn is_alone(unit: u16, scenario: &Scenario, medium: &Medium) -> bool {
+    let units: Vec<u16> = (0..scenario.flash.channels).collect();
+    let together = match scenario.volumes {
+        Some(_) => units.len(),
+        None => scenario.units_of_a_shard(),
+    };
+    let worn_out = medium.worn_out_units();
+    let takes_none = |other: &u16| *other == unit || worn_out.contains(other);
+    let mut groups = units.chunks(together);
+    groups.any(|units| units.contains(&unit) && units.iter().all(takes_none))
 }
 
 /// The unit of a scenario whose commands have silent faults.
