@@ -155,8 +155,8 @@ impl FaultState {
     }
 }
 
-/// Whether all other units of its shard, or of its domain of volumes, are worn out: then what is
-/// written goes to this one.
+/// Whether all other units of its shard, or of its domain of volumes, are worn out: everything that
+/// is written goes to this one then.
 fn is_alone(unit: u16, scenario: &Scenario, medium: &Medium) -> bool {
     let units: Vec<u16> = (0..scenario.flash.channels).collect();
     let together = match scenario.volumes {
