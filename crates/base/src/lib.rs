@@ -1,5 +1,5 @@
-//! Types that every layer of SoftFlash uses: ids, sets of units, time, aligned buffers, seeded random
-//! generators, checksums, integer conversions and histograms. No I/O, no clock, no policy.
+//! Types that every layer of SoftFlash uses: ids, sets of units, time, aligned buffers, seeded
+//! random generators, checksums, integer conversions and histograms. No I/O, no clock, no policy.
 
 pub mod access;
 pub mod cast;
