@@ -1,7 +1,7 @@
 //! The cost of reading and summarizing: a million synthetic requests in each format, in memory.
 //!
-//! `cargo run --profile dist -p softflash-trace --example trace_speed [requests [FILE]]`; with a file
-//! (`-` for none) of a real trace, its figures too.
+//! `cargo run --profile dist -p softflash-trace --example trace_speed [requests [FILE]]`; with a
+//! file (`-` for none) of a real trace, its figures too.
 
 #![expect(clippy::print_stdout, reason = "an example speaks to a person")]
 #![expect(clippy::unwrap_used, reason = "an example stops at the first error")]
