@@ -64,9 +64,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             if (submitted as usize).is_multiple_of(BATCH) {
                 now = std::mem::replace(&mut soon, batch());
                 for write in now.iter().filter(|request| request.kind == AccessKind::Write) {
-                    drive.expect_write(write.offset_bytes);
+                    drive.prefetch_write(write.offset_bytes);
                 }
-                soon.iter().for_each(|request| drive.expect(request.offset_bytes));
+                soon.iter().for_each(|request| drive.prefetch(request.offset_bytes));
             }
         }
         drive.step(&mut done);

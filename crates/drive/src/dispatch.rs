@@ -248,7 +248,7 @@ impl<'a> Dispatch<'a> {
     /// Advances a write frontier to this page, by `data` pages of the host.
     #[inline(always)]
     fn frontier_went_on(&mut self, frontier: u32, page: u32, data: u32) {
-        self.space.expect_next_writes(frontier, self.pages);
+        self.space.prefetch_next_writes(frontier, self.pages);
         self.space.advance(frontier, page, data);
     }
 }

@@ -73,17 +73,17 @@ impl Drive {
 
     /// Prefetches the map entry of a later request.
     #[inline]
-    pub fn expect(&self, offset_bytes: u64) {
-        self.space.expect_lookup(self.space.shape().page_at(offset_bytes));
+    pub fn prefetch(&self, offset_bytes: u64) {
+        self.space.prefetch_lookup(self.space.shape().page_at(offset_bytes));
     }
 
-    /// Prefetches the state of the page that a later write replaces. [`expect`](Drive::expect)
+    /// Prefetches the state of the page that a later write replaces. [`prefetch`](Drive::prefetch)
     /// comes first.
     #[inline]
-    pub fn expect_write(&self, offset_bytes: u64) {
+    pub fn prefetch_write(&self, offset_bytes: u64) {
         let logical = self.space.shape().page_at(offset_bytes);
         if logical < self.space.shape().logical_pages() {
-            self.space.expect_old_page(logical);
+            self.space.prefetch_old_page(logical);
         }
     }
 

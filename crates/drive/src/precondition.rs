@@ -197,7 +197,7 @@ fn write_block(space: &mut Space, frontier: u32, count: u32, logical: &mut IntoI
 /// Takes the next of random logical pages.
 fn take(space: &Space, logical: &mut IntoIter<u32>) -> Option<u32> {
     if let Some(&later) = logical.as_slice().get(AHEAD) {
-        space.expect_lookup(later);
+        space.prefetch_lookup(later);
     }
     logical.next()
 }

@@ -126,28 +126,28 @@ impl Space {
 
     /// Prefetches the physical page of a logical one.
     #[inline]
-    pub(crate) fn expect_lookup(&self, logical: u32) {
-        self.map.expect(logical);
+    pub(crate) fn prefetch_lookup(&self, logical: u32) {
+        self.map.prefetch_entry(logical);
     }
 
     /// Prefetches the state that changes when a logical page is replaced.
     #[inline]
-    pub(crate) fn expect_old_page(&self, logical: u32) {
+    pub(crate) fn prefetch_old_page(&self, logical: u32) {
         let physical = self.map.physical_of(logical);
-        self.map.expect_change(physical);
-        self.blocks.expect_count(self.shape.block_of(physical));
+        self.map.prefetch_change(physical);
+        self.blocks.prefetch_count(self.shape.block_of(physical));
     }
 
     /// Prefetches the map entries of the next programs of a write frontier: their requests may have
     /// arrived long ago. The number of waiting writes is unpredictable, so no branch depends on it:
     /// if one is missing, the one before it is prefetched again.
     #[inline(always)]
-    pub(crate) fn expect_next_writes(&self, frontier: u32, pages: &Pages) {
+    pub(crate) fn prefetch_next_writes(&self, frontier: u32, pages: &Pages) {
         let next = self.frontier(frontier).writes().first_or_last();
-        self.expect_old_page(pages.logical(next));
+        self.prefetch_old_page(pages.logical(next));
         let after = pages.behind(next);
         let after = if after == NONE { next } else { after };
-        self.map.expect(pages.logical(after));
+        self.map.prefetch_entry(pages.logical(after));
     }
 
     /// Whether a die has pages to program or blocks to collect.
@@ -210,7 +210,7 @@ impl Space {
         let block = self.frontier(frontier).open_block();
         let new = self.shape.first_page_of(block) + page;
         if page.is_multiple_of(ENTRIES_PER_LINE) {
-            self.map.expect_behind(new);
+            self.map.prefetch_behind(new);
         }
         let old = self.map.put(logical, new);
         self.blocks.add_valid(block);
@@ -234,7 +234,7 @@ impl Space {
             let block = self.shape.block_of(physical);
             self.blocks.remove_valid(block);
             if !self.is_plain {
-                self.page_left(block);
+                self.page_invalidated(block);
             }
         }
     }

@@ -196,8 +196,8 @@ impl WriteFrontier {
         self.victim = victim;
         self.cursor = shape.first_page_of(victim);
         self.pace = Pace::new(to_move, free.saturating_sub(to_move));
-        map.expect_block(self.cursor);
-        self.expect_chunk(shape, map);
+        map.prefetch_block(self.cursor);
+        self.prefetch_chunk(shape, map);
     }
 
     /// Moves the next pages of the victim in the map. Their places are known, so the map is written
@@ -228,13 +228,13 @@ impl WriteFrontier {
         (self.next, self.cursor) = (next, cursor);
         self.pace.moved(pages.into());
         blocks.move_valid(self.victim, self.open, pages);
-        map.expect_behind(open + next);
-        self.expect_chunk(shape, map);
+        map.prefetch_behind(open + next);
+        self.prefetch_chunk(shape, map);
     }
 
     /// Prefetches the map entries of the victim's next chunk, as far as it is known: they are
     /// scattered over memory.
-    fn expect_chunk(&self, shape: &Shape, map: &PageMap) {
+    fn prefetch_chunk(&self, shape: &Shape, map: &PageMap) {
         let mut cursor = self.cursor;
         let end = shape.first_page_of(self.victim + 1);
         for _ in 0..CHUNK_PAGES {
@@ -242,10 +242,10 @@ impl WriteFrontier {
                 return;
             }
             let Some(page) = map.next_valid(cursor, end) else { return };
-            map.expect(map.logical_of(page));
+            map.prefetch_entry(map.logical_of(page));
             cursor = page + 1;
         }
-        map.expect_behind(cursor);
+        map.prefetch_behind(cursor);
     }
 
     /// Mapped pages of moved data that are still to be programmed, and the row of the first.

@@ -6,6 +6,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use softflash_device::model::UnitKind;
 use softflash_drive::spec::PageMapped;
+use softflash_policy::PlacementPolicy;
 use toml::{Table, Value};
 
 /// A layout, as a preset in TOML states it.
@@ -73,6 +74,16 @@ pub enum Scheduler {
     RoundRobin,
     /// The least loaded unit.
     LoadAware,
+}
+
+impl Scheduler {
+    /// Its policy.
+    pub fn placement(self) -> PlacementPolicy {
+        match self {
+            Scheduler::RoundRobin => PlacementPolicy::ROUND_ROBIN,
+            Scheduler::LoadAware => PlacementPolicy::LEAST_LOADED,
+        }
+    }
 }
 
 /// The order of the commands of a die.

@@ -279,7 +279,7 @@ impl Blocks {
 
     /// Prefetches the count of valid pages of a block.
     #[inline]
-    pub fn expect_count(&self, block: u32) {
+    pub fn prefetch_count(&self, block: u32) {
         prefetch(&self.valid, block as usize);
     }
 

@@ -215,7 +215,7 @@ impl DomainMap {
 
     /// Prefetches the entry of a mapping unit that is written soon.
     #[inline]
-    pub fn expect(&self, image: &Image, lba: u32) {
+    pub fn prefetch(&self, image: &Image, lba: u32) {
         if let Some(logical) = logical_of(image, lba) {
             self.expect_entry(logical);
         }
@@ -227,7 +227,7 @@ impl DomainMap {
             if let Entry::Data { image, lba, .. } | Entry::Moved { image, lba, .. } = *entry
                 && let Some(image) = self.images.get(image)
             {
-                self.expect(image, lba);
+                self.prefetch(image, lba);
             }
         }
     }
@@ -240,7 +240,7 @@ impl DomainMap {
 
     #[inline]
     fn expect_entry(&self, logical: u32) {
-        self.map.expect(logical);
+        self.map.prefetch_entry(logical);
         prefetch(&self.checksums, index(logical));
     }
 

@@ -142,7 +142,7 @@ impl Volume {
             return Err(VolumeError::ReadOnly);
         }
         let first = first_unit(image, offset, bytes)?;
-        map.expect(image, first);
+        map.prefetch(image, first);
         Ok(first)
     }
 

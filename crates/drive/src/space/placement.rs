@@ -69,8 +69,8 @@ impl Space {
         }
     }
 
-    /// A page has left a block, because it is written elsewhere or forgotten.
-    pub(super) fn page_left(&mut self, block: u32) {
+    /// A page of a block has become invalid: it is written elsewhere or forgotten.
+    pub(super) fn page_invalidated(&mut self, block: u32) {
         if self.placing.is_none() || self.is_block_of_map(block) {
             return;
         }

@@ -196,26 +196,26 @@ impl PageMap {
 
     /// Prefetches the physical page of a logical one.
     #[inline]
-    pub fn expect(&self, logical: u32) {
+    pub fn prefetch_entry(&self, logical: u32) {
         prefetch(&self.physical_of, logical as usize);
     }
 
     /// Prefetches the valid bit of a physical page, before it becomes invalid.
     #[inline]
-    pub fn expect_change(&self, physical: u32) {
+    pub fn prefetch_change(&self, physical: u32) {
         prefetch(&self.valid, physical as usize / 64);
     }
 
     /// Prefetches the valid bits and the logical pages of a block, from its first page on.
     #[inline]
-    pub fn expect_block(&self, first: u32) {
+    pub fn prefetch_block(&self, first: u32) {
         prefetch(&self.valid, first as usize / 64);
         prefetch(&self.logical_of, first as usize);
     }
 
     /// Prefetches the logical pages of the physical pages one cache line further on.
     #[inline]
-    pub fn expect_behind(&self, physical: u32) {
+    pub fn prefetch_behind(&self, physical: u32) {
         prefetch(&self.logical_of, physical as usize + ENTRIES_PER_LINE as usize);
     }
 

@@ -67,7 +67,7 @@ impl<'a> Ahead<'a> {
         self.taken += 1;
         if self.taken == self.now.len() {
             self.next_batch();
-            self.expect(drive);
+            self.prefetch(drive);
         }
         Some(request)
     }
@@ -95,14 +95,14 @@ impl<'a> Ahead<'a> {
     /// pages that its writes replace are known. The loops do nothing else, as a processor's window
     /// of instructions is limited.
     #[inline(never)]
-    fn expect(&self, drive: &Drive) {
+    fn prefetch(&self, drive: &Drive) {
         for Next { request, .. } in &self.now {
             if request.kind == AccessKind::Write {
-                drive.expect_write(request.offset_bytes);
+                drive.prefetch_write(request.offset_bytes);
             }
         }
         for Next { request, .. } in &self.soon {
-            drive.expect(request.offset_bytes);
+            drive.prefetch(request.offset_bytes);
         }
     }
 

@@ -2,12 +2,11 @@
 
 use super::run::failed;
 use crate::error::LabError;
-use crate::layout::{LayoutKind, Order, Scheduler};
+use crate::layout::{LayoutKind, Order};
 use softflash_base::SliceId;
 use softflash_device::{Contents, Device, ModelConfig, ModelDevice, UnitGeometry};
 use softflash_ftl::FtlConfig;
 use softflash_nand::{ArrayConfig, BusTiming, DieTiming, Geometry, presets};
-use softflash_policy::PlacementPolicy;
 use softflash_runtime::RuntimeHandle;
 use softflash_store::opening::open_all_with_log;
 use softflash_store::{Store, StoreLayout, StoreOptions, open_all};
@@ -50,10 +49,7 @@ pub fn store_options(workload: &KvWorkload, layout: &LayoutKind, shards: u16) ->
     match layout {
         LayoutKind::PageMapped(_) => options,
         LayoutKind::Units(units) => StoreOptions {
-            placement: match units.scheduler {
-                Scheduler::RoundRobin => PlacementPolicy::ROUND_ROBIN,
-                Scheduler::LoadAware => PlacementPolicy::LEAST_LOADED,
-            },
+            placement: units.scheduler.placement(),
             ftl: FtlConfig {
                 reads_first: units.order == Order::ReadsFirst,
                 ..FtlConfig::default()

@@ -5,6 +5,8 @@ use softflash_base::random::Rng;
 use softflash_base::{IoBuf, Time};
 use softflash_flash::Flash;
 use softflash_ftl::{FtlError, Hint, OwnerTag, Superblock};
+use softflash_policy::PlacementPolicy;
+use softflash_policy::placement::{self, Lanes};
 use softflash_runtime::RuntimeHandle;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -166,18 +168,19 @@ impl Bed {
         self.flash.read(&superblock, first, pages, Hint::FOREGROUND).await.map(drop).map_err(failed)
     }
 
-    /// The next unit, round-robin.
-    pub fn next_unit(&self) -> usize {
-        self.last.set((self.last.get() + 1) % self.units());
-        self.last.get()
-    }
-
-    /// The least loaded unit; among equals the next, round-robin.
-    pub fn least_loaded(&self) -> usize {
-        let writers = self.writers.borrow();
-        let load = |unit: usize| self.flash.load(unit as u16) + writers[unit];
-        let turn = |step: usize| (self.last.get() + 1 + step) % self.units();
-        let chosen = (0..self.units()).map(turn).min_by_key(|unit| load(*unit)).unwrap_or(0);
+    /// The unit that takes the next write by a placement policy. All have room.
+    pub fn place(&self, policy: PlacementPolicy) -> usize {
+        let (units, writers) = (self.units(), self.writers.borrow());
+        let column = |of: &dyn Fn(u16) -> u32| (0..units as u16).map(of).collect::<Vec<u32>>();
+        let lanes = Lanes {
+            occupied: &vec![0; units],
+            most: 1,
+            erases: &column(&|unit| self.flash.most_erases(unit)),
+            die: &column(&u32::from),
+            waiting: &column(&|unit| self.flash.load(unit) + writers[usize::from(unit)]),
+            turn: ((self.last.get() + 1) % units) as u32,
+        };
+        let chosen = placement::choose(policy, &lanes).unwrap_or(lanes.turn) as usize;
         self.last.set(chosen);
         chosen
     }

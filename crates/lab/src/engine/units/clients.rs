@@ -100,8 +100,7 @@ impl Client {
         check_write(access.bytes.into(), payload)?;
         let unit = match self.place {
             Place::Own(unit) => unit,
-            Place::Any(Scheduler::RoundRobin) => bed.next_unit(),
-            Place::Any(Scheduler::LoadAware) => bed.least_loaded(),
+            Place::Any(scheduler) => bed.place(scheduler.placement()),
         };
         let data = self.buffer.take().unwrap_or_else(|| bed.buffer());
         let data = bed.overwrite(unit, data).await?;
