@@ -11,6 +11,7 @@
 //! - [`model`]: the NAND array as a device, in virtual or real time, in memory or in a file;
 //! - `opening`: opens the device at a path for an [`Access`]; `size`: devices that are cut short;
 //!   `label`: the label at the start of a device, with its format;
+//! - `backends`: what a backend says of itself, among it its [`Capabilities`];
 //! - [`backend`]: shared checks of all backends, also for backends in other crates (`validate`,
 //!   `claims`).
 
@@ -22,6 +23,7 @@ pub mod backend {
 }
 
 mod access;
+mod backends;
 mod claims;
 pub mod command;
 pub mod file;
@@ -37,12 +39,13 @@ mod sync;
 mod validate;
 
 pub use access::Access;
+pub use backends::Capabilities;
 pub use command::{Command, Completion, DeviceError, Operation, Tag, Target};
 pub use file::{FileCalls, FileDevice, FileFormat, FormatError, OpenOptions, format_file};
 pub use geometry::{DeviceInfo, UnitGeometry};
 pub use model::{
     BusyTimes, Contents, ModelConfig, ModelDevice, ModelFormat, UnitsImage, format_model,
 };
-pub use opening::{extend, inspect, open, open_with};
-pub use queue_pair::{Device, OpenError, QueuePair, Submit, Wake};
+pub use opening::{capabilities, extend, inspect, open, open_with};
+pub use queue_pair::{Decorator, Described, Device, OpenError, QueuePair, Submit, Wake};
 pub use size::CUT_SHORT;

@@ -1,15 +1,29 @@
 //! Opens the device at a path with the backend that its label names.
 
-use crate::file::{FileDevice, OpenOptions, check_configuration};
+use crate::backends::{Backend, Capabilities};
+use crate::file::{self, OpenOptions};
 use crate::geometry::DeviceInfo;
 use crate::label::{Configuration, open_exclusive, open_label, read_label};
-use crate::model::ModelDevice;
+use crate::model;
 use crate::queue_pair::{Device, OpenError};
 use crate::size::{cut_short, size_of};
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+
+/// All backends.
+static BACKENDS: [&Backend; 2] = [&file::BACKEND, &model::BACKEND];
+
+/// The backend of this name.
+fn named(name: &str) -> Option<&'static Backend> {
+    BACKENDS.iter().find(|backend| backend.name == name).copied()
+}
+
+/// The capabilities of a backend; none for one that has no formatted devices.
+pub fn capabilities(backend: &str) -> Option<Capabilities> {
+    named(backend).map(|backend| backend.capabilities)
+}
 
 /// Opens the device at `path`, with the backend that its label names, and locks it against other
 /// processes.
@@ -26,11 +40,9 @@ pub fn open(path: &Path) -> Result<Arc<dyn Device>, OpenError> {
 /// As [`open`].
 pub fn open_with(path: &Path, options: OpenOptions) -> Result<Arc<dyn Device>, OpenError> {
     let (label, note) = open_label(path, options.access)?;
-    match label.label().configuration.backend.as_str() {
-        "file" => Ok(Arc::new(FileDevice::from_label(label, note, options)?)),
-        "model" => Ok(Arc::new(ModelDevice::from_label(label, note, options.access)?)),
-        other => Err(unknown_backend(path, other)),
-    }
+    let name = &label.label().configuration.backend;
+    let backend = named(name).ok_or_else(|| unknown_backend(path, name))?;
+    (backend.open)(label, note, options)
 }
 
 /// Reads the label without taking the lock, so it also works while a server uses the device.
@@ -61,10 +73,7 @@ pub fn inspect(path: &Path) -> Result<DeviceInfo, OpenError> {
 
 /// The size of a device's file as its label has it; none if the label is wrong.
 fn bytes_of(configuration: &Configuration) -> Option<u64> {
-    match configuration.backend.as_str() {
-        "model" => crate::model::bytes_of(&configuration.options),
-        _ => check_configuration(configuration).ok(),
-    }
+    named(&configuration.backend).and_then(|backend| (backend.bytes)(configuration))
 }
 
 /// Extends the file of a device that was cut short to its whole size: what was cut off is then
@@ -92,5 +101,20 @@ fn unknown_backend(path: &Path, backend: &str) -> OpenError {
     OpenError::DamagedLabel {
         path: path.to_owned(),
         reason: format!("unknown backend `{backend}`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backends_are_found_by_their_names() {
+        for backend in BACKENDS {
+            assert_eq!(named(backend.name).map(|found| found.name), Some(backend.name));
+        }
+        assert!(capabilities("file").is_some_and(|file| !file.native_bad_blocks));
+        assert!(capabilities("model").is_some_and(|model| model.native_bad_blocks));
+        assert_eq!(capabilities("tape"), None);
     }
 }

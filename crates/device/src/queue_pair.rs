@@ -17,8 +17,8 @@ pub trait Device: Send + Sync {
     fn open_queue_pair(&self, units: &UnitSet) -> Result<Box<dyn QueuePair>, OpenError>;
 }
 
-/// Submission and completion of commands on some units of a device.
-pub trait QueuePair {
+/// The description of a queue pair: what it drives, and how.
+pub trait Described {
     /// The geometry of every unit.
     fn geometry(&self) -> &UnitGeometry;
 
@@ -48,7 +48,10 @@ pub trait QueuePair {
 
     /// The pool of buffers for commands; other buffers work too but may be slower.
     fn buffers(&self) -> &BufferPool;
+}
 
+/// Submission and completion of commands on some units of a device.
+pub trait QueuePair: Described {
     /// Accepts a command, or returns it if the queue is full. The device may start it at once or at
     /// the next [`poll`](QueuePair::poll).
     fn submit(&mut self, now: Time, command: Command) -> Submit;
@@ -60,35 +63,41 @@ pub trait QueuePair {
     fn wake(&self) -> Wake;
 }
 
-/// The methods of a [`QueuePair`] that a decorator passes on to the queue pair that it wraps, its
-/// field `inner`.
-#[macro_export]
-macro_rules! described_by_inner {
-    () => {
-        fn geometry(&self) -> &$crate::UnitGeometry {
-            self.inner.geometry()
-        }
+/// A queue pair around another one, whose description it has.
+pub trait Decorator {
+    /// The queue pair that it wraps.
+    fn inner(&self) -> &dyn QueuePair;
+}
 
-        fn device_uuid(&self) -> u128 {
-            self.inner.device_uuid()
-        }
+/// Everything: a decorator cannot forget a part.
+impl<D: Decorator> Described for D {
+    fn geometry(&self) -> &UnitGeometry {
+        self.inner().geometry()
+    }
 
-        fn units(&self) -> &softflash_base::UnitSet {
-            self.inner.units()
-        }
+    fn device_uuid(&self) -> u128 {
+        self.inner().device_uuid()
+    }
 
-        fn safe_after(&self, page: u32) -> u32 {
-            self.inner.safe_after(page)
-        }
+    fn units(&self) -> &UnitSet {
+        self.inner().units()
+    }
 
-        fn bad_blocks(&self, unit: softflash_base::UnitId) -> Vec<(u8, u8, u32)> {
-            self.inner.bad_blocks(unit)
-        }
+    fn safe_after(&self, page: u32) -> u32 {
+        self.inner().safe_after(page)
+    }
 
-        fn buffers(&self) -> &softflash_base::BufferPool {
-            self.inner.buffers()
-        }
-    };
+    fn sector_bytes(&self) -> u32 {
+        self.inner().sector_bytes()
+    }
+
+    fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {
+        self.inner().bad_blocks(unit)
+    }
+
+    fn buffers(&self) -> &BufferPool {
+        self.inner().buffers()
+    }
 }
 
 /// The result of a submission.

@@ -13,8 +13,8 @@
 
 use softflash_base::{Time, UnitId, UnitSet};
 use softflash_device::{
-    Command, Completion, Device, DeviceError, DeviceInfo, OpenError, Operation, QueuePair, Submit,
-    Tag, Target, Wake,
+    Command, Completion, Decorator, Device, DeviceError, DeviceInfo, OpenError, Operation,
+    QueuePair, Submit, Tag, Target, Wake,
 };
 use std::collections::HashMap;
 use std::fmt;
@@ -172,13 +172,13 @@ impl FaultyQueuePair {
     }
 }
 
-impl QueuePair for FaultyQueuePair {
-    softflash_device::described_by_inner!();
-
-    fn sector_bytes(&self) -> u32 {
-        self.inner.sector_bytes()
+impl Decorator for FaultyQueuePair {
+    fn inner(&self) -> &dyn QueuePair {
+        &*self.inner
     }
+}
 
+impl QueuePair for FaultyQueuePair {
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         if let Some(error) = self.faults.judge(&command) {
             self.failed.push((command, error));

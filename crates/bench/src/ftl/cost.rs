@@ -7,7 +7,7 @@ use serde::Serialize;
 use softflash_base::random::Rng;
 use softflash_base::{IoBuf, Time, UnitId, cast, checksum};
 use softflash_console::measure::Stopwatch;
-use softflash_device::{Command, Operation, QueuePair, Tag, Target, UnitGeometry};
+use softflash_device::{Command, Described, Operation, QueuePair, Tag, Target, UnitGeometry};
 use std::cell::RefCell;
 use std::hint::black_box;
 use std::rc::Rc;

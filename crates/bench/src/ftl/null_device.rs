@@ -6,7 +6,8 @@
 
 use softflash_base::{BufferPool, IoBuf, Time, UnitId, UnitSet, cast};
 use softflash_device::{
-    Command, Completion, DeviceError, Operation, QueuePair, Submit, Target, UnitGeometry, Wake,
+    Command, Completion, Described, DeviceError, Operation, QueuePair, Submit, Target,
+    UnitGeometry, Wake,
 };
 use std::cell::RefCell;
 use std::ops::Range;
@@ -183,7 +184,7 @@ impl NullQueue {
     }
 }
 
-impl QueuePair for NullQueue {
+impl Described for NullQueue {
     fn geometry(&self) -> &UnitGeometry {
         &self.geometry
     }
@@ -203,7 +204,9 @@ impl QueuePair for NullQueue {
     fn buffers(&self) -> &BufferPool {
         &self.pool
     }
+}
 
+impl QueuePair for NullQueue {
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         let Command { tag, target, operation } = command;
         let mut medium = self.medium.borrow_mut();

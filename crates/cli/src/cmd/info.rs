@@ -84,6 +84,7 @@ impl Report {
             "device": {
                 "path": self.device_path,
                 "backend": backend,
+                "capabilities": softflash_device::capabilities(backend),
                 "uuid": self.uuid,
                 "units": units,
                 "bytes": self.device_bytes,

@@ -13,6 +13,7 @@ use super::setup::{MAX_ENTRIES, make_ring};
 use super::sqe::Registered;
 use super::sync::SyncEngine;
 use crate::access::Access;
+use crate::backends::{Backend, Capabilities};
 use crate::claims::{Claim, Claims};
 use crate::geometry::DeviceInfo;
 use crate::label::{Configuration, LabelStore, open_label};
@@ -26,6 +27,19 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The backend in the registry.
+pub(crate) static BACKEND: Backend = Backend {
+    name: "file",
+    capabilities: Capabilities {
+        open_blocks: None,
+        placement_ids: 0,
+        native_bad_blocks: false,
+        label_in_place: true,
+    },
+    open: |label, note, options| Ok(Arc::new(FileDevice::from_label(label, note, options)?)),
+    bytes: |configuration| check_configuration(configuration).ok(),
+};
 
 /// The state that all queue pairs of a device share.
 pub(super) struct Shared {

@@ -7,6 +7,7 @@
     clippy::cast_sign_loss
 )]
 
+use super::device::BACKEND;
 use super::extent::{self, MAX_SUPERBLOCK_BYTES};
 use super::options::Discard;
 use crate::geometry::UnitGeometry;
@@ -197,7 +198,7 @@ pub fn format_file(path: &Path, format: &FileFormat) -> Result<(), FormatError> 
     target.reserve(bytes)?;
     target.try_discard(format.discard, geometry.superblock_bytes())?;
     target.finish(Configuration {
-        backend: "file".to_owned(),
+        backend: BACKEND.name.to_owned(),
         uuid: format.uuid,
         units: format.units,
         geometry,

@@ -34,6 +34,8 @@ mod setup;
 mod sqe;
 mod sync;
 
+pub(crate) use device::BACKEND;
+#[cfg(any(test, fuzzing))]
 pub(crate) use device::check_configuration;
 pub(crate) use format::NewFile;
 pub(crate) use probe::check_sparse_place;

@@ -8,7 +8,7 @@ use crate::claims::Claim;
 use crate::command::{Command, Completion, Tag};
 use crate::geometry::UnitGeometry;
 use crate::label::BadBlock;
-use crate::queue_pair::{QueuePair, Submit, Wake};
+use crate::queue_pair::{Described, QueuePair, Submit, Wake};
 use softflash_base::{BufferPool, Time, UnitId, UnitSet};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -131,7 +131,7 @@ impl FileQueuePair {
     }
 }
 
-impl QueuePair for FileQueuePair {
+impl Described for FileQueuePair {
     fn geometry(&self) -> &UnitGeometry {
         &self.planner.geometry
     }
@@ -152,7 +152,9 @@ impl QueuePair for FileQueuePair {
     fn buffers(&self) -> &BufferPool {
         &self.pool
     }
+}
 
+impl QueuePair for FileQueuePair {
     fn submit(&mut self, _now: Time, command: Command) -> Submit {
         if self.pending() >= self.capacity {
             return Submit::Full(command);

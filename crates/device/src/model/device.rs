@@ -7,6 +7,7 @@ use super::medium::{Medium, RamMedium};
 use super::persisted::{FileMedium, file_bytes};
 use super::queue_pair::{ModelQueuePair, lock};
 use crate::access::Access;
+use crate::backends::{Backend, Capabilities};
 use crate::claims::{Claim, Claims};
 use crate::file::{FileCalls, ScratchFile};
 use crate::geometry::DeviceInfo;
@@ -19,6 +20,21 @@ use softflash_nand::{InjectedFaults, PowerCutReport};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// The backend in the registry.
+pub(crate) static BACKEND: Backend = Backend {
+    name: "model",
+    capabilities: Capabilities {
+        open_blocks: None,
+        placement_ids: 0,
+        native_bad_blocks: true,
+        label_in_place: true,
+    },
+    open: |label, note, options| {
+        Ok(Arc::new(ModelDevice::from_label(label, note, options.access)?))
+    },
+    bytes: |configuration| bytes_of(&configuration.options),
+};
 
 /// The state that all queue pairs of a device share.
 pub(super) struct Shared {
@@ -134,7 +150,7 @@ impl ModelDevice {
         label: Option<LabelStore>,
     ) -> Result<ModelDevice, OpenError> {
         let info = DeviceInfo {
-            backend: "model".to_owned(),
+            backend: BACKEND.name.to_owned(),
             uuid,
             units: config.units()?,
             geometry: config.unit_geometry()?,
@@ -199,7 +215,7 @@ fn config_of(options: &toml::Table) -> Result<ModelConfig, String> {
 }
 
 /// The size of the file of a device with these options in its label.
-pub(crate) fn bytes_of(options: &toml::Table) -> Option<u64> {
+fn bytes_of(options: &toml::Table) -> Option<u64> {
     config_of(options).ok().map(|config| file_bytes(&config.array.geometry))
 }
 

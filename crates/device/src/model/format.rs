@@ -8,6 +8,7 @@
 )]
 
 use super::config::ModelConfig;
+use super::device::BACKEND;
 use super::device::record_factory_bad;
 use super::persisted::{FileMedium, file_bytes};
 use crate::file::{FormatError, NewFile, check_sparse_place};
@@ -55,7 +56,7 @@ pub fn format_model(path: &Path, format: &ModelFormat) -> Result<(), FormatError
     record_factory_bad(config, &FileMedium::new(Box::new(file), &config.array.geometry))
         .map_err(|source| target.io(source))?;
     target.finish(Configuration {
-        backend: "model".to_owned(),
+        backend: BACKEND.name.to_owned(),
         uuid: format.uuid,
         units,
         geometry,

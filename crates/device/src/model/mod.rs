@@ -45,7 +45,7 @@ mod persisted;
 mod queue_pair;
 mod record;
 
-pub(crate) use device::bytes_of;
+pub(crate) use device::BACKEND;
 #[cfg(any(test, fuzzing))]
 pub(crate) use persisted::file_bytes;
 #[cfg(any(test, fuzzing))]

@@ -6,7 +6,7 @@ use super::group::Group;
 use crate::claims::Claim;
 use crate::command::{Command, Completion, DeviceError, Operation, Target};
 use crate::geometry::UnitGeometry;
-use crate::queue_pair::{QueuePair, Submit, Wake};
+use crate::queue_pair::{Described, QueuePair, Submit, Wake};
 use crate::validate::check;
 use softflash_base::checksum::identity;
 use softflash_base::{BufferPool, Time, UnitId, UnitSet};
@@ -110,7 +110,7 @@ fn blocks_of(target: &Target, die: DieIndex) -> DieCommand {
     }
 }
 
-impl QueuePair for ModelQueuePair {
+impl Described for ModelQueuePair {
     fn geometry(&self) -> &UnitGeometry {
         &self.geometry
     }
@@ -144,7 +144,9 @@ impl QueuePair for ModelQueuePair {
     fn buffers(&self) -> &BufferPool {
         &self.pool
     }
+}
 
+impl QueuePair for ModelQueuePair {
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         self.now = self.now.max(now);
         let die = self.die_of(&command.target);

@@ -6,7 +6,8 @@ use crate::request::{Done, HostRequest};
 use softflash_base::{AccessKind, BufferPool, IoBuf, Time, UnitId, UnitSet};
 use softflash_device::backend::{Claim, check};
 use softflash_device::{
-    Command, Completion, DeviceError, Operation, QueuePair, Submit, Tag, Target, UnitGeometry, Wake,
+    Command, Completion, Described, DeviceError, Operation, QueuePair, Submit, Tag, Target,
+    UnitGeometry, Wake,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -114,7 +115,7 @@ impl DriveQueuePair {
     }
 }
 
-impl QueuePair for DriveQueuePair {
+impl Described for DriveQueuePair {
     fn geometry(&self) -> &UnitGeometry {
         &self.shared.info.geometry
     }
@@ -137,7 +138,9 @@ impl QueuePair for DriveQueuePair {
     fn buffers(&self) -> &BufferPool {
         &self.pool
     }
+}
 
+impl QueuePair for DriveQueuePair {
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         let shared = Arc::clone(&self.shared);
         let mut state = shared.state();

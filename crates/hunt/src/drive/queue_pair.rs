@@ -6,7 +6,8 @@ use softflash_base::random::Rng;
 use softflash_base::{BufferPool, IoBuf, Time, UnitId, UnitSet};
 use softflash_device::backend::{Claim, check};
 use softflash_device::{
-    Command, Completion, DeviceError, DeviceInfo, Operation, QueuePair, Submit, UnitGeometry, Wake,
+    Command, Completion, Described, DeviceError, DeviceInfo, Operation, QueuePair, Submit,
+    UnitGeometry, Wake,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -102,7 +103,7 @@ impl DriveQueuePair {
     }
 }
 
-impl QueuePair for DriveQueuePair {
+impl Described for DriveQueuePair {
     fn geometry(&self) -> &UnitGeometry {
         &self.geometry
     }
@@ -122,7 +123,9 @@ impl QueuePair for DriveQueuePair {
     fn buffers(&self) -> &BufferPool {
         &self.pool
     }
+}
 
+impl QueuePair for DriveQueuePair {
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         let usual_ns = match command.operation {
             Operation::Read(_) => READ_NS,

@@ -3,8 +3,7 @@
 use crate::bed::{Bed, UNIT, content, unit};
 use softflash_base::Time;
 use softflash_device::{
-    Command, Completion, Device, DeviceError, Operation, QueuePair, Submit, Tag, Wake,
-    described_by_inner,
+    Command, Completion, Decorator, Device, DeviceError, Operation, QueuePair, Submit, Tag, Wake,
 };
 use softflash_runtime::VirtualExecutor;
 use softflash_volume::Domain;
@@ -18,9 +17,13 @@ struct Failing {
     failed: Vec<Tag>,
 }
 
-impl QueuePair for Failing {
-    described_by_inner!();
+impl Decorator for Failing {
+    fn inner(&self) -> &dyn QueuePair {
+        &*self.inner
+    }
+}
 
+impl QueuePair for Failing {
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         let is_flush = matches!(command.operation, Operation::Flush);
         if is_flush && self.fails.swap(false, Ordering::Relaxed) {

@@ -4,7 +4,8 @@
 use super::Choices;
 use softflash_base::{BufferPool, Time, UnitId, UnitSet};
 use softflash_device::{
-    Command, Completion, DeviceError, Operation, QueuePair, Submit, Target, UnitGeometry, Wake,
+    Command, Completion, Described, DeviceError, Operation, QueuePair, Submit, Target,
+    UnitGeometry, Wake,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -282,7 +283,7 @@ impl Drop for FlashQueue {
     }
 }
 
-impl QueuePair for FlashQueue {
+impl Described for FlashQueue {
     fn geometry(&self) -> &UnitGeometry {
         &self.geometry
     }
@@ -314,7 +315,9 @@ impl QueuePair for FlashQueue {
     fn buffers(&self) -> &BufferPool {
         &self.pool
     }
+}
 
+impl QueuePair for FlashQueue {
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         let mut flash = self.flash.borrow_mut();
         if flash.in_device.len() >= self.capacity {

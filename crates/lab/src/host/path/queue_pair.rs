@@ -5,7 +5,7 @@ use super::gathering::{Gathering, earlier};
 use super::link::Direction;
 use softflash_base::Time;
 use softflash_device::{Command, Completion, Operation, Tag, Target};
-use softflash_device::{QueuePair, Submit, Wake};
+use softflash_device::{Decorator, QueuePair, Submit, Wake};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -190,13 +190,13 @@ impl HostQueuePair {
     }
 }
 
-impl QueuePair for HostQueuePair {
-    softflash_device::described_by_inner!();
-
-    fn sector_bytes(&self) -> u32 {
-        self.inner.sector_bytes()
+impl Decorator for HostQueuePair {
+    fn inner(&self) -> &dyn QueuePair {
+        &*self.inner
     }
+}
 
+impl QueuePair for HostQueuePair {
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         match &command.operation {
             Operation::Program { data, .. } => {

@@ -4,7 +4,7 @@ use super::stream::Stream;
 use softflash_base::{Time, UnitId};
 use softflash_device::geometry::MAX_PLANES;
 use softflash_device::{Command, Completion, Operation, Tag, Target};
-use softflash_device::{QueuePair, Submit, Wake};
+use softflash_device::{Decorator, QueuePair, Submit, Wake};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Blocks whose last window is kept for a possible next read.
@@ -202,9 +202,13 @@ impl ReadAheadQueuePair {
     }
 }
 
-impl QueuePair for ReadAheadQueuePair {
-    softflash_device::described_by_inner!();
+impl Decorator for ReadAheadQueuePair {
+    fn inner(&self) -> &dyn QueuePair {
+        &*self.inner
+    }
+}
 
+impl QueuePair for ReadAheadQueuePair {
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         let Command { tag, target, operation } = command;
         let Operation::Read(buffer) = operation else {
