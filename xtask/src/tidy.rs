@@ -1,8 +1,8 @@
 //! Checks that the compiler does not do: paths and links to missing files, overlong files,
 //! unfinished work, sources that no module names, formats that allow lossy casts, paths of one
 //! machine, circular dependencies of files, mechanisms with many visible fields, crates with few
-//! assertions, wrong places of planted bugs, examples that no test runs, maps that are not those of
-//! the sources.
+//! assertions, choices outside the registry of policies, wrong places of planted bugs, examples
+//! that no test runs, maps that are not those of the sources.
 
 mod architecture;
 mod assertions;
@@ -16,6 +16,7 @@ mod modules;
 mod paths;
 mod places;
 mod planted;
+mod policies;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -50,5 +51,6 @@ fn look(files: &[SourceFile], findings: &mut Findings) {
     circles::check(files, findings);
     fields::check(files, findings);
     assertions::check(files, findings);
+    policies::check(files, findings);
     doctests::check(files, findings);
 }

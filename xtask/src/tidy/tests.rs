@@ -29,6 +29,17 @@ fn a_tidy_project_passes() {
 }
 
 #[test]
+fn a_choice_outside_the_registry_is_found() {
+    let files = [
+        ("crates/a/src/lib.rs", "mod placement;\nmod victim;\n"),
+        ("crates/a/src/placement.rs", "//! Asks.\nuse softflash_policy::PlacementPolicy;\n"),
+        ("crates/a/src/victim.rs", "//! Chooses by itself.\n"),
+    ];
+    let problem = "chooses without the registry; add a policy to `crates/policy`, and ask it";
+    assert_eq!(found(&files), [format!("crates/a/src/victim.rs: {problem}")]);
+}
+
+#[test]
 fn a_path_that_a_guide_names_must_exist() {
     let guide = "# A\n\n`docs/gone.md` and `docs/map.md`\n\n## `crates/a`\n\n`lib.rs`, `gone.rs`\n";
     let files =
