@@ -63,7 +63,7 @@ impl Pipeline {
     /// Runs a waiting command that does not need the store, such as AUTH. It is separate from
     /// [`run`](Self::run), and called before it, so that a client holds no shared resources while
     /// its password is checked.
-    pub async fn attend(&mut self, store: &Store) {
+    pub async fn run_waiting(&mut self, store: &Store) {
         let Some(command) = self.waiting.take() else { return };
         let Handler::Waiting(waiting) = handler_of(command.spec) else { return };
         let since = store.runtime().now();
