@@ -1,7 +1,6 @@
 //! Write frontiers: for each unit an open superblock of each stream and class, and the append of
 //! frames to it.
 
-use crate::building::Building;
 use crate::changes::{Teller, Told};
 use crate::core::{Core, Shared};
 use crate::error::VolumeError;
@@ -11,6 +10,7 @@ use crate::format::frame::{self, Head, MOST_ENTRIES};
 use crate::format::record::Contents;
 use crate::format::tag;
 use crate::frames::Completion;
+use crate::open_frame::OpenFrame;
 use crate::placement::by_hint::NO_HINT;
 use crate::stream::Stream;
 use futures_util::future::LocalBoxFuture;
@@ -254,10 +254,10 @@ pub(crate) fn close(core: &Core, unit: u32, stream: Stream) {
 }
 
 /// An empty frame for a frontier, of at most so many entries and as there is room for.
-pub(crate) fn begin(core: &Core, unit: u32, stream: Stream, most: u32) -> Building {
+pub(crate) fn begin(core: &Core, unit: u32, stream: Stream, most: u32) -> OpenFrame {
     let most = most.clamp(1, cast::saturating_u32(MOST_ENTRIES));
     let most = most.min(room(core, unit, stream).saturating_sub(1));
-    Building::new(&core.flash, unit, stream, most)
+    OpenFrame::new(&core.flash, unit, stream, most)
 }
 
 /// Appends a frame of these entries, whose data follow the first mapping unit of `buffer`. The
