@@ -34,8 +34,8 @@ pub(crate) struct Frontiers {
     open: RefCell<Vec<Option<Open>>>,
     /// Superblocks closed in each unit so far, which orders them by age.
     closed: RefCell<Vec<u32>>,
-    /// The unit whose turn it is among equally loaded ones.
-    turn: Cell<u32>,
+    /// Round-robin cursor: the next unit among equally loaded ones.
+    cursor: Cell<u32>,
 }
 
 /// A frame that is being programmed.
@@ -68,7 +68,7 @@ impl Frontiers {
             classes,
             open: RefCell::new(vec![None; units * streams]),
             closed: RefCell::new(vec![0; units]),
-            turn: Cell::new(0),
+            cursor: Cell::new(0),
         }
     }
 
@@ -77,14 +77,14 @@ impl Frontiers {
         Stream::all(self.classes)
     }
 
-    /// The unit whose turn it is.
-    pub fn turn(&self) -> u32 {
-        self.turn.get()
+    /// The round-robin cursor: the next unit.
+    pub fn cursor(&self) -> u32 {
+        self.cursor.get()
     }
 
-    /// A unit has had its turn.
+    /// A unit has had its turn: the cursor goes behind it.
     pub fn served(&self, unit: u32) {
-        self.turn.set((unit + 1) % self.units());
+        self.cursor.set((unit + 1) % self.units());
     }
 
     fn units(&self) -> u32 {

@@ -178,9 +178,9 @@ impl Testbed {
             erases: &column(&|unit| self.flash.most_erases(unit)),
             die: &column(&u32::from),
             waiting: &column(&|unit| self.flash.load(unit) + writers[usize::from(unit)]),
-            turn: ((self.last.get() + 1) % units) as u32,
+            cursor: ((self.last.get() + 1) % units) as u32,
         };
-        let chosen = placement::choose(policy, &lanes).unwrap_or(lanes.turn) as usize;
+        let chosen = placement::choose(policy, &lanes).unwrap_or(lanes.cursor) as usize;
         self.last.set(chosen);
         chosen
     }
