@@ -98,7 +98,7 @@ struct Start {
 impl Recovery {
     /// Runs the benchmark and prints the result.
     pub fn run(self) -> Result<(), CliError> {
-        let bed = Bed::new(&self)?;
+        let testbed = Testbed::new(&self)?;
         let steps = self.fullness.iter().max().copied().unwrap_or(0);
         let bar = output::steps(steps);
         let (mut rows, mut keys) = (Vec::new(), 0);
@@ -106,26 +106,27 @@ impl Recovery {
         fullness.sort_unstable();
         for percent in fullness {
             bar.set_message(format!("filling to {percent} %"));
-            let until = bed.capacity / 100 * percent / self.value_size;
-            bed.session(percent, Ending::Close, async |stores| {
-                bed.write(stores, keys..until).await
+            let until = testbed.capacity / 100 * percent / self.value_size;
+            testbed.session(percent, Ending::Close, async |stores| {
+                testbed.write(stores, keys..until).await
             })?;
             keys = until;
             bar.set_message(format!("starting at {percent} %"));
-            let after_close = bed.session(percent, Ending::Cut, async |stores| {
-                bed.look_up(stores, keys).await?;
-                bed.rewrite(stores, keys).await
+            let after_close = testbed.session(percent, Ending::Cut, async |stores| {
+                testbed.look_up(stores, keys).await?;
+                testbed.rewrite(stores, keys).await
             })?;
-            let after_cut = bed
-                .session(percent, Ending::Close, async |stores| bed.look_up(stores, keys).await)?;
+            let after_cut = testbed.session(percent, Ending::Close, async |stores| {
+                testbed.look_up(stores, keys).await
+            })?;
             rows.push(Row { fullness_percent: percent, keys, after_close, after_cut });
             bar.set_position(percent);
         }
         bar.finish_and_clear();
         let report = Report {
             array: self.array,
-            capacity_bytes: bed.capacity,
-            superblocks: bed.superblocks,
+            capacity_bytes: testbed.capacity,
+            superblocks: testbed.superblocks,
             value_bytes: self.value_size,
             memory_bytes: self.memory,
             shards: self.shards,
@@ -150,7 +151,7 @@ enum Ending {
 }
 
 /// A device with its store.
-struct Bed {
+struct Testbed {
     device: Arc<ModelDevice>,
     layout: StoreLayout,
     options: StoreOptions,
@@ -161,8 +162,8 @@ struct Bed {
     cuts: Cell<u64>,
 }
 
-impl Bed {
-    fn new(arguments: &Recovery) -> Result<Bed, CliError> {
+impl Testbed {
+    fn new(arguments: &Recovery) -> Result<Testbed, CliError> {
         if arguments.value_size == 0 {
             return Err(CliError::Usage("--value-size: must be at least 1".into()));
         }
@@ -186,7 +187,7 @@ impl Bed {
         // Different values would not fit into memory; the store does not detect that all are slices
         // of the same bytes.
         Rng::seeded(arguments.seed).fork("value").fill(value.get_mut(..64).unwrap_or_default());
-        Ok(Bed {
+        Ok(Testbed {
             device: Arc::new(ModelDevice::in_memory_keeping(config, Contents::Packed)?),
             layout,
             options: StoreOptions { memory_bytes: arguments.memory, ..StoreOptions::default() },

@@ -18,16 +18,16 @@ pub(crate) struct Candidate {
     pub(crate) erases: u32,
 }
 
-/// A policy, and the unit whose turn it is.
+/// A policy, and its round-robin cursor: the unit that is next in turn.
 pub(crate) struct Placement {
     policy: Cell<PlacementPolicy>,
-    turn: Cell<u16>,
+    cursor: Cell<u16>,
 }
 
 impl Placement {
     /// Places by a policy.
     pub(crate) fn new(policy: PlacementPolicy) -> Placement {
-        Placement { policy: Cell::new(policy), turn: Cell::new(0) }
+        Placement { policy: Cell::new(policy), cursor: Cell::new(0) }
     }
 
     /// Places by another policy from now on.
@@ -37,7 +37,7 @@ impl Placement {
     pub(crate) fn set(&self, policy: PlacementPolicy) {
         assert!(!policy.is_static(), "`{policy}` places pages, not blocks");
         self.policy.set(policy);
-        self.turn.set(0);
+        self.cursor.set(0);
     }
 
     /// Chooses a unit for a new block among candidates in the order of their units; `None` where
@@ -45,17 +45,17 @@ impl Placement {
     pub(crate) fn choose(&self, candidates: &[Candidate]) -> Option<u16> {
         let most = candidates.iter().map(|candidate| candidate.free).max()?;
         let column = |of: fn(&Candidate) -> u32| candidates.iter().map(of).collect::<Vec<u32>>();
-        let turn = candidates.iter().position(|candidate| candidate.unit >= self.turn.get());
+        let cursor = candidates.iter().position(|candidate| candidate.unit >= self.cursor.get());
         let lanes = Lanes {
             occupied: &candidates.iter().map(|one| most - one.free).collect::<Vec<u32>>(),
             most,
             erases: &column(|candidate| candidate.erases),
             die: &(0..candidates.len() as u32).collect::<Vec<u32>>(),
             waiting: &column(|candidate| candidate.load),
-            turn: turn.unwrap_or(0) as u32,
+            cursor: cursor.unwrap_or(0) as u32,
         };
         let chosen = candidates.get(placement::choose(self.policy.get(), &lanes)? as usize)?;
-        self.turn.set(chosen.unit + 1);
+        self.cursor.set(chosen.unit + 1);
         Some(chosen.unit)
     }
 }

@@ -3,7 +3,6 @@
 
 pub mod allocator;
 pub mod cleanup;
-pub mod counted;
 mod error;
 pub mod host;
 pub mod interrupt;
@@ -11,6 +10,7 @@ pub mod log;
 pub mod measure;
 pub mod new_file;
 pub mod output;
+pub mod plural;
 mod program;
 pub mod progress;
 mod signals;

@@ -273,7 +273,7 @@ fn too_small(manifest: &Manifest, device_bytes: u64, least_bytes: Option<u64>) -
         Some(bytes) => format!("use a size of at least {bytes} bytes, or fewer shards or slices"),
         None => "use a larger device, or fewer shards or slices".to_owned(),
     };
-    let counted = |count: u16, noun: &str| match count {
+    let plural = |count: u16, noun: &str| match count {
         1 => format!("1 {noun}"),
         _ => format!("{count} {noun}s"),
     };
@@ -282,8 +282,8 @@ fn too_small(manifest: &Manifest, device_bytes: u64, least_bytes: Option<u64>) -
         "a device of {} holds no data with {} and {}: all superblocks are kept free for flushes, the log and merges; \
          {remedy}",
         ByteSize::b(device_bytes).display().iec(),
-        counted(shards, "shard"),
-        counted(slices, "slice"),
+        plural(shards, "shard"),
+        plural(slices, "slice"),
     )
 }
 

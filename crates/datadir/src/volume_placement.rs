@@ -40,7 +40,7 @@ pub fn most_free(loads: impl IntoIterator<Item = DomainLoad>) -> Option<usize> {
         erases: &vec![0; loads.len()],
         die: &(0..loads.len() as u32).collect::<Vec<u32>>(),
         waiting: &column(&|load| units(load.promised_bytes)),
-        turn: 0,
+        cursor: 0,
     };
     placement::choose(PlacementPolicy::MOST_FREE, &lanes).map(cast::index)
 }

@@ -117,14 +117,14 @@ impl<'a> Dispatch<'a> {
         accepts: Accepted,
     ) -> Option<Accepted> {
         let frontiers = self.space.shape().frontiers_of(die);
-        let mut frontier = frontiers.start + self.space.turn(die);
+        let mut frontier = frontiers.start + self.space.cursor(die);
         let mut collectable = NONE;
         for _ in frontiers.clone() {
             let next = if frontier + 1 == frontiers.end { frontiers.start } else { frontier + 1 };
             let state = self.space.frontier(frontier);
             if !state.writes().is_empty() {
                 if let Some(further) = self.advance_frontier::<PLAIN>(die, frontier, accepts) {
-                    self.space.set_turn(die, next - frontiers.start);
+                    self.space.set_cursor(die, next - frontiers.start);
                     return Some(further);
                 }
             } else if collectable == NONE

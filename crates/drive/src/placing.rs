@@ -23,7 +23,8 @@ pub(crate) struct Placing {
     /// Pages that wait for each die.
     waiting: Vec<u32>,
     most: u32,
-    turn: u32,
+    /// Round-robin cursor: the next lane.
+    cursor: u32,
     held_back: Queue,
 }
 
@@ -50,7 +51,7 @@ impl Placing {
             // One more than the mean of a full drive, so that a page that is overwritten has room.
             // Pages of the map do not count.
             most: shape.most_in_group() - of_map + 1,
-            turn: 0,
+            cursor: 0,
             held_back: Queue::EMPTY,
         })
     }
@@ -63,11 +64,11 @@ impl Placing {
             erases: &self.erases,
             die: &self.die_of,
             waiting: &self.waiting,
-            turn: self.turn,
+            cursor: self.cursor,
         };
         let lane = placement::choose(self.policy, &lanes)?;
         let next = lane + 1;
-        self.turn = if next as usize == self.occupied.len() { 0 } else { next };
+        self.cursor = if next as usize == self.occupied.len() { 0 } else { next };
         self.occupied[lane as usize] += 1;
         Some(self.frontier_of[lane as usize])
     }

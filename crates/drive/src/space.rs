@@ -49,8 +49,8 @@ struct Load {
     writes: u32,
     /// Write frontiers that collect.
     collecting: u32,
-    /// The write frontier whose turn it is, counted from the first of the die.
-    turn: u32,
+    /// Round-robin cursor: the next write frontier, counted from the first of the die.
+    cursor: u32,
 }
 
 /// Pages programmed, and blocks erased.
@@ -163,15 +163,15 @@ impl Space {
         self.loads[die as usize].writes != 0
     }
 
-    /// The write frontier of a die whose turn it is, counted from the first.
+    /// The round-robin cursor of a die: its next write frontier, counted from the first.
     #[inline]
-    pub(crate) fn turn(&self, die: u32) -> u32 {
-        self.loads[die as usize].turn
+    pub(crate) fn cursor(&self, die: u32) -> u32 {
+        self.loads[die as usize].cursor
     }
 
     #[inline]
-    pub(crate) fn set_turn(&mut self, die: u32, turn: u32) {
-        self.loads[die as usize].turn = turn;
+    pub(crate) fn set_cursor(&mut self, die: u32, cursor: u32) {
+        self.loads[die as usize].cursor = cursor;
     }
 
     /// Adds a page to be programmed in the write frontier of its logical page; returns the die.

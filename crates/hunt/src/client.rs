@@ -2,7 +2,7 @@
 
 use crate::reference::{Batch, Promise};
 use crate::scenario::{Clients, Scenario};
-use crate::trouble::Trouble;
+use crate::session_failure::SessionFailure;
 use bytes::Bytes;
 use softflash_base::ShardId;
 use softflash_base::random::Rng;
@@ -63,7 +63,7 @@ impl Client {
         clients: &[Client],
         workload: &Clients,
         durable: bool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SessionFailure> {
         for _ in 0..workload.requests {
             let store = &stores[self.rng.borrow_mut().below(stores.len() as u64) as usize];
             if workload.pause_us > 0 {
@@ -77,10 +77,10 @@ impl Client {
             } else {
                 let batch = self.batch(workload);
                 self.promise.borrow_mut().begins(batch.clone());
-                write(store, batch).await.map_err(Trouble::from)?;
+                write(store, batch).await.map_err(SessionFailure::from)?;
                 self.promise.borrow_mut().is_answered(store.runtime().now());
                 if durable {
-                    self.promise.borrow_mut().is_firm();
+                    self.promise.borrow_mut().is_durable();
                 }
             }
         }
@@ -88,16 +88,16 @@ impl Client {
     }
 
     /// A read must return the last value written.
-    async fn read(&self, store: &Store, workload: &Clients) -> Result<(), Trouble> {
+    async fn read(&self, store: &Store, workload: &Clients) -> Result<(), SessionFailure> {
         let key = self.key(self.rng.borrow_mut().below(workload.keys));
         let expected = self.promise.borrow().current().get(&key).cloned();
-        let found = store.begin().get(&key).await.map_err(Trouble::from)?;
+        let found = store.begin().get(&key).await.map_err(SessionFailure::from)?;
         let found = found.map(|entry| entry.value.to_bytes());
         if found == expected {
             return Ok(());
         }
         let length = |value: Option<Bytes>| value.map(|value| value.len());
-        Err(Trouble::Wrong(format!(
+        Err(SessionFailure::Wrong(format!(
             "key `{}`: {:?} bytes read, {:?} written",
             key.escape_ascii(),
             length(found),

@@ -31,9 +31,10 @@ pub struct Resp {
     /// Maximum number of keys that a transaction watches.
     #[serde(default = "one_key", skip_serializing_if = "is_one_key")]
     pub watched: u64,
-    /// Share of requests that watch keys and then unwatch them.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub litter: f64,
+    /// Share of requests that watch keys and then unwatch them. The key in files of scenarios is
+    /// `litter`.
+    #[serde(rename = "litter", default, skip_serializing_if = "is_zero")]
+    pub unused_watches: f64,
     /// Share of requests during which the client disconnects.
     pub vanishing: f64,
     /// The server's memory for requests and replies.
@@ -84,22 +85,23 @@ fn is_one_key(keys: &u64) -> bool {
 }
 
 impl Resp {
-    /// Draws a client model; newer properties come from the random stream `extra_rng`. `firm`:
+    /// Draws a client model; newer properties come from the random stream `extra_rng`. `durable`:
     /// acknowledged writes are durable.
-    pub fn drawn(rng: &mut Rng, extra_rng: &mut Rng, firm: bool) -> Resp {
+    pub fn drawn(rng: &mut Rng, extra_rng: &mut Rng, durable: bool) -> Resp {
         let mut some = |rate: f64, chance: f64| if rng.chance(chance) { rate } else { 0.0 };
         let (transactions, list_share) = (some(0.2, 0.6), some(0.2, 0.5));
         let (expiry, vanishing) = (some(0.4, 0.6), some(0.02, 0.4));
         // Where the last writes of each shard may be lost, a FLUSHALL may be lost in some shards
         // only.
-        let clears = if firm { some(0.01, 0.3) } else { 0.0 };
+        let clears = if durable { some(0.01, 0.3) } else { 0.0 };
         let beside = extra_rng.chance(0.35);
         // Log-uniform: from so frequent that keys are removed soon, to so rare that most data are
         // on flash.
         let often = 0.002 * 50_f64.powf(extra_rng.unit_f64());
-        let (clears_beside, clears) = if firm && beside { (true, often) } else { (false, clears) };
+        let (clears_beside, clears) =
+            if durable && beside { (true, often) } else { (false, clears) };
         let scans = if extra_rng.chance(0.3) { 0.1 } else { few_scans() };
-        let (watched, litter) =
+        let (watched, unused_watches) =
             if extra_rng.chance(0.5) { (2 + extra_rng.below(7), 0.2) } else { (one_key(), 0.0) };
         Resp {
             pipeline: 1 + rng.below(6),
@@ -112,7 +114,7 @@ impl Resp {
             clears_beside,
             scans,
             watched,
-            litter,
+            unused_watches,
             vanishing,
             memory: Memory::drawn(&mut extra_rng.fork("memory")),
         }
@@ -123,13 +125,13 @@ impl Pace {
     /// Draws the passage of time; half of the scenarios have no pauses. The clock is set back only
     /// where acknowledged writes are durable: only there is it certain that an expired key stays
     /// expired.
-    pub fn drawn(rng: &mut Rng, firm: bool) -> Pace {
+    pub fn drawn(rng: &mut Rng, durable: bool) -> Pace {
         let slow = rng.chance(0.5);
         Pace {
             pauses: if slow { 0.3 * rng.unit_f64() } else { 0.0 },
             longest_pause_ms: if slow { 1 << (8 + rng.below(18)) } else { 0 },
             longest_outage_ms: 1 << rng.below(28),
-            steps_back: firm && rng.chance(0.2),
+            steps_back: durable && rng.chance(0.2),
             prompt_cuts: false,
         }
     }

@@ -3,7 +3,7 @@
 //! at some time of it.
 
 use crate::client::Client;
-use crate::trouble::Trouble;
+use crate::session_failure::SessionFailure;
 use bytes::Bytes;
 use softflash_base::SliceId;
 use softflash_store::{Entry, Store};
@@ -24,7 +24,11 @@ struct Seen<'a> {
 
 impl Client {
     /// Scans one of the slices.
-    pub(crate) async fn scan(&self, store: &Store, clients: &[Client]) -> Result<(), Trouble> {
+    pub(crate) async fn scan(
+        &self,
+        store: &Store,
+        clients: &[Client],
+    ) -> Result<(), SessionFailure> {
         let (slice, limit) = {
             let mut rng = self.rng.borrow_mut();
             let slice = rng.below(u64::from(store.layout().slices)) as u16;
@@ -54,7 +58,7 @@ impl Client {
 impl Seen<'_> {
     /// Compares the keys of a client, of whose writes so many were acknowledged when the page
     /// began.
-    fn compare(&self, client: &Client, before: usize) -> Result<(), Trouble> {
+    fn compare(&self, client: &Client, before: usize) -> Result<(), SessionFailure> {
         let possible = client.promise.borrow().possible_since(before);
         let known = |key: &Bytes| possible.contains_key(key);
         let mut strange =
@@ -82,6 +86,6 @@ impl Seen<'_> {
     }
 }
 
-fn wrong(key: &Bytes, what: &str) -> Result<(), Trouble> {
-    Err(Trouble::Wrong(format!("key `{}` {what}", key.escape_ascii())))
+fn wrong(key: &Bytes, what: &str) -> Result<(), SessionFailure> {
+    Err(SessionFailure::Wrong(format!("key `{}` {what}", key.escape_ascii())))
 }

@@ -109,8 +109,9 @@ impl Scenario {
     /// Redundancy holds against one fault: a failed flush, which may lose data of all units, is not
     /// drawn together with a unit that fails.
     fn with_one_fault(mut self) -> Scenario {
-        let FaultPlan { deaths, strikes, old_images, replacements, returns, .. } = self.fault_plan;
-        let fails = deaths + old_images + replacements + returns > 0.0 || strikes > 0;
+        let FaultPlan { deaths, planned_faults, old_images, replacements, returns, .. } =
+            self.fault_plan;
+        let fails = deaths + old_images + replacements + returns > 0.0 || planned_faults > 0;
         if self.store.is_redundant()
             && fails
             && let Some(drive) = &mut self.drive
@@ -145,14 +146,15 @@ impl Scenario {
     /// Uses random streams of its own, so that earlier seeds keep their meaning.
     fn with_client_model(mut self, profile: Profile) -> Scenario {
         let mut rng = Rng::seeded(self.seed).fork("habits");
-        let firm = self.store.interval_ms == 0;
+        let durable = self.store.interval_ms == 0;
         profile.add(&mut self, &mut rng);
         // Where data may be lost, only the reference of RESP clients knows how much.
         let speaks = rng.chance(0.6) || self.may_lose();
         let mut extra_rng = Rng::seeded(self.seed).fork("speech");
-        self.resp = speaks.then(|| Resp::drawn(&mut rng, &mut extra_rng, firm && !self.may_lose()));
+        self.resp =
+            speaks.then(|| Resp::drawn(&mut rng, &mut extra_rng, durable && !self.may_lose()));
         if speaks {
-            self.pace = Pace::drawn(&mut rng, firm);
+            self.pace = Pace::drawn(&mut rng, durable);
         }
         profile.force(&mut self, &mut rng);
         self

@@ -25,9 +25,10 @@ pub struct FaultPlan {
     /// again: the store has a rest after each. Only with redundancy.
     #[serde(skip_serializing_if = "is_never")]
     pub returns: f64,
-    /// Commands per session, all on one unit, that silently do something else.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub strikes: u32,
+    /// Commands per session, all on one unit, that silently do something else. The key in
+    /// files of scenarios is `strikes`.
+    #[serde(rename = "strikes", skip_serializing_if = "is_zero")]
+    pub planned_faults: u32,
 }
 
 fn is_never(chance: &f64) -> bool {

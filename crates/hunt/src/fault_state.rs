@@ -2,8 +2,8 @@
 
 use crate::fault_plan::FaultPlan;
 use crate::medium::{Image, Medium};
+use crate::planned_faults::{PlannedFaults, death};
 use crate::scenario::Scenario;
-use crate::strikes::{Strikes, death};
 use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_nand::faults::{FaultPlace, FaultTime, PlannedFault, Strike};
@@ -30,34 +30,40 @@ impl FaultState {
     }
 
     /// Faults that keep dead dies dead.
-    pub fn dead(&self) -> Strikes {
+    pub fn dead(&self) -> PlannedFaults {
         self.dead.iter().map(|die| death(*die, Time::ZERO)).collect()
     }
 
     /// Whether a fault of the plan has struck the unit, or may have.
     pub fn has_struck(&self, unit: u16, scenario: &Scenario) -> bool {
         let is_old = self.is_old && self.image.as_ref().is_some_and(|(old, _)| *old == unit);
-        let does_otherwise = scenario.fault_plan.strikes > 0 && struck_unit(scenario) == unit;
+        let does_otherwise =
+            scenario.fault_plan.planned_faults > 0 && faulty_unit(scenario) == unit;
         is_old || does_otherwise || self.dead.contains(&u32::from(unit))
     }
 
     /// Draws the faults of the next session; dead dies stay dead. With redundancy, sessions without
     /// client work have no new faults, because they must restore full redundancy.
-    pub fn strikes(&mut self, scenario: &Scenario, rng: &mut Rng, works: bool) -> Strikes {
-        let mut strikes = self.dead();
+    pub fn planned_faults(
+        &mut self,
+        scenario: &Scenario,
+        rng: &mut Rng,
+        works: bool,
+    ) -> PlannedFaults {
+        let mut planned_faults = self.dead();
         let has_copies = scenario.store.is_redundant();
         if has_copies && (!works || !self.dead.is_empty()) {
-            return strikes;
+            return planned_faults;
         }
         let may_die = scenario.volumes.is_none() || !self.is_weakened;
         if rng.chance(scenario.fault_plan.deaths) && may_die {
             self.is_weakened = true;
             let die = rng.below(u64::from(scenario.flash.channels)) as u32;
-            strikes.push(death(die, Time(1 << (10 + rng.below(22)))));
+            planned_faults.push(death(die, Time(1 << (10 + rng.below(22)))));
             self.dead.push(die);
         }
-        let unit = u32::from(struck_unit(scenario));
-        for _ in 0..scenario.fault_plan.strikes {
+        let unit = u32::from(faulty_unit(scenario));
+        for _ in 0..scenario.fault_plan.planned_faults {
             let command = 1 + rng.below(LATEST_COMMAND);
             let (when, what) = match rng.below(6) {
                 0 => (FaultTime::Program(command), Strike::Phantom),
@@ -67,9 +73,9 @@ impl FaultState {
                 4 => (FaultTime::Read(command), Strike::Miscorrect),
                 _ => (FaultTime::Read(command), Strike::Fail),
             };
-            strikes.push(PlannedFault { place: FaultPlace::Die(unit), when, what });
+            planned_faults.push(PlannedFault { place: FaultPlace::Die(unit), when, what });
         }
-        strikes
+        planned_faults
     }
 
     /// A recovery is complete in which no further die failed.
@@ -92,7 +98,7 @@ impl FaultState {
     ///
     /// # Errors
     /// Errors of the device, which are not expected.
-    pub fn strike(
+    pub fn apply_while_off(
         &mut self,
         scenario: &Scenario,
         medium: &Medium,
@@ -170,6 +176,6 @@ fn is_alone(unit: u16, scenario: &Scenario, medium: &Medium) -> bool {
 }
 
 /// The unit of a scenario whose commands have silent faults.
-fn struck_unit(scenario: &Scenario) -> u16 {
+fn faulty_unit(scenario: &Scenario) -> u16 {
     (scenario.seed % u64::from(scenario.flash.channels)) as u16
 }

@@ -6,7 +6,7 @@
 
 use crate::invariants::SpaceAccounting;
 use crate::scenario::Scenario;
-use crate::trouble::Trouble;
+use crate::session_failure::SessionFailure;
 use bytes::Bytes;
 use softflash_base::SliceId;
 use softflash_ftl::UnitTelemetry;
@@ -48,7 +48,7 @@ pub fn is_probe(key: &[u8]) -> bool {
 ///
 /// # Errors
 /// The count is too small or too large.
-pub fn free_blocks_are_known(stores: &[Store], scenario: &Scenario) -> Result<(), Trouble> {
+pub fn free_blocks_are_known(stores: &[Store], scenario: &Scenario) -> Result<(), SessionFailure> {
     free_blocks_fit(stores, scenario)?;
     for store in stores {
         let blocks = store.blocks();
@@ -57,7 +57,7 @@ pub fn free_blocks_are_known(stores: &[Store], scenario: &Scenario) -> Result<()
         let bad: u32 = flash.units().iter().map(|unit| flash.space(unit).bad).sum();
         if known + UNDER_WAY < free || known > free + UNDER_WAY + bad {
             let shard = store.local_id();
-            return Err(Trouble::Wrong(format!(
+            return Err(SessionFailure::Wrong(format!(
                 "shard {shard} counts {known} free blocks of {free}"
             )));
         }
@@ -70,7 +70,7 @@ pub fn free_blocks_are_known(stores: &[Store], scenario: &Scenario) -> Result<()
 ///
 /// # Errors
 /// The number is another one.
-pub fn free_blocks_fit(stores: &[Store], scenario: &Scenario) -> Result<(), Trouble> {
+pub fn free_blocks_fit(stores: &[Store], scenario: &Scenario) -> Result<(), SessionFailure> {
     for store in stores {
         let blocks = store.blocks();
         let flash = blocks.flash();
@@ -80,7 +80,7 @@ pub fn free_blocks_fit(stores: &[Store], scenario: &Scenario) -> Result<(), Trou
         let (free, left) = (blocks.count_free_blocks(), fitting(&of_units, scenario));
         if free != left && blocks.lost_units() == 0 {
             let shard = store.local_id();
-            return Err(Trouble::Wrong(format!(
+            return Err(SessionFailure::Wrong(format!(
                 "shard {shard} counts {free} free blocks, and its units have room for {left}: {of_units:?} superblocks"
             )));
         }
@@ -98,9 +98,11 @@ pub fn lacks_room(stores: &[Store]) -> bool {
 ///
 /// # Errors
 /// No shard has few.
-pub async fn is_low_on_space(stores: &[Store], scenario: &Scenario) -> Result<(), Trouble> {
+pub async fn is_low_on_space(stores: &[Store], scenario: &Scenario) -> Result<(), SessionFailure> {
     let Some(first) = stores.first() else {
-        return Err(Trouble::Wrong("the store does not open because the flash is full".to_owned()));
+        return Err(SessionFailure::Wrong(
+            "the store does not open because the flash is full".to_owned(),
+        ));
     };
     free_blocks_are_known(stores, scenario)?;
     if first.stats().await?.lost_units > 0 {
@@ -117,7 +119,7 @@ pub async fn is_low_on_space(stores: &[Store], scenario: &Scenario) -> Result<()
         }
         shortages.push(format!("{free} blocks are free, the reserve is {reserve}"));
     }
-    Err(Trouble::Wrong(format!(
+    Err(SessionFailure::Wrong(format!(
         "a write is refused because the flash is full: {}",
         shortages.join("; ")
     )))
@@ -128,7 +130,10 @@ pub async fn is_low_on_space(stores: &[Store], scenario: &Scenario) -> Result<()
 ///
 /// # Errors
 /// The condition that is violated.
-pub async fn takes_writes_again(stores: &[Store], scenario: &Scenario) -> Result<(), Trouble> {
+pub async fn takes_writes_again(
+    stores: &[Store],
+    scenario: &Scenario,
+) -> Result<(), SessionFailure> {
     let Some(first) = stores.first() else { return Ok(()) };
     let runtime = first.runtime();
     runtime.sleep_until(runtime.now() + REST).await;
@@ -137,7 +142,7 @@ pub async fn takes_writes_again(stores: &[Store], scenario: &Scenario) -> Result
     if lost_units > 0 {
         return Ok(());
     }
-    accounting.have_no_leak(scenario).map_err(Trouble::Wrong)?;
+    accounting.have_no_leak(scenario).map_err(SessionFailure::Wrong)?;
     free_blocks_are_known(stores, scenario)?;
     let units = first.units().await?;
     for (store, units) in stores.iter().zip(units.chunks(scenario.units_of_a_shard())) {
@@ -150,10 +155,10 @@ pub async fn takes_writes_again(stores: &[Store], scenario: &Scenario) -> Result
         if alive as f64 > little(scenario) * (f64::from(good) - WORKING_BLOCKS) {
             continue;
         }
-        probe(store).await.map_err(|trouble| match trouble {
-            Trouble::Full => {
+        probe(store).await.map_err(|failure| match failure {
+            SessionFailure::Full => {
                 let free = blocks(units, scenario, |unit| unit.space.allocatable());
-                Trouble::Wrong(format!(
+                SessionFailure::Wrong(format!(
                     "shard {} still refuses writes after an idle time because the flash is full: the live data fit into {alive} of {good} \
                      blocks, {free} are free; all shards have {patches} patches and {value_blocks} value blocks",
                     store.local_id()
@@ -197,7 +202,7 @@ fn usable_bytes(payload: u64, scenario: &Scenario) -> u64 {
 }
 
 /// Bytes of live data in the store's own shard.
-async fn alive_bytes(store: &Store) -> Result<u64, Trouble> {
+async fn alive_bytes(store: &Store) -> Result<u64, SessionFailure> {
     let mut bytes = 0;
     for slice in store.layout().slices_of(store.local_id()).map(SliceId) {
         let mut after = None;
@@ -215,7 +220,7 @@ async fn alive_bytes(store: &Store) -> Result<u64, Trouble> {
 }
 
 /// Writes a key of the store's own shard, and deletes it.
-async fn probe(store: &Store) -> Result<(), Trouble> {
+async fn probe(store: &Store) -> Result<(), SessionFailure> {
     let own = |key: &Bytes| store.shard_of(key) == store.local_id();
     let keys = (0..).map(|number| Bytes::from([PROBE, format!("{number}").as_bytes()].concat()));
     let Some(key) = keys.take(usize::from(u16::MAX)).find(own) else { return Ok(()) };

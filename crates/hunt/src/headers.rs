@@ -3,7 +3,7 @@
 
 use crate::medium::Medium;
 use crate::scenario::Scenario;
-use crate::trouble::Trouble;
+use crate::session_failure::SessionFailure;
 use crate::virtual_time;
 use softflash_flash::Flash;
 use softflash_ftl::FtlConfig;
@@ -22,19 +22,19 @@ impl Headers {
     ///
     /// # Errors
     /// The greatest generation of a unit has decreased, or the mount fails.
-    pub fn look(&mut self, scenario: &Scenario, medium: &Medium) -> Result<(), Trouble> {
+    pub fn look(&mut self, scenario: &Scenario, medium: &Medium) -> Result<(), SessionFailure> {
         let is_steady = scenario.faults.cut_pages.unstable == CutPages::default().unstable;
         let forgets =
             scenario.may_lose() || scenario.store.is_redundant() || scenario.drive.is_some();
         if forgets || !is_steady {
             return Ok(());
         }
-        let generations = mounted(medium).map_err(Trouble::Wrong)?;
+        let generations = mounted(medium).map_err(SessionFailure::Wrong)?;
         for (unit, (now, before)) in generations.iter().zip(&self.generations).enumerate() {
             if now < before {
                 let what =
                     format!("unit {unit}: the newest generation decreased from {before} to {now}");
-                return Err(Trouble::Wrong(what));
+                return Err(SessionFailure::Wrong(what));
             }
         }
         self.generations = generations;

@@ -15,12 +15,12 @@
 //! - [`session`]: one run of the store from power on to power off;
 //! - [`profile`]: which faults are injected, by name; [`size`]: how large scenarios are;
 //! - [`fault_plan`]: how often dies fail and units are restored from an old image; `fault_state`:
-//!   draws these faults for each session; `strikes`: the faults of one session;
+//!   draws these faults for each session; `planned_faults`: those of one session;
 //! - [`invariants`]: invariants of the flash's space accounting, and `headers`: of the headers on
 //!   flash between sessions;
 //! - `live_values`: whether the ledgers of value blocks list exactly the live values;
-//! - [`trouble`]: why a session ends early; [`fullness`]: whether a store that reports a full
-//!   device is full;
+//! - [`session_failure`]: why a session ends early; [`fullness`]: whether a store that reports a
+//!   full device is full;
 //! - [`trial`]: one scenario from beginning to end;
 //! - [`shrink`]: finds a smaller scenario that fails in the same way;
 //! - [`volumes`]: scenarios of volumes, as [`volume_shape`] has them, with clients and references
@@ -51,6 +51,7 @@ pub mod invariants;
 mod live_values;
 pub mod medium;
 pub mod memory;
+mod planned_faults;
 #[cfg(feature = "planted")]
 pub mod planted;
 pub mod profile;
@@ -59,14 +60,13 @@ mod repaired;
 pub mod resp;
 pub mod scenario;
 pub mod session;
+pub mod session_failure;
 pub mod shrink;
 pub mod size;
 pub mod small_scenario;
-mod strikes;
 pub mod superblock_shape;
 pub mod superblocks;
 pub mod trial;
-pub mod trouble;
 mod value_log;
 mod virtual_time;
 pub mod volume_shape;

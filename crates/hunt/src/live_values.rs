@@ -3,7 +3,7 @@
 
 use crate::scenario::Scenario;
 use crate::session::scan_all;
-use crate::trouble::Trouble;
+use crate::session_failure::SessionFailure;
 use softflash_store::Store;
 use softflash_store::on_flash::stored_len;
 use std::time::Duration;
@@ -26,7 +26,10 @@ impl DeadValues {
     ///
     /// # Errors
     /// A live value is not listed; errors of the store.
-    pub async fn of(store: &Store, scenario: &Scenario) -> Result<Option<DeadValues>, Trouble> {
+    pub async fn of(
+        store: &Store,
+        scenario: &Scenario,
+    ) -> Result<Option<DeadValues>, SessionFailure> {
         let threshold = scenario.store.value_threshold;
         let expire = scenario.resp.as_ref().is_some_and(|resp| resp.expiry > 0.0);
         if threshold == 0 || scenario.store.parity > 0 || expire || scenario.may_lose() {
@@ -49,7 +52,9 @@ impl DeadValues {
             separated.map(|(key, (value, _))| stored_len(key.len(), value.len()) as u64).sum();
         let listed = store.stats().await?.value_bytes_live;
         let dead = listed.checked_sub(alive).ok_or_else(|| {
-            Trouble::Wrong(format!("{listed} bytes of values are listed as live, {alive} are"))
+            SessionFailure::Wrong(format!(
+                "{listed} bytes of values are listed as live, {alive} are"
+            ))
         })?;
         Ok(Some(DeadValues(dead)))
     }
@@ -58,7 +63,11 @@ impl DeadValues {
     ///
     /// # Errors
     /// There are more than before.
-    pub async fn have_not_grown(self, store: &Store, scenario: &Scenario) -> Result<(), Trouble> {
+    pub async fn have_not_grown(
+        self,
+        store: &Store,
+        scenario: &Scenario,
+    ) -> Result<(), SessionFailure> {
         let (runtime, mut last) = (store.runtime(), 0);
         for _ in 0..ATTEMPTS {
             match DeadValues::of(store, scenario).await? {
@@ -68,7 +77,7 @@ impl DeadValues {
             runtime.sleep_until(runtime.now() + PAUSE).await;
         }
         let before = self.0;
-        Err(Trouble::Wrong(format!(
+        Err(SessionFailure::Wrong(format!(
             "{last} bytes of dead values are listed as live, {before} before the session"
         )))
     }

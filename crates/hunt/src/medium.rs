@@ -1,8 +1,8 @@
 //! The simulated medium of a scenario's store.
 
 use crate::drive::{self, Drive};
+use crate::planned_faults::{self, PlannedFaults};
 use crate::scenario::Scenario;
-use crate::strikes::{self, Strikes};
 use softflash_base::{Time, UnitId};
 use softflash_device::{Device, ModelDevice, UnitsImage};
 use softflash_runtime::RuntimeHandle;
@@ -50,10 +50,10 @@ impl Medium {
     }
 
     /// Sets the faults of a session that begins.
-    pub fn plan(&self, strikes: &Strikes, runtime: &RuntimeHandle) {
+    pub fn plan(&self, planned_faults: &PlannedFaults, runtime: &RuntimeHandle) {
         match self {
-            Medium::Flash(flash) => strikes::plan(strikes, flash, runtime),
-            Medium::Drive(drive) => drive.plan(strikes),
+            Medium::Flash(flash) => planned_faults::plan(planned_faults, flash, runtime),
+            Medium::Drive(drive) => drive.plan(planned_faults),
         }
     }
 

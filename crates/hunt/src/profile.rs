@@ -197,7 +197,7 @@ fn mirror(scenario: &mut Scenario, rng: &mut Rng) {
     if scenario.drive.is_none() && uneven.chance(0.5) {
         scenario.faults.factory_bad_block = 0.03;
     }
-    strike_one_unit(scenario, rng);
+    fault_one_unit(scenario, rng);
 }
 
 /// Parity, mostly over patches that are small enough for many groups, and one kind of fault that
@@ -211,7 +211,7 @@ fn parity(scenario: &mut Scenario, rng: &mut Rng) {
         scenario.flash.pages = 8;
         scenario.flash.blocks = 5 * scenario.flash.blocks / 2;
     }
-    strike_one_unit(scenario, rng);
+    fault_one_unit(scenario, rng);
 }
 
 /// Parity over small patches, erases at once, and keys that are overwritten all the time.
@@ -233,11 +233,11 @@ fn regroup(scenario: &mut Scenario, rng: &mut Rng) {
     scenario.cuts = 4 + scenario.cuts % 5;
 }
 
-fn strike_one_unit(scenario: &mut Scenario, rng: &mut Rng) {
+fn fault_one_unit(scenario: &mut Scenario, rng: &mut Rng) {
     match rng.below(4) {
         0 => scenario.fault_plan.deaths = 0.3,
         1 => scenario.fault_plan.old_images = 0.3,
-        2 => scenario.fault_plan.strikes = 1 + rng.below(8) as u32,
+        2 => scenario.fault_plan.planned_faults = 1 + rng.below(8) as u32,
         _ => {}
     }
 }

@@ -22,7 +22,7 @@ pub struct Promise {
     /// When each of these writes was acknowledged, in order.
     answered: Vec<Time>,
     /// Number of these writes that must have survived.
-    firm: usize,
+    durable: usize,
     /// The end of the session in which they were made.
     ended_at: Option<Time>,
 }
@@ -53,8 +53,8 @@ impl Promise {
     }
 
     /// The last write was acknowledged and is durable.
-    pub fn is_firm(&mut self) {
-        self.firm = self.since.len();
+    pub fn is_durable(&mut self) {
+        self.durable = self.since.len();
     }
 
     /// The contents that the client must read while there was no cut.
@@ -85,11 +85,11 @@ impl Promise {
     /// lost writes had been acknowledged when the session ended.
     pub fn found(&mut self, found: Contents) -> Result<Option<Duration>, Breach> {
         let mut expected = self.base.clone();
-        self.since[..self.firm].iter().for_each(|batch| apply(&mut expected, batch));
+        self.since[..self.durable].iter().for_each(|batch| apply(&mut expected, batch));
         let least = expected.clone();
         // Of several prefixes, as with writes of what was there already, the longest.
-        let mut fits = (expected == found).then_some(self.firm);
-        for (number, batch) in (self.firm + 1..).zip(&self.since[self.firm..]) {
+        let mut fits = (expected == found).then_some(self.durable);
+        for (number, batch) in (self.durable + 1..).zip(&self.since[self.durable..]) {
             apply(&mut expected, batch);
             if expected == found {
                 fits = Some(number);
@@ -112,7 +112,8 @@ impl Promise {
         let keys = least.keys().chain(found.keys());
         let differing = keys.filter(|key| least.get(*key) != found.get(*key));
         let each = differing.take(3).map(|key| {
-            let open = self.since[self.firm..].iter().flatten().filter(|(other, _)| other == key);
+            let open =
+                self.since[self.durable..].iter().flatten().filter(|(other, _)| other == key);
             let open: Vec<String> = open.map(|(_, value)| shown(value.as_ref())).collect();
             format!(
                 "key `{}`: {} was promised, {} found; written since, of unknown outcome: {}",
@@ -151,7 +152,7 @@ mod tests {
     fn durable_writes_must_be_there_plus_a_prefix_of_later_ones() {
         let mut promise = Promise::default();
         promise.begins(vec![put("a", "1")]);
-        promise.is_firm();
+        promise.is_durable();
         promise.begins(vec![put("a", "2"), put("b", "2")]);
         promise.begins(vec![(Bytes::from("a"), None)]);
         let found = |entries: &[_]| promise.clone().found(contents(entries));

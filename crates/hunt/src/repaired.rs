@@ -3,7 +3,7 @@
 
 use crate::medium::{Image, Medium};
 use crate::scenario::Scenario;
-use crate::session::{Crew, scan_all};
+use crate::session::{ClientGroup, scan_all};
 use crate::virtual_time;
 use bytes::Bytes;
 use softflash_base::random::Rng;
@@ -26,11 +26,11 @@ const OF_METADATA: f64 = 0.1;
 pub fn check(
     scenario: &Scenario,
     medium: &Medium,
-    crew: &Crew,
+    clients: &ClientGroup,
     wall_ms: u64,
     rng: &mut Rng,
 ) -> Result<(), String> {
-    let Crew::Direct(clients) = crew else { return Ok(()) };
+    let ClientGroup::Direct(clients) = clients else { return Ok(()) };
     let current = clients.iter().flat_map(|client| client.promise.borrow().current());
     let expected: BTreeMap<Bytes, Bytes> = current.collect();
     for _ in 0..scenario.repairs {
@@ -93,7 +93,7 @@ fn repaired(
     let found = executor.try_block_on(async {
         let stores = open_all(device, &layout, &scenario.options(0), &runtime).await;
         let stores = stores.map_err(|error| error.to_string())?;
-        scan_all(&stores[0]).await.map_err(|trouble| trouble.what())
+        scan_all(&stores[0]).await.map_err(|failure| failure.what())
     });
     let found = found.map_err(|deadlock| deadlock.to_string())??;
     let found: BTreeMap<Bytes, Bytes> =

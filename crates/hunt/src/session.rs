@@ -6,13 +6,13 @@ use crate::fullness::{self, REST};
 use crate::invariants::{SpaceAccounting, groups_are_on_different_units};
 use crate::live_values::DeadValues;
 use crate::medium::Medium;
+use crate::planned_faults::{self, PlannedFaults};
 use crate::reference::{Breach, Contents};
 use crate::resp;
 use crate::resp::ledger::{Found, Slack};
 use crate::resp::semantics::Window;
 use crate::scenario::Scenario;
-use crate::strikes::{self, Strikes};
-use crate::trouble::Trouble;
+use crate::session_failure::SessionFailure;
 use crate::virtual_time;
 use bytes::Bytes;
 use futures_util::future::{Either, select, try_join_all};
@@ -64,7 +64,7 @@ pub struct Plan<'a> {
     /// Sequence number of the session within the scenario.
     pub number: u64,
     /// Its clients.
-    pub crew: &'a Crew,
+    pub clients: &'a ClientGroup,
     /// The task of the session.
     pub task: Task,
     /// The power cut, if there is one.
@@ -72,7 +72,7 @@ pub struct Plan<'a> {
     /// Wall clock at the start.
     pub wall_ms: u64,
     /// Planned faults of the flash.
-    pub strikes: Strikes,
+    pub planned_faults: PlannedFaults,
     /// Number of silent program faults up to the last comparison.
     pub silent_before: u64,
 }
@@ -99,7 +99,7 @@ pub struct Session {
     /// When it ended, since its start.
     pub ended_at: Time,
     /// Why it ended early.
-    pub trouble: Option<Trouble>,
+    pub failure: Option<SessionFailure>,
     /// State of the flash at the comparison, if there was one.
     pub compared: Option<Comparison>,
     /// The store refused writes for lack of space, and rightly so.
@@ -118,37 +118,38 @@ pub struct Comparison {
 }
 
 /// All clients of a scenario.
-pub enum Crew {
+pub enum ClientGroup {
     /// Clients that call the store.
     Direct(Vec<Client>),
     /// Clients that send RESP.
-    Resp(resp::Crew),
+    Resp(resp::RespClients),
 }
 
-impl Crew {
+impl ClientGroup {
     /// The clients of a scenario.
-    pub fn of(scenario: &Scenario) -> Crew {
-        resp::Crew::of(scenario).map_or_else(|| Crew::Direct(Client::all(scenario)), Crew::Resp)
+    pub fn of(scenario: &Scenario) -> ClientGroup {
+        resp::RespClients::of(scenario)
+            .map_or_else(|| ClientGroup::Direct(Client::all(scenario)), ClientGroup::Resp)
     }
 
     fn has_removed(&self) -> bool {
-        matches!(self, Crew::Resp(crew) if crew.common.has_removed())
+        matches!(self, ClientGroup::Resp(clients) if clients.common.has_removed())
     }
 
     fn begins_session(&self) {
-        if let Crew::Resp(crew) = self {
-            crew.common.begins_session();
+        if let ClientGroup::Resp(clients) = self {
+            clients.common.begins_session();
         }
     }
 
     /// A session ends.
     fn ends_session(&self, stores: &[Store], now: Time) {
         match self {
-            Crew::Direct(clients) => {
+            ClientGroup::Direct(clients) => {
                 clients.iter().for_each(|client| client.promise.borrow_mut().ends(now));
             }
-            Crew::Resp(crew) => {
-                stores.iter().for_each(|store| crew.common.note_clock(store.now_ms()));
+            ClientGroup::Resp(clients) => {
+                stores.iter().for_each(|store| clients.common.note_clock(store.now_ms()));
             }
         }
     }
@@ -156,36 +157,36 @@ impl Crew {
     /// The highest expiry clock of earlier sessions.
     fn latest_ms(&self) -> u64 {
         match self {
-            Crew::Direct(_) => 0,
-            Crew::Resp(crew) => crew.common.latest_ms(),
+            ClientGroup::Direct(_) => 0,
+            ClientGroup::Resp(clients) => clients.common.latest_ms(),
         }
     }
 
-    async fn work(&self, stores: &[Store], scenario: &Scenario) -> Result<(), Trouble> {
+    async fn work(&self, stores: &[Store], scenario: &Scenario) -> Result<(), SessionFailure> {
         match self {
-            Crew::Direct(clients) => {
+            ClientGroup::Direct(clients) => {
                 let durable = scenario.store.interval_ms == 0;
                 let workload = &scenario.clients;
                 let work =
                     clients.iter().map(|client| client.work(stores, clients, workload, durable));
                 try_join_all(work).await.map(drop)
             }
-            Crew::Resp(crew) => crew.work(stores, scenario).await,
+            ClientGroup::Resp(clients) => clients.work(stores, scenario).await,
         }
     }
 
     /// Requests of this session, where they are counted.
     fn requests_made(&self) -> u64 {
         match self {
-            Crew::Direct(_) => 0,
-            Crew::Resp(crew) => crew.common.requests_made(),
+            ClientGroup::Direct(_) => 0,
+            ClientGroup::Resp(clients) => clients.common.requests_made(),
         }
     }
 
     fn keys(&self, scenario: &Scenario) -> Vec<Bytes> {
         match self {
-            Crew::Direct(clients) => clients.iter().flat_map(Client::keys).collect(),
-            Crew::Resp(crew) => crew.keys(scenario),
+            ClientGroup::Direct(clients) => clients.iter().flat_map(Client::keys).collect(),
+            ClientGroup::Resp(clients) => clients.keys(scenario),
         }
     }
 
@@ -199,8 +200,10 @@ impl Crew {
         slack: Slack,
     ) -> Result<(), String> {
         match self {
-            Crew::Direct(clients) => judge_direct(clients, found, scenario),
-            Crew::Resp(crew) => crew.judge(scenario, &found, at, store.layout(), slack),
+            ClientGroup::Direct(clients) => judge_direct(clients, found, scenario),
+            ClientGroup::Resp(clients) => {
+                clients.judge(scenario, &found, at, store.layout(), slack)
+            }
         }
     }
 
@@ -214,29 +217,31 @@ impl Crew {
         slack: Slack,
     ) -> Result<(), String> {
         match self {
-            Crew::Direct(_) => Ok(()),
-            Crew::Resp(crew) => crew.judge_rest(found, unreadable, at, store.layout(), slack),
+            ClientGroup::Direct(_) => Ok(()),
+            ClientGroup::Resp(clients) => {
+                clients.judge_rest(found, unreadable, at, store.layout(), slack)
+            }
         }
     }
 
     /// Hash of everything that clients received.
     pub fn trace(&self) -> u64 {
         match self {
-            Crew::Direct(_) => 0,
-            Crew::Resp(crew) => crew.common.trace(),
+            ClientGroup::Direct(_) => 0,
+            ClientGroup::Resp(clients) => clients.common.trace(),
         }
     }
 }
 
 /// Runs a session to its end or its cut.
 pub fn run(plan: &Plan<'_>) -> Session {
-    let Plan { scenario, medium, number, crew, task, cut, wall_ms, strikes, .. } = plan;
+    let Plan { scenario, medium, number, clients, task, cut, wall_ms, planned_faults, .. } = plan;
     let executor = virtual_time::executor(*wall_ms);
     let runtime = executor.handle();
     let (compared, lacks_room) = (Cell::new(None), Cell::new(false));
     let opened = RefCell::new(Vec::new());
-    crew.begins_session();
-    medium.plan(strikes, &runtime);
+    clients.begins_session();
+    medium.plan(planned_faults, &runtime);
     medium.fail_flushes(scenario, cut.is_some(), cut.map_or(0, |cut| cut.seed));
     let work = async {
         let options = scenario.options(*number);
@@ -248,16 +253,16 @@ pub fn run(plan: &Plan<'_>) -> Session {
         compared.set(Some(Comparison { accounting, silent: silent_programs(medium) }));
         match task {
             Task::Work => {
-                crew.work(&stores, scenario).await?;
+                clients.work(&stores, scenario).await?;
                 fullness::free_blocks_are_known(&stores, scenario)?;
                 watches_are_swept(&stores, plan)
             }
             Task::Prove => {
                 let dead_values = DeadValues::of(&stores[0], scenario).await?;
-                let work = pin!(crew.work(&stores, scenario));
-                match select(work, pin!(stall(crew, scenario, &runtime))).await {
+                let work = pin!(clients.work(&stores, scenario));
+                match select(work, pin!(stall(clients, scenario, &runtime))).await {
                     Either::Left((outcome, _)) => outcome?,
-                    Either::Right((trouble, _)) => return Err(trouble),
+                    Either::Right((failure, _)) => return Err(failure),
                 }
                 watches_are_swept(&stores, plan)?;
                 runtime.sleep_until(runtime.now() + REST).await;
@@ -265,7 +270,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
                 SpaceAccounting::of(&stores[0])
                     .await?
                     .have_no_leak(scenario)
-                    .map_err(Trouble::Wrong)?;
+                    .map_err(SessionFailure::Wrong)?;
                 if let Some(before) = dead_values {
                     before.have_not_grown(&stores[0], scenario).await?;
                 }
@@ -276,13 +281,13 @@ pub fn run(plan: &Plan<'_>) -> Session {
                 runtime.sleep_until(runtime.now() + REST).await;
                 let accounting = SpaceAccounting::of(&stores[0]).await?;
                 fullness::free_blocks_are_known(&stores, scenario)?;
-                accounting.have_no_leak(scenario).map_err(Trouble::Wrong)?;
-                let dead = strikes::dead_dies(strikes);
+                accounting.have_no_leak(scenario).map_err(SessionFailure::Wrong)?;
+                let dead = planned_faults::dead_dies(planned_faults);
                 lacks_room.set(fullness::lacks_room(&stores));
                 if !lacks_room.get() {
-                    accounting.have_all_copies(scenario, &dead).map_err(Trouble::Wrong)?;
+                    accounting.have_all_copies(scenario, &dead).map_err(SessionFailure::Wrong)?;
                     if accounting.units_left(scenario, &dead) >= 2 {
-                        groups_are_on_different_units(&stores).map_err(Trouble::Wrong)?;
+                        groups_are_on_different_units(&stores).map_err(SessionFailure::Wrong)?;
                     }
                 }
                 close(&stores).await
@@ -290,13 +295,13 @@ pub fn run(plan: &Plan<'_>) -> Session {
         }
     };
     let whole = async {
-        let outcome = until(*cut, work, (crew, scenario), &runtime).await;
+        let outcome = until(*cut, work, (clients, scenario), &runtime).await;
         let stores = opened.take();
-        crew.ends_session(&stores, runtime.now());
-        let is_full = outcome == Err(Trouble::Full);
+        clients.ends_session(&stores, runtime.now());
+        let is_full = outcome == Err(SessionFailure::Full);
         if is_full && !scenario.may_lose() {
             // A removal of all keys may release much space between the refusal and this check.
-            if !crew.has_removed() {
+            if !clients.has_removed() {
                 fullness::is_low_on_space(&stores, scenario).await?;
             }
             // In half of these sessions the power is cut without the idle time.
@@ -310,75 +315,79 @@ pub fn run(plan: &Plan<'_>) -> Session {
     let ended_at = executor.now();
     // Before any task is dropped: a dropped task withdraws its commands.
     let cut = cut.map_or(Ok(()), |cut| medium.power_cut(ended_at, cut.seed));
-    let (trouble, full) = match outcome {
+    let (failure, full) = match outcome {
         Ok(Ok(full)) => (None, full),
-        Ok(Err(trouble)) => (Some(trouble), false),
-        Err(deadlock) => (Some(Trouble::Wrong(deadlock.to_string())), false),
+        Ok(Err(failure)) => (Some(failure), false),
+        Err(deadlock) => (Some(SessionFailure::Wrong(deadlock.to_string())), false),
     };
     // Nothing is acknowledged after a failed flush, until the next start.
-    let has_stopped = matches!(trouble, Some(Trouble::Lost(_) | Trouble::Refused(_)));
-    let trouble = trouble.filter(|_| !(has_stopped && medium.has_failed_flush()));
-    let trouble = match cut {
-        Ok(()) => trouble,
-        Err(error) => Some(Trouble::Wrong(format!("the cut: {error}"))),
+    let has_stopped = matches!(failure, Some(SessionFailure::Lost(_) | SessionFailure::Refused(_)));
+    let failure = failure.filter(|_| !(has_stopped && medium.has_failed_flush()));
+    let failure = match cut {
+        Ok(()) => failure,
+        Err(error) => Some(SessionFailure::Wrong(format!("the cut: {error}"))),
     };
-    Session { ended_at, trouble, compared: compared.take(), full, lacks_room: lacks_room.get() }
+    Session { ended_at, failure, compared: compared.take(), full, lacks_room: lacks_room.get() }
 }
 
 /// Ends when no request was made for longer than a request can take: a minute per client, for slow
 /// flash and for cleaning, and a pause. Where requests are not counted, all of them must finish
 /// within that time each.
-async fn stall(crew: &Crew, scenario: &Scenario, runtime: &RuntimeHandle) -> Trouble {
+async fn stall(
+    clients: &ClientGroup,
+    scenario: &Scenario,
+    runtime: &RuntimeHandle,
+) -> SessionFailure {
     let minutes = Duration::from_secs(60) * u32::from(scenario.clients.count);
-    let patience = match crew {
-        Crew::Resp(_) => minutes + Duration::from_millis(scenario.pace.longest_pause_ms),
-        Crew::Direct(_) => minutes * scenario.clients.requests,
+    let patience = match clients {
+        ClientGroup::Resp(_) => minutes + Duration::from_millis(scenario.pace.longest_pause_ms),
+        ClientGroup::Direct(_) => minutes * scenario.clients.requests,
     };
     loop {
-        let made = crew.requests_made();
+        let made = clients.requests_made();
         runtime.sleep_until(runtime.now() + patience).await;
-        if crew.requests_made() == made {
-            return Trouble::Wrong("requests do not complete".to_owned());
+        if clients.requests_made() == made {
+            return SessionFailure::Wrong("requests do not complete".to_owned());
         }
     }
 }
 
 /// Without connections, the store keeps at most the watches created since the last sweep and those
 /// in use at that sweep: for each client, the keys of a few `WATCH`es on its last connections.
-fn watches_are_swept(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
+fn watches_are_swept(stores: &[Store], plan: &Plan<'_>) -> Result<(), SessionFailure> {
     let watched = plan.scenario.resp.as_ref().map_or(1, |resp| resp.watched);
     let held = u64::from(plan.scenario.clients.count) * 4 * (watched + 1);
     let most = plan.scenario.options(plan.number).watch_sweep + held as usize;
     match stores.iter().map(|store| store.watch_tokens()).max() {
         Some(kept) if kept > most => {
-            Err(Trouble::Wrong(format!("{kept} watches are kept, the limit is {most}")))
+            Err(SessionFailure::Wrong(format!("{kept} watches are kept, the limit is {most}")))
         }
         _ => Ok(()),
     }
 }
 
-async fn close(stores: &[Store]) -> Result<(), Trouble> {
+async fn close(stores: &[Store]) -> Result<(), SessionFailure> {
     Ok(try_join_all(stores.iter().map(Store::close)).await.map(drop)?)
 }
 
 /// Works until it is done or the power is cut.
 async fn until(
     cut: Option<Cut>,
-    work: impl Future<Output = Result<(), Trouble>>,
-    (crew, scenario): (&Crew, &Scenario),
+    work: impl Future<Output = Result<(), SessionFailure>>,
+    (clients, scenario): (&ClientGroup, &Scenario),
     runtime: &RuntimeHandle,
-) -> Result<(), Trouble> {
+) -> Result<(), SessionFailure> {
     let Some(Cut { requests, removals, then, .. }) = cut else { return work.await };
     let due = async {
-        if let Crew::Resp(counting) = crew
+        if let ClientGroup::Resp(counting) = clients
             && requests.or(removals).is_some()
         {
             let (requests, removals) = (requests.unwrap_or(0), removals.unwrap_or(0));
             let begun = pin!(counting.common.begun(requests, removals));
-            if let Either::Right((trouble, _)) =
-                select(begun, pin!(stall(crew, scenario, runtime))).await
+            if let Either::Right((failure, _)) =
+                select(begun, pin!(stall(clients, scenario, runtime))).await
             {
-                return Err(trouble);
+                return Err(failure);
             }
         }
         runtime.sleep_until(runtime.now() + then.0).await;
@@ -390,11 +399,11 @@ async fn until(
 /// Looks up every key and scans every slice: both must return the promised contents and nothing
 /// else. Where the flash may lose data, each key is as promised or the store returns an error that
 /// reports the loss.
-async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
-    let (store, crew, scenario) = (&stores[0], plan.crew, plan.scenario);
+async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), SessionFailure> {
+    let (store, clients, scenario) = (&stores[0], plan.clients, plan.scenario);
     let from_ms = store.runtime().wall_ms();
     let (mut found, mut lost) = match scan_all(store).await {
-        Err(Trouble::Lost(what)) if scenario.may_lose() => (None, Some(what)),
+        Err(SessionFailure::Lost(what)) if scenario.may_lose() => (None, Some(what)),
         found => (Some(found?), None),
     };
     let mut looked_up = Found::new();
@@ -403,25 +412,25 @@ async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
         // Their outcome is unknown and does not matter.
         found.retain(|key, _| !fullness::is_probe(key));
     }
-    let mut keys: BTreeSet<Bytes> = crew.keys(scenario).into_iter().collect();
+    let mut keys: BTreeSet<Bytes> = clients.keys(scenario).into_iter().collect();
     keys.extend(found.iter().flat_map(Found::keys).cloned());
     for key in keys {
-        match store.begin().get(&key).await.map_err(Trouble::from) {
+        match store.begin().get(&key).await.map_err(SessionFailure::from) {
             Ok(Some(entry)) => {
                 looked_up.insert(key, (entry.value.to_bytes(), entry.expires_at_ms));
             }
             Ok(None) => {}
-            Err(Trouble::Lost(what)) if scenario.may_lose() => {
+            Err(SessionFailure::Lost(what)) if scenario.may_lose() => {
                 lost = Some(what);
                 unreadable.insert(key);
             }
-            Err(trouble) => return Err(trouble),
+            Err(failure) => return Err(failure),
         }
     }
     // A key that expires between the scan and the lookup is in the scan only. The store's clocks
     // may be ahead of the wall clock, and a key that expired before the cut may have been dropped,
     // although the clocks that recovery found in the log are earlier.
-    let wall_ms = store.runtime().wall_ms().max(crew.latest_ms());
+    let wall_ms = store.runtime().wall_ms().max(clients.latest_ms());
     let to_ms = stores.iter().map(Store::now_ms).fold(wall_ms, u64::max);
     let at = Window { from_ms, to_ms };
     for key in found.iter().flat_map(Found::keys).chain(looked_up.keys()) {
@@ -431,16 +440,16 @@ async fn compare(stores: &[Store], plan: &Plan<'_>) -> Result<(), Trouble> {
         let expired = scanned.is_some_and(|(_, ms)| may_expire(*ms)) && looked_up.is_none();
         if scanned != looked_up && !expired && !unreadable.contains(key) {
             let key = key.escape_ascii();
-            return Err(Trouble::Wrong(format!("key `{key}`: a lookup and a scan differ")));
+            return Err(SessionFailure::Wrong(format!("key `{key}`: a lookup and a scan differ")));
         }
     }
     let slack = plan.slack();
     match lost {
-        None => crew.judge(scenario, store, looked_up, at, slack).map_err(Trouble::Wrong),
+        None => clients.judge(scenario, store, looked_up, at, slack).map_err(SessionFailure::Wrong),
         Some(what) => {
-            let judged = crew.judge_rest(store, &looked_up, &unreadable, at, slack);
-            judged.map_err(Trouble::Wrong)?;
-            Err(Trouble::Lost(what))
+            let judged = clients.judge_rest(store, &looked_up, &unreadable, at, slack);
+            judged.map_err(SessionFailure::Wrong)?;
+            Err(SessionFailure::Lost(what))
         }
     }
 }
@@ -453,7 +462,7 @@ fn silent_programs(medium: &Medium) -> u64 {
 }
 
 /// All keys with their entries, by scans.
-pub(crate) async fn scan_all(store: &Store) -> Result<Found, Trouble> {
+pub(crate) async fn scan_all(store: &Store) -> Result<Found, SessionFailure> {
     let mut found = Found::new();
     for slice in 0..store.layout().slices {
         let mut after = None;
@@ -463,7 +472,7 @@ pub(crate) async fn scan_all(store: &Store) -> Result<Found, Trouble> {
                 let held = (entry.value.to_bytes(), entry.expires_at_ms);
                 if found.insert(key.clone(), held).is_some() {
                     let key = key.escape_ascii();
-                    return Err(Trouble::Wrong(format!("key `{key}` is in two slices")));
+                    return Err(SessionFailure::Wrong(format!("key `{key}` is in two slices")));
                 }
             }
             after = page.next;
@@ -502,13 +511,13 @@ fn judge_direct(clients: &[Client], found: Found, scenario: &Scenario) -> Result
 pub fn check_offline(
     scenario: &Scenario,
     medium: &Medium,
-    strikes: &Strikes,
+    planned_faults: &PlannedFaults,
     wall_ms: u64,
     lacks_room: bool,
 ) -> Option<String> {
     let executor = virtual_time::executor(wall_ms);
     let runtime = executor.handle();
-    medium.plan(strikes, &runtime);
+    medium.plan(planned_faults, &runtime);
     let device = medium.device();
     let layout = scenario.layout();
     let progress = Progress::default();
@@ -520,7 +529,7 @@ pub fn check_offline(
             // cut costs older pages of a word line, and a header that a cut interrupted may decay
             // when the superblock is in use: only a repair moves the contents away from there.
             let faults = &scenario.faults;
-            let may_overwrite = scenario.fault_plan.strikes > 0
+            let may_overwrite = scenario.fault_plan.planned_faults > 0
                 || faults.paired_page_loss > 0.0
                 || faults.cut_pages.unstable > 0.0;
             let is_overwritten =

@@ -79,7 +79,7 @@ fn steps(scenario: &Scenario) -> Vec<Scenario> {
         |resp| resp.clears_beside = false,
         |resp| resp.scans = 0.0,
         |resp| resp.watched = 1,
-        |resp| resp.litter = 0.0,
+        |resp| resp.unused_watches = 0.0,
         |resp| resp.vanishing = 0.0,
         |resp| resp.memory = Default::default(),
         |resp| resp.memory.rests = 0.0,

@@ -6,8 +6,8 @@ use crate::headers::Headers;
 use crate::invariants::SpaceAccounting;
 use crate::medium::Medium;
 use crate::scenario::Scenario;
-use crate::session::{self, Comparison, Crew, Cut, Plan, Session, Task};
-use crate::trouble::Trouble;
+use crate::session::{self, ClientGroup, Comparison, Cut, Plan, Session, Task};
+use crate::session_failure::SessionFailure;
 use crate::{repaired, superblocks, volumes};
 use softflash_base::Time;
 use softflash_base::checksum::{hash64, identity};
@@ -70,7 +70,7 @@ pub fn run(scenario: &Scenario) -> Result<Record, String> {
         scenario,
         medium: Medium::new(scenario)?,
         sessions: 0,
-        crew: Crew::of(scenario),
+        clients: ClientGroup::of(scenario),
         wall_ms: WALL_MS,
         rng: Rng::seeded(scenario.seed).fork("cuts"),
         removal_rng: Rng::seeded(scenario.seed).fork("cuts of removals"),
@@ -84,26 +84,26 @@ pub fn run(scenario: &Scenario) -> Result<Record, String> {
     match trial.go() {
         Ok(()) => {}
         // With one copy, a reported loss is correct.
-        Err(Trouble::Lost(_) | Trouble::WornOut(_)) if trial.may_have_lost() => {
+        Err(SessionFailure::Lost(_) | SessionFailure::WornOut(_)) if trial.may_have_lost() => {
             trial.record.loss = true;
         }
         // The flash is worn out, or what went bad was the space that the store keeps free; the data
         // were readable to the end.
-        Err(Trouble::WornOut(_)) if trial.medium.has_lost_its_reserve() => {
+        Err(SessionFailure::WornOut(_)) if trial.medium.has_lost_its_reserve() => {
             trial.record.worn_out = true;
         }
         // The shard has a single unit left: no other unit can replace its lost data.
-        Err(Trouble::Lost(_)) if trial.has_single_units() => trial.record.worn_out = true,
-        Err(trouble) => {
+        Err(SessionFailure::Lost(_)) if trial.has_single_units() => trial.record.worn_out = true,
+        Err(failure) => {
             let (cuts, open) = (trial.record.crash_points + trial.open, trial.open);
-            let what = trouble.what();
+            let what = failure.what();
             return Err(format!(
                 "after {cuts} cuts, {open} of them since the last comparison: {what}"
             ));
         }
     }
-    let struck = device_trace(&trial.medium);
-    trial.record.trace = identity(&[trial.record.trace, struck]);
+    let injected = device_trace(&trial.medium);
+    trial.record.trace = identity(&[trial.record.trace, injected]);
     Ok(trial.record)
 }
 
@@ -117,7 +117,7 @@ struct Trial<'a> {
     scenario: &'a Scenario,
     medium: Medium,
     sessions: u64,
-    crew: Crew,
+    clients: ClientGroup,
     /// Wall clock at the start of the next session.
     wall_ms: u64,
     rng: Rng,
@@ -135,7 +135,7 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    fn go(&mut self) -> Result<(), Trouble> {
+    fn go(&mut self) -> Result<(), SessionFailure> {
         let (mut done, mut nested) = (0, 0);
         while done < self.scenario.cuts {
             let cut = self.cut();
@@ -162,11 +162,11 @@ impl Trial<'_> {
             None => {
                 let rng = &mut self.rng.fork("repairs");
                 let (scenario, medium, wall_ms) = (self.scenario, &self.medium, self.wall_ms);
-                let repaired = repaired::check(scenario, medium, &self.crew, wall_ms, rng);
-                repaired.map_err(Trouble::Wrong)
+                let repaired = repaired::check(scenario, medium, &self.clients, wall_ms, rng);
+                repaired.map_err(SessionFailure::Wrong)
             }
-            Some(what) if self.may_have_lost() => Err(Trouble::Lost(what)),
-            Some(what) => Err(Trouble::Wrong(what)),
+            Some(what) if self.may_have_lost() => Err(SessionFailure::Lost(what)),
+            Some(what) => Err(SessionFailure::Wrong(what)),
         }
     }
 
@@ -175,7 +175,7 @@ impl Trial<'_> {
         let Scenario { faults, fault_plan, .. } = self.scenario;
         let by_itself = faults.silent != SilentFaults::default() || faults.bit_errors.is_on();
         self.scenario.may_lose()
-            && (by_itself || fault_plan.strikes > 0 || self.fault_state.is_forgetful())
+            && (by_itself || fault_plan.planned_faults > 0 || self.fault_state.is_forgetful())
     }
 
     /// Whether a redundant shard has a single unit left that is not worn out, and a fault of the
@@ -221,15 +221,15 @@ impl Trial<'_> {
     }
 
     /// A power outage. The wall clock may be set back.
-    fn outage(&mut self) -> Result<(), Trouble> {
+    fn outage(&mut self) -> Result<(), SessionFailure> {
         let pace = &self.scenario.pace;
         let longest = (pace.longest_outage_ms.max(1) as f64).log2();
         self.wall_ms += (longest * self.rng.unit_f64()).exp2() as u64;
         if pace.steps_back && self.rng.chance(0.3) {
             self.wall_ms -= self.rng.below(LONGEST_STEP_MS);
         }
-        let struck = self.fault_state.strike(self.scenario, &self.medium, &mut self.rng);
-        struck.map_err(Trouble::Wrong)?;
+        let injected = self.fault_state.apply_while_off(self.scenario, &self.medium, &mut self.rng);
+        injected.map_err(SessionFailure::Wrong)?;
         if self.fault_state.needs_rest(self.scenario) {
             self.session(Task::Close, None)?;
             self.fault_state.has_rested();
@@ -237,16 +237,20 @@ impl Trial<'_> {
         Ok(())
     }
 
-    fn session(&mut self, task: Task, cut: Option<Cut>) -> Result<Session, Trouble> {
+    fn session(&mut self, task: Task, cut: Option<Cut>) -> Result<Session, SessionFailure> {
         let session = session::run(&Plan {
             scenario: self.scenario,
             medium: &self.medium,
             number: self.sessions,
-            crew: &self.crew,
+            clients: &self.clients,
             task,
             cut,
             wall_ms: self.wall_ms,
-            strikes: self.fault_state.strikes(self.scenario, &mut self.rng, cut.is_some()),
+            planned_faults: self.fault_state.planned_faults(
+                self.scenario,
+                &mut self.rng,
+                cut.is_some(),
+            ),
             silent_before: self.silent,
         });
         self.sessions += 1;
@@ -257,13 +261,13 @@ impl Trial<'_> {
             self.record.trace,
             session.ended_at.0,
             u64::from(session.compared.is_some()),
-            self.crew.trace(),
+            self.clients.trace(),
         ]);
         if let Some(Comparison { accounting, silent }) = &session.compared {
             if let Some(before) =
                 self.accounting.as_ref().filter(|_| !self.fault_state.is_forgetful())
             {
-                accounting.follow(before, self.scenario).map_err(Trouble::Wrong)?;
+                accounting.follow(before, self.scenario).map_err(SessionFailure::Wrong)?;
             }
             self.accounting = Some(accounting.clone());
             self.silent = *silent;
@@ -272,9 +276,9 @@ impl Trial<'_> {
             self.record.deepest = self.record.deepest.max(self.open);
             self.open = 0;
         }
-        match session.trouble {
+        match session.failure {
             None => Ok(session),
-            Some(trouble) => Err(trouble),
+            Some(failure) => Err(failure),
         }
     }
 }

@@ -62,8 +62,8 @@ impl Scenario {
     /// Gives the units of some scenarios several dies. Not where dies die: there each is a unit.
     pub(crate) fn with_dies(mut self) -> Scenario {
         let mut rng = Rng::seeded(self.seed).fork("dies");
-        let FaultPlan { deaths, strikes, returns, .. } = self.fault_plan;
-        let is_struck = deaths > 0.0 || strikes > 0 || returns > 0.0;
+        let FaultPlan { deaths, planned_faults, returns, .. } = self.fault_plan;
+        let is_struck = deaths > 0.0 || planned_faults > 0 || returns > 0.0;
         let one = self.repairs > 0;
         if rng.chance(SEVERAL_DIES) && !one && !is_struck && !self.is_filled() {
             self.flash.dies = 2 + rng.below(2) as u8;

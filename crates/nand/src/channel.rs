@@ -35,8 +35,8 @@ pub(crate) struct Channel {
     pub(crate) busy_ns: u64,
     pub(crate) first_die: u32,
     carrying: Option<Transfer>,
-    /// The die that is next in round-robin order.
-    turn: u8,
+    /// Round-robin cursor: the next die.
+    cursor: u8,
     /// Reads granted while a program waited.
     overtaken: u8,
     /// Pages that each waiting die transfers, by direction.
@@ -50,7 +50,7 @@ impl Channel {
             busy_ns: 0,
             first_die,
             carrying: None,
-            turn: 0,
+            cursor: 0,
             overtaken: 0,
             planes: [[0; 2]; MAX_DIES],
         }
@@ -83,7 +83,7 @@ impl Channel {
     pub(crate) fn take(&mut self, place: u8, direction: Direction, planes: u8) -> Transfer {
         debug_assert!(!self.is_wanted(), "die {place} would overtake those that wait for the bus");
         let reads_in_a_row = if direction == Direction::Out { self.overtaken } else { 0 };
-        (self.overtaken, self.turn) = (reads_in_a_row, (place + 1) & 63);
+        (self.overtaken, self.cursor) = (reads_in_a_row, (place + 1) & 63);
         let transfer = Transfer { place, direction, planes };
         self.carrying = Some(transfer);
         transfer
@@ -103,7 +103,7 @@ impl Channel {
         }
         self.overtaken =
             (self.overtaken + u8::from(in_waits)) * u8::from(direction == Direction::Out);
-        let place = take_turn(queue, &mut self.turn);
+        let place = take_next(queue, &mut self.cursor);
         let planes = self.planes[usize::from(place) % MAX_DIES][direction as usize];
         let transfer = Some(Transfer { place, direction, planes });
         self.carrying = transfer;
@@ -116,14 +116,14 @@ impl Channel {
     }
 }
 
-/// Removes the first waiting die from `turn` on from the queue, and sets `turn` to the die after
-/// it.
+/// Removes the first waiting die from `cursor` on from the queue, and sets `cursor` to the die
+/// after it.
 #[inline]
-fn take_turn(queue: &mut u64, turn: &mut u8) -> u8 {
-    let ahead = queue.rotate_right(u32::from(*turn)).trailing_zeros() as u8;
-    let die = (*turn + ahead) & 63;
+fn take_next(queue: &mut u64, cursor: &mut u8) -> u8 {
+    let ahead = queue.rotate_right(u32::from(*cursor)).trailing_zeros() as u8;
+    let die = (*cursor + ahead) & 63;
     *queue &= !(1 << die);
-    *turn = (die + 1) & 63;
+    *cursor = (die + 1) & 63;
     die
 }
 
@@ -184,7 +184,7 @@ mod tests {
                         granted.request(place, direction, 1);
                     }
                 }
-                let state = |bus: &Channel| (bus.carrying, bus.turn, bus.overtaken, bus.waiting);
+                let state = |bus: &Channel| (bus.carrying, bus.cursor, bus.overtaken, bus.waiting);
                 assert_eq!(state(&taken), state(&granted), "seed {seed}");
             }
         }

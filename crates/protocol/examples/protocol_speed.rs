@@ -12,7 +12,7 @@ use softflash_protocol::{
 };
 use softflash_runtime::RuntimeHandle;
 use softflash_store::{Durability, Entry, Store};
-use softflash_testing::Bed;
+use softflash_testing::Testbed;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ const KEYS: u64 = 1000;
 
 fn main() {
     let batches = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(20_000);
-    let mut bed = Bed::new(1, 1, 4, 64, 4 << 20);
-    bed.options.durability = Durability::Interval(Duration::from_millis(1000));
-    bed.run(async |stores, runtime| measure(&stores[0], runtime, batches).await);
+    let mut testbed = Testbed::new(1, 1, 4, 64, 4 << 20);
+    testbed.options.durability = Durability::Interval(Duration::from_millis(1000));
+    testbed.run(async |stores, runtime| measure(&stores[0], runtime, batches).await);
 }
 
 async fn measure(store: &Store, runtime: &RuntimeHandle, batches: u64) {

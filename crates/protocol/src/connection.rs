@@ -156,7 +156,7 @@ impl<A: Admission> Connection<A> {
     pub async fn advance(&mut self, store: &Store) -> Step {
         self.reserve().await;
         // Before a permit is acquired, because a password check may wait for a long time.
-        self.pipeline.attend(store).await;
+        self.pipeline.run_waiting(store).await;
         let (mut permit, kind) = self.permit(store).await;
         let step = self.run_batch(store, &mut permit, kind).await;
         self.admission.keep(self.ahead_bytes() + self.parser.admitted_bytes());

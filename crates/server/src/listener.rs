@@ -129,7 +129,7 @@ pub(crate) async fn accept(
     mut workers: Vec<Worker>,
     admission: &ConnectionAdmission,
 ) {
-    let mut turn = 0;
+    let mut cursor = 0;
     loop {
         let (accepted, tls) = listeners.next().await;
         let (stream, peer) = match accepted {
@@ -154,9 +154,9 @@ pub(crate) async fn accept(
                 continue;
             }
         };
-        turn = (turn + 1) % workers.len();
+        cursor = (cursor + 1) % workers.len();
         // The least loaded thread; round-robin among equals.
-        let order = |index: &usize| (index + workers.len() - turn) % workers.len();
+        let order = |index: &usize| (index + workers.len() - cursor) % workers.len();
         let least = (0..workers.len()).min_by_key(|index| (workers[*index].load(), order(index)));
         let Some(worker) = least.and_then(|index| workers.get_mut(index)) else { return };
         let tls = tls.map(Tls::current);

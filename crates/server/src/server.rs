@@ -7,7 +7,7 @@ use crate::error::ServerError;
 use crate::http;
 use crate::listener::{ConnectionAdmission, Worker, accept};
 use crate::login::elsewhere;
-use crate::nbd::{self, Door};
+use crate::nbd::{self, NbdAdmission};
 use crate::network::UnauthenticatedLimit;
 use crate::signals::{on_hangup, stop_signal};
 use crate::telemetry::{ServerStats, Snapshot, ThreadCounters};
@@ -82,13 +82,14 @@ async fn run(
     let needs_password = context.needs_password();
     config.check_protection(!needs_password)?;
     if let Some(nbd) = config.nbd {
-        Door::check(config, nbd, needs_password)?;
+        NbdAdmission::check(config, nbd, needs_password)?;
     }
     let unauthenticated = UnauthenticatedLimit::new(config.max_unauthenticated);
-    let mut fleet = Fleet::start(&data, config, context, memory, (volumes.clone(), requests))?;
+    let mut threads =
+        ShardThreads::start(&data, config, context, memory, (volumes.clone(), requests))?;
     tokio::pin!(signal);
     let opened = tokio::select! {
-        opened = fleet.opened() => opened.map(|()| true),
+        opened = threads.opened() => opened.map(|()| true),
         () = &mut signal => Ok(false),
     };
     let outcome = match opened {
@@ -98,31 +99,32 @@ async fn run(
                 max_clients: config.max_clients,
                 unauthenticated: Arc::clone(&unauthenticated),
                 protected: config.protected,
-                context: Arc::clone(&fleet.context),
+                context: Arc::clone(&threads.context),
             };
             let nbd_accepting = match (nbd, config.nbd, volumes.clone()) {
                 (Some(listener), Some(nbd), Some(volumes)) => {
-                    let context = Arc::clone(&fleet.context);
-                    let door = Door::new(config, nbd, certificates, context, unauthenticated);
-                    Some(tokio::spawn(nbd::accept(listener, door, volumes)))
+                    let context = Arc::clone(&threads.context);
+                    let admission =
+                        NbdAdmission::new(config, nbd, certificates, context, unauthenticated);
+                    Some(tokio::spawn(nbd::accept(listener, admission, volumes)))
                 }
                 _ => None,
             };
-            let accepting = accept(&listeners, fleet.workers(), &admission);
+            let accepting = accept(&listeners, threads.workers(), &admission);
             let (stop_http, http_stopped) = oneshot::channel::<()>();
-            let serving = http.map(|listener| serve_http(listener, fleet.source(), http_stopped));
+            let serving = http.map(|listener| serve_http(listener, threads.source(), http_stopped));
             let outcome = tokio::select! {
                 () = accepting => Ok(()),
                 () = signal => Ok(()),
                 () = shutdown.notified() => Ok(()),
-                died = fleet.death() => Err(ServerError::ThreadDied { shard: died }),
+                died = threads.death() => Err(ServerError::ThreadDied { shard: died }),
             };
             drop(stop_http);
             drop(listeners);
             if let Some(accepting) = nbd_accepting {
                 accepting.abort();
             }
-            fleet.drain(config.drain_timeout).await;
+            threads.drain(config.drain_timeout).await;
             if let Some(serving) = serving {
                 serving.abort();
             }
@@ -131,7 +133,7 @@ async fn run(
         Ok(false) => Ok(()),
         Err(error) => Err(error),
     };
-    let closed = fleet.close();
+    let closed = threads.close();
     outcome.and(closed)
 }
 
@@ -166,8 +168,8 @@ impl Memory {
     }
 }
 
-/// All shards' threads.
-struct Fleet {
+/// The threads of all shards.
+struct ShardThreads {
     threads: Vec<ShardThread>,
     opened: Receiver<(ShardId, Result<(), ServerError>)>,
     ended: Receiver<ShardId>,
@@ -178,14 +180,14 @@ struct Fleet {
     started: SystemTime,
 }
 
-impl Fleet {
+impl ShardThreads {
     fn start(
         data: &DataDir,
         config: &ServerConfig,
         context: Arc<Context>,
         memory: Memory,
         (volumes, volume_requests): (Option<Volumes>, Vec<UnboundedReceiver<Request>>),
-    ) -> Result<Fleet, ServerError> {
+    ) -> Result<ShardThreads, ServerError> {
         let shards = data.manifest().store.shards;
         let Memory { plan, spare, requests } = memory;
         let per_shard = |bytes: u64| bytes / u64::from(shards);
@@ -232,7 +234,16 @@ impl Fleet {
             })?);
         }
         let request_bytes = plan.request_bytes;
-        Ok(Fleet { threads, opened, ended, context, volumes, requests, request_bytes, started })
+        Ok(ShardThreads {
+            threads,
+            opened,
+            ended,
+            context,
+            volumes,
+            requests,
+            request_bytes,
+            started,
+        })
     }
 
     /// Waits until every shard is open, or one has failed to open.

@@ -4,18 +4,18 @@
 use bytes::Bytes;
 use softflash_base::random::Rng;
 use softflash_store::{Durability, Entry};
-use softflash_testing::Bed;
+use softflash_testing::Testbed;
 use std::time::Duration;
 
 #[expect(clippy::print_stdout, clippy::unwrap_used, reason = "an example prints its measurement")]
 fn main() {
     let (keys, operations) = (100_000, 1_000_000);
-    let mut bed = Bed::new(1, 1, 16, 32, 8 << 20);
-    bed.options.memory_bytes = 512 << 20;
-    bed.options.durability = Durability::Interval(Duration::from_secs(1));
+    let mut testbed = Testbed::new(1, 1, 16, 32, 8 << 20);
+    testbed.options.memory_bytes = 512 << 20;
+    testbed.options.durability = Durability::Interval(Duration::from_secs(1));
     let mut random = Rng::seeded(1);
     let mut key = move || Bytes::from(format!("key:{:012}", random.below(keys)));
-    bed.run(async |stores, runtime| {
+    testbed.run(async |stores, runtime| {
         let (store, began) = (&stores[0], runtime.now());
         for number in 0..operations {
             let mut transaction = store.begin();

@@ -10,7 +10,7 @@ use softflash_store::check::{CheckReport, Progress, check};
 use softflash_store::{StoreLayout, StoreOptions, open_all};
 use softflash_testing::faulty::{Faults, FaultyDevice};
 use softflash_testing::model::{key, value};
-use softflash_testing::{Model, VirtualBed};
+use softflash_testing::{Model, VirtualTestbed};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ const PAGE: usize = 4096;
 
 /// A store with patches of flushes and compactions, values in value blocks, some in fragments, some
 /// moved, and a log with events of all kinds, closed.
-fn written() -> (VirtualBed, Model) {
+fn written() -> (VirtualTestbed, Model) {
     let mut config = ModelConfig::model();
     let geometry = &mut config.array.geometry;
     (geometry.channels, geometry.chips_per_channel, geometry.planes_per_die) = (2, 1, 1);
@@ -36,10 +36,10 @@ fn written() -> (VirtualBed, Model) {
         fragment_bytes: 4500,
         ..StoreOptions::default()
     };
-    let bed = VirtualBed { device, layout, options };
+    let testbed = VirtualTestbed { device, layout, options };
     let (mut model, mut random) = (Model::default(), Rng::seeded(5));
     for _ in 0..2 {
-        bed.session(async |stores, _| {
+        testbed.session(async |stores, _| {
             for number in 0..60 {
                 let store = &stores[number % 2];
                 model.put(store, key(random.below(50)), value(&mut random, 7000)).await;
@@ -54,14 +54,14 @@ fn written() -> (VirtualBed, Model) {
             }
         });
     }
-    (bed, model)
+    (testbed, model)
 }
 
-fn checked(bed: &VirtualBed, faults: &Faults) -> CheckReport {
-    let device = Arc::clone(&bed.device) as Arc<dyn Device>;
+fn checked(testbed: &VirtualTestbed, faults: &Faults) -> CheckReport {
+    let device = Arc::clone(&testbed.device) as Arc<dyn Device>;
     let device = Arc::new(FaultyDevice::new(device, faults.clone()));
     let executor = VirtualExecutor::new(1_000_000);
-    executor.block_on(check(device, &bed.layout, &executor.handle(), &Progress::default()))
+    executor.block_on(check(device, &testbed.layout, &executor.handle(), &Progress::default()))
 }
 
 /// Reads `page` with byte `at` changed by `mask`.
@@ -78,7 +78,7 @@ fn changed(page: Page, at: usize, mask: u8) -> Faults {
 }
 
 /// The pages that a check reads.
-fn pages_read(bed: &VirtualBed) -> BTreeSet<Page> {
+fn pages_read(testbed: &VirtualTestbed) -> BTreeSet<Page> {
     let (pages, faults) = (Arc::new(Mutex::new(BTreeSet::new())), Faults::default());
     let noted = Arc::clone(&pages);
     faults.alter_reads(move |target, bytes| {
@@ -89,20 +89,20 @@ fn pages_read(bed: &VirtualBed) -> BTreeSet<Page> {
             }
         }
     });
-    assert!(checked(bed, &faults).ok);
+    assert!(checked(testbed, &faults).ok);
     let pages = pages.lock().unwrap();
     pages.clone()
 }
 
 /// Opens the store with the change and compares all keys; restores the device afterwards.
-fn is_harmless(bed: &VirtualBed, model: &Model, faults: &Faults) -> bool {
-    let image = bed.device.image(bed.device.info().all_units()).unwrap();
-    let device = Arc::clone(&bed.device) as Arc<dyn Device>;
+fn is_harmless(testbed: &VirtualTestbed, model: &Model, faults: &Faults) -> bool {
+    let image = testbed.device.image(testbed.device.info().all_units()).unwrap();
+    let device = Arc::clone(&testbed.device) as Arc<dyn Device>;
     let device = Arc::new(FaultyDevice::new(device, faults.clone()));
     let executor = VirtualExecutor::new(1_000_000);
     let runtime = executor.handle();
     let right = executor.block_on(async {
-        let stores = open_all(device, &bed.layout, &bed.options, &runtime).await.unwrap();
+        let stores = open_all(device, &testbed.layout, &testbed.options, &runtime).await.unwrap();
         let mut right = true;
         for number in 0..50 {
             let found = stores[0].begin().get(&key(number)).await;
@@ -112,15 +112,15 @@ fn is_harmless(bed: &VirtualBed, model: &Model, faults: &Faults) -> bool {
         right
     });
     drop(executor);
-    bed.device.restore(&image).unwrap();
+    testbed.device.restore(&image).unwrap();
     right
 }
 
 #[test]
 fn every_changed_byte_is_reported_or_has_no_effect() {
     let thorough = std::env::var_os("SOFTFLASH_THOROUGH").is_some();
-    let (bed, model) = written();
-    let pages: Vec<Page> = pages_read(&bed).into_iter().collect();
+    let (testbed, model) = written();
+    let pages: Vec<Page> = pages_read(&testbed).into_iter().collect();
     let seed = std::env::var("SOFTFLASH_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64);
     println!("SOFTFLASH_SEED={seed}");
@@ -140,13 +140,13 @@ fn every_changed_byte_is_reported_or_has_no_effect() {
     let (mut reported, mut harmless) = (0, 0);
     for (page, at) in &places {
         let faults = changed(*page, *at, 1 << random.below(8));
-        if !checked(&bed, &faults).ok {
+        if !checked(&testbed, &faults).ok {
             reported += 1;
         } else {
             // Padding, pages of earlier generations, and superseded records.
             harmless += 1;
             if !thorough || random.chance(0.01) {
-                assert!(is_harmless(&bed, &model, &faults), "byte {at} of page {page:?}");
+                assert!(is_harmless(&testbed, &model, &faults), "byte {at} of page {page:?}");
             }
         }
     }

@@ -16,7 +16,7 @@ use softflash_device::{Device, FileDevice};
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
 use softflash_store::{Entry, Store, StoreError, open_all};
 use softflash_testing::model::{key, value};
-use softflash_testing::{Bed, CallFaults, VolatileFile};
+use softflash_testing::{CallFaults, Testbed, VolatileFile};
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
@@ -39,20 +39,20 @@ struct Outcome {
 }
 
 struct Bench {
-    bed: Bed,
+    testbed: Testbed,
     known: Known,
 }
 
 impl Bench {
     fn new() -> Bench {
-        let mut bed = Bed::new(2, 2, 2, 40, 256 << 10);
-        bed.options.memory_bytes = 1 << 20;
-        Bench { bed, known: Known::new() }
+        let mut testbed = Testbed::new(2, 2, 2, 40, 256 << 10);
+        testbed.options.memory_bytes = 1 << 20;
+        Bench { testbed, known: Known::new() }
     }
 
     /// Opens the store on a file with these faults, works, and loses power.
     fn session(&mut self, faults: CallFaults, rng: &mut Rng) -> Outcome {
-        let path = self.bed.path();
+        let path = self.testbed.path();
         let file = Arc::new(VolatileFile::open(&path, rng.fork("file"), faults));
         let calls = Arc::clone(&file);
         let device: Arc<dyn Device> = Arc::new(FileDevice::open_over(&path, calls).unwrap());
@@ -61,7 +61,7 @@ impl Bench {
         let mut outcome = Outcome::default();
         let known = &mut self.known;
         executor.block_on(async {
-            let opening = open_all(device, &self.bed.layout, &self.bed.options, &runtime);
+            let opening = open_all(device, &self.testbed.layout, &self.testbed.options, &runtime);
             let Ok(stores) = in_time(&runtime, "opening", opening).await else { return };
             for number in 0..STEPS {
                 let step = step(&stores[number as usize % 2], known, rng);
@@ -81,7 +81,7 @@ impl Bench {
     /// known ones.
     fn compare(&mut self, what: &str) {
         let known = &mut self.known;
-        self.bed.run(async |stores, _| {
+        self.testbed.run(async |stores, _| {
             for (key, possible) in known {
                 let found = stores[0].begin().get(key).await;
                 let found = found.unwrap_or_else(|error| panic!("{what}: {key:?}: {error}"));
@@ -153,7 +153,7 @@ fn scenarios(name: &str, faults: CallFaults) {
             sum.calls_failed += outcome.calls_failed;
         }
         bench.compare(&format!("seed {seed}, at the end"));
-        let report = bench.bed.check();
+        let report = bench.testbed.check();
         assert!(report.ok, "seed {seed}: {report:?}");
     }
     println!("{name}: {sum:?} in {count} scenarios");

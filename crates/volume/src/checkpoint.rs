@@ -1,7 +1,6 @@
 //! Checkpoints: the leaves that have changed, and a root that names all leaves and images. Recovery
 //! starts there, so superblocks that only older roots needed are released.
 
-use crate::building::Building;
 use crate::core::{Core, Shared};
 use crate::domain_map::low;
 use crate::error::VolumeError;
@@ -12,6 +11,7 @@ use crate::format::root::{NO_COPY, OpenSuperblock, Root, StoredHalf, StoredLeaf,
 use crate::frames::Completion;
 use crate::frontier::{self, Appended};
 use crate::image::Images;
+use crate::open_frame::OpenFrame;
 use crate::releases::{release, release_unneeded};
 use crate::stream::Stream;
 use crate::writer::{Sent, send, unit_for};
@@ -191,7 +191,7 @@ struct MapWriter<'a> {
     core: &'a Shared,
     /// The unit for all frames, as long as it takes them.
     unit: Option<u32>,
-    building: Option<Building>,
+    open_frame: Option<OpenFrame>,
     /// Whether each frame is appended a second time, to another unit if one takes it.
     is_twice: bool,
     /// The places of each mapping unit added, once its frame is appended: that of the second one is
@@ -201,7 +201,7 @@ struct MapWriter<'a> {
 
 impl<'a> MapWriter<'a> {
     fn new(core: &'a Shared, unit: Option<u32>) -> MapWriter<'a> {
-        MapWriter { core, unit, building: None, is_twice: false, written: Vec::new() }
+        MapWriter { core, unit, open_frame: None, is_twice: false, written: Vec::new() }
     }
 
     fn twice(core: &'a Shared) -> MapWriter<'a> {
@@ -210,12 +210,12 @@ impl<'a> MapWriter<'a> {
 
     /// Adds a mapping unit; returns its number in the list of places.
     async fn add(&mut self, entry: Entry, data: &[u8]) -> Result<u32, VolumeError> {
-        if self.building.as_ref().is_some_and(Building::is_full) {
+        if self.open_frame.as_ref().is_some_and(OpenFrame::is_full) {
             self.send().await?;
         }
         let core = self.core;
-        let mut building = match self.building.take() {
-            Some(building) => building,
+        let mut open_frame = match self.open_frame.take() {
+            Some(open_frame) => open_frame,
             None => {
                 let own = self.unit.filter(|&unit| takes_map(core, unit));
                 let unit = match own {
@@ -225,16 +225,16 @@ impl<'a> MapWriter<'a> {
                 frontier::begin(core, unit, Stream::Map, core.config.frame_units)
             }
         };
-        let number = self.written.len() + building.len();
-        building.add(entry, data);
-        self.building = Some(building);
+        let number = self.written.len() + open_frame.len();
+        open_frame.add(entry, data);
+        self.open_frame = Some(open_frame);
         Ok(cast::saturating_u32(number))
     }
 
     /// Appends the frame that is being filled, and waits until it is programmed.
     async fn send(&mut self) -> Result<(), VolumeError> {
-        let Some(building) = self.building.take() else { return Ok(()) };
-        let Programmed { first, entries, buffer } = program(self.core, building).await?;
+        let Some(open_frame) = self.open_frame.take() else { return Ok(()) };
+        let Programmed { first, entries, buffer } = program(self.core, open_frame).await?;
         let copy = match (self.is_twice, buffer) {
             (true, Some(buffer)) => copy(self.core, first, buffer, entries.clone()).await,
             _ => None,
@@ -262,8 +262,8 @@ struct Programmed {
 }
 
 /// Appends a frame and waits until it is programmed: a failed one is appended again, elsewhere.
-async fn program(core: &Shared, building: Building) -> Result<Programmed, VolumeError> {
-    let mut next = building;
+async fn program(core: &Shared, open_frame: OpenFrame) -> Result<Programmed, VolumeError> {
+    let mut next = open_frame;
     for _ in 0..MOST_ATTEMPTS {
         let Sent { mut appended, entries, .. } = send(core, next, |_| {}).await?;
         let (result, buffer) = appended.programmed(core).await;
@@ -274,7 +274,7 @@ async fn program(core: &Shared, building: Building) -> Result<Programmed, Volume
             (Err(error), Some(buffer)) => {
                 tracing::warn!(%error, "a frame of the map is appended elsewhere");
                 let unit = core.geometry.unit_of(block);
-                next = Building::again(unit, Stream::Map, buffer, entries);
+                next = OpenFrame::again(unit, Stream::Map, buffer, entries);
             }
             (Err(error), None) => return Err(error.into()),
         }
@@ -293,7 +293,7 @@ async fn copy(core: &Shared, first: u32, buffer: IoBuf, entries: Vec<Entry>) -> 
     };
     let others = (0..u32::from(core.geometry.unit_count())).filter(|&unit| unit != own);
     let unit = others.chain([own]).find(has_room)?;
-    let copied = program(core, Building::again(unit, Stream::Map, buffer, entries)).await;
+    let copied = program(core, OpenFrame::again(unit, Stream::Map, buffer, entries)).await;
     copied.map(|copied| copied.first).ok()
 }
 

@@ -11,14 +11,14 @@ pub(crate) struct Classes {
     most: u8,
     count: Cell<u8>,
     of: RefCell<BTreeMap<Lifetime, u8>>,
-    /// The class whose turn it is.
-    turn: Cell<u8>,
+    /// Round-robin cursor: the next class.
+    cursor: Cell<u8>,
 }
 
 impl Classes {
     /// One class, for all data.
     pub fn new(most: u8) -> Classes {
-        Classes { most, count: Cell::new(1), of: RefCell::default(), turn: Cell::new(0) }
+        Classes { most, count: Cell::new(1), of: RefCell::default(), cursor: Cell::new(0) }
     }
 
     /// Classes that there are at most.
@@ -50,14 +50,14 @@ impl Classes {
         self.of.replace(classes);
     }
 
-    /// All that there can be, beginning with the one whose turn it is.
-    pub fn in_turn(&self) -> impl Iterator<Item = u8> {
-        let (turn, most) = (self.turn.get(), self.most);
-        (turn..most).chain(0..turn)
+    /// All that there can be, from the cursor on.
+    pub fn from_cursor(&self) -> impl Iterator<Item = u8> {
+        let (cursor, most) = (self.cursor.get(), self.most);
+        (cursor..most).chain(0..cursor)
     }
 
-    /// A class has had its turn.
+    /// A class has had its turn: the cursor goes behind it.
     pub fn served(&self, class: u8) {
-        self.turn.set((class + 1) % self.most);
+        self.cursor.set((class + 1) % self.most);
     }
 }

@@ -1,7 +1,6 @@
 //! Write frontiers: for each unit an open superblock of each stream and class, and the append of
 //! frames to it.
 
-use crate::building::Building;
 use crate::changes::{Teller, Told};
 use crate::core::{Core, Shared};
 use crate::error::VolumeError;
@@ -11,6 +10,7 @@ use crate::format::frame::{self, Head, MOST_ENTRIES};
 use crate::format::record::Contents;
 use crate::format::tag;
 use crate::frames::Completion;
+use crate::open_frame::OpenFrame;
 use crate::placement::by_hint::NO_HINT;
 use crate::stream::Stream;
 use futures_util::future::LocalBoxFuture;
@@ -34,8 +34,8 @@ pub(crate) struct Frontiers {
     open: RefCell<Vec<Option<Open>>>,
     /// Superblocks closed in each unit so far, which orders them by age.
     closed: RefCell<Vec<u32>>,
-    /// The unit whose turn it is among equally loaded ones.
-    turn: Cell<u32>,
+    /// Round-robin cursor: the next unit among equally loaded ones.
+    cursor: Cell<u32>,
 }
 
 /// A frame that is being programmed.
@@ -68,7 +68,7 @@ impl Frontiers {
             classes,
             open: RefCell::new(vec![None; units * streams]),
             closed: RefCell::new(vec![0; units]),
-            turn: Cell::new(0),
+            cursor: Cell::new(0),
         }
     }
 
@@ -77,14 +77,14 @@ impl Frontiers {
         Stream::all(self.classes)
     }
 
-    /// The unit whose turn it is.
-    pub fn turn(&self) -> u32 {
-        self.turn.get()
+    /// The round-robin cursor: the next unit.
+    pub fn cursor(&self) -> u32 {
+        self.cursor.get()
     }
 
-    /// A unit has had its turn.
+    /// A unit has had its turn: the cursor goes behind it.
     pub fn served(&self, unit: u32) {
-        self.turn.set((unit + 1) % self.units());
+        self.cursor.set((unit + 1) % self.units());
     }
 
     fn units(&self) -> u32 {
@@ -254,10 +254,10 @@ pub(crate) fn close(core: &Core, unit: u32, stream: Stream) {
 }
 
 /// An empty frame for a frontier, of at most so many entries and as there is room for.
-pub(crate) fn begin(core: &Core, unit: u32, stream: Stream, most: u32) -> Building {
+pub(crate) fn begin(core: &Core, unit: u32, stream: Stream, most: u32) -> OpenFrame {
     let most = most.clamp(1, cast::saturating_u32(MOST_ENTRIES));
     let most = most.min(room(core, unit, stream).saturating_sub(1));
-    Building::new(&core.flash, unit, stream, most)
+    OpenFrame::new(&core.flash, unit, stream, most)
 }
 
 /// Appends a frame of these entries, whose data follow the first mapping unit of `buffer`. The

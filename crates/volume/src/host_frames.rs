@@ -1,8 +1,8 @@
 //! The frames of clients: those that are being filled, one of each class, and those under way.
 
-use crate::building::Building;
 use crate::format::entry::Entry;
 use crate::frames::Completion;
+use crate::open_frame::OpenFrame;
 use crate::tenant::Growth;
 use softflash_base::cast;
 use std::cell::{Cell, RefCell};
@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 /// The frames of clients.
 pub(crate) struct HostFrames {
     /// By class.
-    filling: RefCell<Vec<Option<Building>>>,
+    filling: RefCell<Vec<Option<OpenFrame>>>,
     under_way: Cell<u32>,
 }
 
@@ -30,14 +30,14 @@ impl HostFrames {
         growth: &mut Option<Growth>,
     ) -> Option<(Completion, bool)> {
         let slots = &mut self.filling.borrow_mut();
-        let building = slots[usize::from(class)].as_mut()?;
-        building.add(entry, data);
-        building.growths.extend(growth.take());
-        Some((building.completion(), building.is_full()))
+        let open_frame = slots[usize::from(class)].as_mut()?;
+        open_frame.add(entry, data);
+        open_frame.growths.extend(growth.take());
+        Some((open_frame.completion(), open_frame.is_full()))
     }
 
     /// Begins a frame of a class, unless another task has begun one.
-    pub fn begin(&self, class: u8, begin: impl FnOnce() -> Option<Building>) {
+    pub fn begin(&self, class: u8, begin: impl FnOnce() -> Option<OpenFrame>) {
         let slot = &mut self.filling.borrow_mut()[usize::from(class)];
         if slot.is_none() {
             *slot = begin();
@@ -46,10 +46,10 @@ impl HostFrames {
 
     /// Takes the frame of a class that is being filled: it is under way until it has
     /// [ended](HostFrames::end).
-    pub fn take(&self, class: u8) -> Option<Building> {
-        let building = self.filling.borrow_mut()[usize::from(class)].take()?;
+    pub fn take(&self, class: u8) -> Option<OpenFrame> {
+        let open_frame = self.filling.borrow_mut()[usize::from(class)].take()?;
         self.under_way.set(self.under_way.get() + 1);
-        Some(building)
+        Some(open_frame)
     }
 
     /// A frame has ended.
@@ -66,6 +66,6 @@ impl HostFrames {
 
     /// Mapping units in frames that are being filled.
     pub fn filling_units(&self) -> u32 {
-        cast::saturating_u32(self.filling.borrow().iter().flatten().map(Building::len).sum())
+        cast::saturating_u32(self.filling.borrow().iter().flatten().map(OpenFrame::len).sum())
     }
 }

@@ -7,7 +7,6 @@
 //! recovery starts from a *root* and replays the frames behind it.
 
 mod admission;
-mod building;
 mod changes;
 mod checkpoint;
 mod classes;
@@ -23,6 +22,7 @@ mod error;
 mod examination;
 mod flusher;
 mod format;
+mod frame_scan;
 mod frames;
 mod frontier;
 mod fullness;
@@ -35,6 +35,7 @@ mod limits;
 mod listing;
 mod moving;
 mod on_request;
+mod open_frame;
 mod opening;
 mod operations;
 mod order;
@@ -57,7 +58,6 @@ mod tasks;
 mod tenant;
 mod token_bucket;
 mod volume;
-mod walk;
 mod writer;
 
 pub use config::DomainConfig;

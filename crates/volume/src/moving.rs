@@ -1,12 +1,12 @@
 //! Moves: data that go from their places to frames in other superblocks.
 
-use crate::building::Building;
 use crate::core::{Core, Shared};
 use crate::domain_map::low;
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::Entry;
 use crate::frontier;
+use crate::open_frame::OpenFrame;
 use crate::stream::Stream;
 use crate::writer::{Sent, finish, send};
 use softflash_base::planted::{self, Bug};
@@ -15,7 +15,7 @@ use softflash_ftl::Hint;
 
 /// A frame of data that move, with the places where they come from.
 pub(crate) struct Moving {
-    building: Building,
+    open_frame: OpenFrame,
     from: Vec<u32>,
     /// Data of volumes are recorded as written instead of moved.
     as_written: bool,
@@ -25,12 +25,12 @@ impl Moving {
     /// An empty frame. The next recovery may not find the frames of data that recovery writes
     /// again, so those are recorded with the effects of writes on snapshots.
     pub fn to(core: &Core, unit: u32, stream: Stream) -> Moving {
-        let building = frontier::begin(core, unit, stream, core.config.frame_units);
-        Moving { building, from: Vec::new(), as_written: stream == Stream::Recovery }
+        let open_frame = frontier::begin(core, unit, stream, core.config.frame_units);
+        Moving { open_frame, from: Vec::new(), as_written: stream == Stream::Recovery }
     }
 
     pub fn is_full(&self) -> bool {
-        self.building.is_full()
+        self.open_frame.is_full()
     }
 
     /// Adds the data of a place, if it is valid; `None` if it cannot be read.
@@ -45,7 +45,7 @@ impl Moving {
             core.count(|counters| counters.lost += 1);
             tracing::error!(%image, lba, "data are lost: collection cannot read them");
         }
-        self.building.add(Entry::Moved { image, lba, checksum: sum }, data);
+        self.open_frame.add(Entry::Moved { image, lba, checksum: sum }, data);
         self.from.push(place);
     }
 }
@@ -112,12 +112,12 @@ pub(crate) async fn read_places(
 
 /// Appends moved data and names their new places, of those that are still valid.
 pub(crate) async fn append(core: &Shared, moving: Moving) -> Result<(), VolumeError> {
-    let Moving { building, from, as_written } = moving;
+    let Moving { open_frame, from, as_written } = moving;
     if from.is_empty() {
         return Ok(());
     }
     let sent =
-        send(core, building, |entries| name_holders(core, &from, as_written, entries)).await?;
+        send(core, open_frame, |entries| name_holders(core, &from, as_written, entries)).await?;
     name_places(core, &from, &sent);
     core.count_entries(from.len());
     let (completion, first) = (sent.completion.clone(), sent.appended.first);

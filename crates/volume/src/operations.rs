@@ -103,7 +103,7 @@ async fn write_once(
     stream: Stream,
     change: &Change,
 ) -> Result<(), VolumeError> {
-    let mut building = frontier::begin(core, unit, stream, 1);
+    let mut open_frame = frontier::begin(core, unit, stream, 1);
     match change {
         Change::Operation(operation) => {
             let bytes = operation.encode();
@@ -112,14 +112,14 @@ async fn write_once(
             data.resize(MAPPING_UNIT_BYTES, 0);
             let unsummed = Entry::Operation { bytes: length, checksum: 0 };
             let checksum = checksum::checksum64(unsummed.seed(), &data);
-            building.add(Entry::Operation { bytes: length, checksum }, &data);
+            open_frame.add(Entry::Operation { bytes: length, checksum }, &data);
         }
         Change::Discard { image, lba, count } => {
-            building.add_without_data(Entry::Discard { image: *image, lba: *lba, count: *count });
+            open_frame.add_without_data(Entry::Discard { image: *image, lba: *lba, count: *count });
         }
     }
-    let completion = building.completion();
-    let (buffer, entries) = building.finished(core.geometry.page_units);
+    let completion = open_frame.completion();
+    let (buffer, entries) = open_frame.finished(core.geometry.page_units);
     let appended = frontier::append(core, unit, stream, &entries, buffer, &completion);
     let appended = appended.map_err(|(error, _)| error)?;
     core.count_entries(1);

@@ -25,7 +25,7 @@ pub(crate) fn unit_for(core: &Core, stream: Stream) -> Option<u32> {
         erases: &erases,
         die: &column(&|unit| unit),
         waiting: &waiting,
-        turn: core.frontiers.turn(),
+        cursor: core.frontiers.cursor(),
     };
     let chosen = placement::choose(core.config.placement, &lanes)?;
     assert!(cast::index(chosen) < erases.len(), "a policy chose unit {chosen} of {units}");

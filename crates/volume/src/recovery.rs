@@ -18,7 +18,7 @@ use crate::error::VolumeError;
 use crate::format::entry::Entry;
 use crate::format::root::{Root, StoredHalf};
 use crate::format::tag::Class;
-use crate::walk::FoundFrame;
+use crate::frame_scan::FoundFrame;
 use found::{FoundSuperblock, frames_of, is_rewritten, superblocks, unreadable_unit};
 use missing::{Missing, missing};
 use replay::{Replayed, replay};

@@ -1,7 +1,6 @@
 //! Writes of clients: mapping units are gathered in a frame, which is appended to the least loaded
 //! unit. The map names their new places at once; reads of them wait for the frame.
 
-use crate::building::Building;
 use crate::core::{Core, Shared};
 use crate::domain_map::low;
 use crate::error::VolumeError;
@@ -10,6 +9,7 @@ use crate::format::entry::{Entry, data_seed};
 use crate::frames::Completion;
 use crate::frontier::{self, Appended};
 use crate::image::ImageId;
+use crate::open_frame::OpenFrame;
 use crate::placement;
 use crate::placement::by_hint::NO_HINT;
 use crate::quota::{self, Inside};
@@ -31,12 +31,12 @@ pub(crate) struct Sent {
 /// immediately before the frame is appended; the caller changes the map immediately after.
 pub(crate) async fn send(
     core: &Shared,
-    building: Building,
+    open_frame: OpenFrame,
     mut prepare: impl FnMut(&mut [Entry]),
 ) -> Result<Sent, VolumeError> {
     let (mut unit, mut stream, completion) =
-        (building.unit, building.stream, building.completion());
-    let (mut buffer, mut entries) = building.finished(core.geometry.page_units);
+        (open_frame.unit, open_frame.stream, open_frame.completion());
+    let (mut buffer, mut entries) = open_frame.finished(core.geometry.page_units);
     let needed = cast::saturating_u32(buffer.len() / MAPPING_UNIT_BYTES);
     loop {
         core.order.opened().await;
@@ -186,7 +186,7 @@ async fn growth(
         match quota::count(core, tenant, lba)? {
             Inside::Yes(growth) => return Ok(growth),
             Inside::Unknown => {
-                for class in core.clients.classes().in_turn() {
+                for class in core.clients.classes().from_cursor() {
                     send_frame(core, class);
                 }
                 tenant.grown().await;
@@ -211,7 +211,7 @@ fn check_space(core: &Core, volume: ImageId, lba: u32) -> Result<(), VolumeError
 /// the end of one of them does.
 fn send_if_idle(core: &Shared) {
     let most = u32::from(core.geometry.unit_count()) * core.config.frames_per_unit;
-    for class in core.clients.classes().in_turn() {
+    for class in core.clients.classes().from_cursor() {
         if core.clients.frames().under_way() >= most {
             return;
         }
@@ -224,11 +224,11 @@ fn send_if_idle(core: &Shared) {
 /// Appends the frame of a class that is being filled, if there is one, in a task of its own: its
 /// other writers wait for it, too. Returns whether there was one.
 fn send_frame(core: &Shared, class: u8) -> bool {
-    let Some(building) = core.clients.frames().take(class) else { return false };
+    let Some(open_frame) = core.clients.frames().take(class) else { return false };
     let shared = Rc::clone(core);
     core.tasks.spawn(async move {
-        let completion = building.completion();
-        let result = send_and_finish(&shared, building).await;
+        let completion = open_frame.completion();
+        let result = send_and_finish(&shared, open_frame).await;
         shared.clients.frames().end();
         completion.end(result);
         yield_now().await;
@@ -237,9 +237,9 @@ fn send_frame(core: &Shared, class: u8) -> bool {
     true
 }
 
-async fn send_and_finish(core: &Shared, mut building: Building) -> Result<(), VolumeError> {
-    let growths = std::mem::take(&mut building.growths);
-    let sent = send(core, building, |_| {}).await?;
+async fn send_and_finish(core: &Shared, mut open_frame: OpenFrame) -> Result<(), VolumeError> {
+    let growths = std::mem::take(&mut open_frame.growths);
+    let sent = send(core, open_frame, |_| {}).await?;
     map_entries(core, &sent.appended, &sent.entries);
     drop(growths);
     finish(core, sent).await
@@ -335,10 +335,10 @@ async fn rewrite_unit(
         return Err((core.out_of_space(core.map.borrow().used()), from));
     };
     let stream = Stream::Collector(NO_HINT);
-    let mut building = frontier::begin(core, unit, stream, 1);
-    building.add(entry, data);
-    let completion = building.completion();
-    let (buffer, entries) = building.finished(core.geometry.page_units);
+    let mut open_frame = frontier::begin(core, unit, stream, 1);
+    open_frame.add(entry, data);
+    let completion = open_frame.completion();
+    let (buffer, entries) = open_frame.finished(core.geometry.page_units);
     let appended = frontier::append(core, unit, stream, &entries, buffer, &completion);
     let appended = appended.map_err(|(error, _)| (error, from))?;
     let to = appended.first + 1;

@@ -1,15 +1,14 @@
 //! `softflash bench ftl`: the mapped translation layer of volumes, on a device that costs nothing.
 
 mod amplification;
-mod bed;
 mod cost;
 mod counters;
 mod null_device;
 mod recovery;
 mod report;
+mod testbed;
 
 use amplification::{Amplification, Occupancy, Steady, data_waf, difference};
-use bed::Bed;
 use clap::Args;
 use cost::{Spent, UnitCosts};
 use indicatif::ProgressBar;
@@ -23,6 +22,7 @@ use softflash_policy::Chosen;
 use softflash_volume::{DomainConfig, VolumeError};
 use std::cell::RefCell;
 use std::rc::Rc;
+use testbed::Testbed;
 
 /// Payload of a superblock, as that of a file device.
 const SUPERBLOCK_BYTES: u64 = 8 << 20;
@@ -138,26 +138,26 @@ impl FtlBench {
         let (config, batch) = (self.config(), usize::from(self.batch));
         let mut rng = Rng::seeded(self.seed).fork("places");
         bar.set_message("filling");
-        let bed = Bed::mount(medium, &config, batch)?;
-        bed.fill()?;
+        let testbed = Testbed::mount(medium, &config, batch)?;
+        testbed.fill()?;
         bar.inc(1);
-        let steady = self.overwrite_until_steady(&bed, &mut rng, bar)?;
+        let steady = self.overwrite_until_steady(&testbed, &mut rng, bar)?;
         bar.inc(1);
 
         bar.set_message("writing");
-        let (counters, pages) = (bed.domain.counters(), medium.borrow().commands());
+        let (counters, pages) = (testbed.domain.counters(), medium.borrow().commands());
         let mut occupancy = Occupancy::default();
         let mut next_sample = 0;
         let writes = Spent::by(self.writes, || {
-            bed.overwrite(self.writes, &mut rng, |done| {
+            testbed.overwrite(self.writes, &mut rng, |done| {
                 if done >= next_sample {
-                    occupancy.add(bed.domain.closed_superblocks());
+                    occupancy.add(testbed.domain.closed_superblocks());
                     next_sample += self.writes / SAMPLES + 1;
                 }
                 true
             })
         })?;
-        let counters = difference(counters, bed.domain.counters());
+        let counters = difference(counters, testbed.domain.counters());
         let write_commands = medium.borrow().commands().since(pages);
         let programmed = write_commands.programs.pages;
         let amplification = Amplification::of(&counters, programmed, &occupancy);
@@ -165,7 +165,7 @@ impl FtlBench {
 
         bar.set_message("reading");
         let before = medium.borrow().commands();
-        let reads = Spent::by(self.reads, || bed.read(self.reads, &mut rng))?;
+        let reads = Spent::by(self.reads, || testbed.read(self.reads, &mut rng))?;
         let read_commands = medium.borrow().commands().since(before);
         bar.inc(1);
 
@@ -176,13 +176,13 @@ impl FtlBench {
             write_device_seconds: cost::of_device(medium, write_commands),
             read_device_seconds: cost::of_device(medium, read_commands),
         };
-        let space = bed.domain.space();
-        let memory_bytes = bed.domain.memory_bytes();
+        let space = testbed.domain.space();
+        let memory_bytes = testbed.domain.memory_bytes();
         let recovery = if self.recovery {
             bar.set_message("recovering");
-            Some(recovery::measure(bed, medium, &config, batch, &mut rng)?)
+            Some(recovery::measure(testbed, medium, &config, batch, &mut rng)?)
         } else {
-            bed.cut();
+            testbed.cut();
             None
         };
         bar.inc(1);
@@ -191,16 +191,16 @@ impl FtlBench {
 
     fn overwrite_until_steady(
         &self,
-        bed: &Bed,
+        testbed: &Testbed,
         rng: &mut Rng,
         bar: &ProgressBar,
     ) -> Result<usize, VolumeError> {
         let mut steady = Steady::default();
         loop {
             bar.set_message(format!("overwriting, {} times so far", steady.windows()));
-            let before = bed.domain.counters();
-            bed.overwrite(bed.units, rng, |_| true)?;
-            if steady.add(data_waf(&difference(before, bed.domain.counters()))) {
+            let before = testbed.domain.counters();
+            testbed.overwrite(testbed.units, rng, |_| true)?;
+            if steady.add(data_waf(&difference(before, testbed.domain.counters()))) {
                 return Ok(steady.windows());
             }
         }

@@ -1,8 +1,8 @@
 //! Processor time of a mount after a power cut, by parts.
 
-use super::bed::Bed;
 use super::cost;
 use super::null_device::{NullQueue, SharedMedium};
+use super::testbed::Testbed;
 use serde::Serialize;
 use softflash_base::random::Rng;
 use softflash_console::allocator;
@@ -39,28 +39,28 @@ pub struct Recovery {
     pub entries: u64,
 }
 
-/// Measures mounts of the domain of a bed, whose power is cut.
+/// Measures mounts of the domain of a testbed, whose power is cut.
 pub fn measure(
-    bed: Bed,
+    testbed: Testbed,
     medium: &SharedMedium,
     config: &DomainConfig,
     batch: usize,
     rng: &mut Rng,
 ) -> Result<Recovery, VolumeError> {
-    bed.run(bed.domain.checkpoint())?;
-    bed.cut();
+    testbed.run(testbed.domain.checkpoint())?;
+    testbed.cut();
     let headers_seconds = mount_headers(medium)?;
-    let (bed, after_checkpoint) = mount(medium, config, batch)?;
+    let (testbed, after_checkpoint) = mount(medium, config, batch)?;
 
-    let entries = fill_log(&bed, rng)?;
-    bed.run(bed.domain.flush())?;
-    bed.cut();
+    let entries = fill_log(&testbed, rng)?;
+    testbed.run(testbed.domain.flush())?;
+    testbed.cut();
     let before = medium.borrow().commands();
-    let (bed, seconds) = mount(medium, config, batch)?;
+    let (testbed, seconds) = mount(medium, config, batch)?;
     let commands = medium.borrow().commands().since(before);
-    bed.read(READ_AFTER, rng)?;
+    testbed.read(READ_AFTER, rng)?;
 
-    let bytes = bed.domain.space().flash_bytes as f64;
+    let bytes = testbed.domain.space().flash_bytes as f64;
     let recovery = Recovery {
         headers_seconds,
         map_seconds: after_checkpoint - headers_seconds,
@@ -68,11 +68,11 @@ pub fn measure(
         seconds,
         seconds_per_tib: seconds * (1_u64 << 40) as f64 / bytes,
         device_seconds: cost::of_device(medium, commands),
-        leaves: bed.report.leaves,
-        frames: bed.report.frames,
+        leaves: testbed.report.leaves,
+        frames: testbed.report.frames,
         entries,
     };
-    bed.cut();
+    testbed.cut();
     Ok(recovery)
 }
 
@@ -80,12 +80,12 @@ fn mount(
     medium: &SharedMedium,
     config: &DomainConfig,
     batch: usize,
-) -> Result<(Bed, f64), VolumeError> {
+) -> Result<(Testbed, f64), VolumeError> {
     // Memory of the mount before: a mount in a new process has none to free.
     allocator::tidy_up();
     let watch = Stopwatch::start();
-    let bed = Bed::mount(medium, config, batch)?;
-    Ok((bed, watch.stop().cpu_seconds))
+    let testbed = Testbed::mount(medium, config, batch)?;
+    Ok((testbed, watch.stop().cpu_seconds))
 }
 
 fn mount_headers(medium: &SharedMedium) -> Result<f64, VolumeError> {
@@ -101,14 +101,14 @@ fn mount_headers(medium: &SharedMedium) -> Result<f64, VolumeError> {
 }
 
 /// Writes until the next checkpoint is near; returns the entries behind the last one.
-fn fill_log(bed: &Bed, rng: &mut Rng) -> Result<u64, VolumeError> {
-    let before = bed.domain.counters();
-    let most = (bed.domain.checkpoint_entries() as f64 * OF_CHECKPOINT) as u64;
+fn fill_log(testbed: &Testbed, rng: &mut Rng) -> Result<u64, VolumeError> {
+    let before = testbed.domain.counters();
+    let most = (testbed.domain.checkpoint_entries() as f64 * OF_CHECKPOINT) as u64;
     let entries = || {
-        let now = bed.domain.counters();
+        let now = testbed.domain.counters();
         now.written + now.collected - before.written - before.collected
     };
-    bed.overwrite(u64::MAX, rng, |_| entries() < most)?;
+    testbed.overwrite(u64::MAX, rng, |_| entries() < most)?;
     Ok(entries())
 }
 

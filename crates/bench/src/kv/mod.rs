@@ -1,24 +1,24 @@
 //! `softflash bench kv`: the store in this process, without sockets.
 
 mod distribution;
-mod fleet;
 mod fullness;
 mod keys;
 mod load;
 mod report;
 mod run;
 mod series;
+mod shard_threads;
 mod tally;
 mod work;
 mod workload;
 
 use clap::Args;
 use distribution::Distribution;
-use fleet::{Fleet, State};
 use fullness::{Fullness, Shape, name_size, parse_share};
 use load::{KEY_BYTES, Load};
 use report::Report;
 pub use series::Second;
+use shard_threads::{ShardThreads, State};
 use softflash_console::CliError;
 use softflash_console::cleanup::Cleanup;
 use softflash_console::host;
@@ -178,21 +178,21 @@ impl Kv {
             self.depth.max(1),
             self.seed,
         );
-        let fleet = Fleet::start(directory, &options, Arc::new(load))?;
-        let before = fleet.state()?;
+        let threads = ShardThreads::start(directory, &options, Arc::new(load))?;
+        let before = threads.state()?;
         self.warn_of_emptiness(&before);
         let before = match self.workload {
             Workload::Fill => before,
             _ => {
-                fleet.run(self.work(Workload::Fill), "keys filled")?;
-                fleet.state()?
+                threads.run(self.work(Workload::Fill), "keys filled")?;
+                threads.state()?
             }
         };
         let watch = Stopwatch::start();
-        let tally = fleet.run(self.work(self.workload), "operations")?;
+        let tally = threads.run(self.work(self.workload), "operations")?;
         let cost = watch.stop();
-        let after = fleet.state()?;
-        fleet.close()?;
+        let after = threads.state()?;
+        threads.close()?;
         Ok(Measured { tally, cost, before, after })
     }
 

@@ -4,9 +4,9 @@ use crate::directories::{self, block_on};
 use clap::Args;
 use serde::Serialize;
 use softflash_console::CliError;
-use softflash_console::counted::counted;
 use softflash_console::host;
 use softflash_console::output::{self, Form};
+use softflash_console::plural::plural;
 use softflash_datadir::{DataDirError, OpenDir};
 use softflash_store::clock::{NOTABLE_LEAD_MS, recorded_clock, span};
 use softflash_store::clock::{delete_expired, set_clock_back};
@@ -117,7 +117,7 @@ fn set_back(directory: &OpenDir) -> Result<Clocks, CliError> {
              command again",
             path.display(),
             span(after.lead_ms),
-            counted(deleted.keys, "key")
+            plural(deleted.keys, "key")
         )));
     }
     Ok(Clocks { set_back: true, keys_deleted: deleted.keys, ..after })
@@ -133,7 +133,7 @@ fn print(clocks: &Clocks) {
         ("the store's is ahead by", lead),
     ];
     if set_back {
-        let text = format!("{} that had expired", counted(keys_deleted, "key"));
+        let text = format!("{} that had expired", plural(keys_deleted, "key"));
         pairs.push(("set back; deleted", text));
     }
     output::pairs(pairs);

@@ -8,10 +8,10 @@ use bytes::Bytes;
 use clap::Args;
 use indicatif::ProgressBar;
 use softflash_console::CliError;
-use softflash_console::counted::counted;
 use softflash_console::host;
 use softflash_console::new_file::{Existing, NewFile};
 use softflash_console::output;
+use softflash_console::plural::plural;
 use softflash_datadir::{DataDirError, OpenDir};
 use softflash_runtime::RuntimeHandle;
 use softflash_store::repair::{self, OnLogLoss};
@@ -99,7 +99,7 @@ impl Dump {
         let (file, records) = self.write(&from, &mut new, &mut has_loss)?;
         let name = new.name().display().to_string();
         new.complete(&file)?;
-        let keys = counted(records, "key");
+        let keys = plural(records, "key");
         if has_loss {
             let problem = "what is named above is lost";
             return Err(CliError::Failed(format!(

@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use softflash_base::shell_word;
 use softflash_console::CliError;
-use softflash_console::counted::counted;
 use softflash_console::host;
 use softflash_console::output::{self, Form};
+use softflash_console::plural::plural;
 use softflash_console::sizes::{human_bytes, parse_size};
 use softflash_datadir::{
     Compressions, DEFAULT_OP_PERCENT, MOST_OP_PERCENT, NewDevice, Plan, VolumeSection, capacity,
@@ -197,10 +197,10 @@ impl Format {
         output::say(&format!(
             "created {}: {}{of_volumes}, {}, {}, {}",
             data.path().display(),
-            counted(info.units.into(), "unit"),
+            plural(info.units.into(), "unit"),
             human_bytes(capacity::device_bytes(&info)),
-            counted(store.shards.into(), "shard"),
-            counted(store.slices.into(), "slice"),
+            plural(store.shards.into(), "shard"),
+            plural(store.slices.into(), "slice"),
         ));
         output::say(&capacity_text::sentence(&capacity));
         if let Some(rooms) = capacity_text::volume_sentence(&rooms) {

@@ -8,10 +8,10 @@ use clap::Args;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use indicatif::ProgressBar;
 use softflash_console::CliError;
-use softflash_console::counted::counted;
 use softflash_console::host;
 use softflash_console::new_file::is_standard;
 use softflash_console::output;
+use softflash_console::plural::plural;
 use softflash_datadir::{DataDirError, OpenDir};
 use softflash_store::clock::{NOTABLE_LEAD_MS, span};
 use softflash_store::value::MAX_VALUE_BYTES;
@@ -155,7 +155,7 @@ impl Load {
                     0 => String::new(),
                     count => format!(", {count} had expired"),
                 };
-                let loaded = counted(source.loaded, "key");
+                let loaded = plural(source.loaded, "key");
                 output::say(&format!("{}: {loaded} loaded{expired}", path.display()));
                 Ok(())
             }

@@ -3,13 +3,14 @@
 //! never gives a guarantee that the store must not rely on.
 
 mod flushes;
+mod injector;
 mod queue_pair;
-mod strikes;
 #[cfg(test)]
 mod tests;
 mod volatile_cache;
 
 use flushes::Flushes;
+use injector::Injector;
 use queue_pair::DriveQueuePair;
 use softflash_base::checksum::identity;
 use softflash_base::random::Rng;
@@ -18,14 +19,13 @@ use softflash_device::backend::Claims;
 use softflash_device::{Device, DeviceInfo, OpenError, QueuePair, UnitGeometry};
 use softflash_nand::faults::PlannedFault;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use strikes::Struck;
 pub use volatile_cache::Image;
 use volatile_cache::VolatileCache;
 
 /// State shared by all queue pairs.
 struct Shared {
     cache: VolatileCache,
-    struck: Struck,
+    injector: Injector,
     flushes: Flushes,
     /// Random stream of command durations.
     rng: Rng,
@@ -50,9 +50,9 @@ impl Drive {
             detail: "with a volatile cache".to_owned(),
         };
         let cache = VolatileCache::new(geometry, discards);
-        let struck = Struck::default();
+        let injector = Injector::default();
         let flushes = Flushes::default();
-        let shared = Shared { cache, struck, flushes, rng: Rng::seeded(seed).fork("drive") };
+        let shared = Shared { cache, injector, flushes, rng: Rng::seeded(seed).fork("drive") };
         Drive { info, claims: Claims::default(), shared: Arc::new(Mutex::new(shared)) }
     }
 
@@ -63,7 +63,7 @@ impl Drive {
 
     /// Turns the power on; sets the faults of the session.
     pub fn plan(&self, faults: &[PlannedFault]) {
-        lock(&self.shared).struck = Struck::planned(faults);
+        lock(&self.shared).injector = Injector::planned(faults);
     }
 
     /// A share of the flushes of the session fails, and with `stays_failed` all after the first.

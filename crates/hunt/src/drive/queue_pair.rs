@@ -1,6 +1,6 @@
 //! The queue pair of a drive: commands complete in any order.
 
-use super::strikes::Outcome;
+use super::injector::Outcome;
 use super::{Shared, duration, lock};
 use softflash_base::random::Rng;
 use softflash_base::{BufferPool, IoBuf, Time, UnitId, UnitSet};
@@ -60,9 +60,9 @@ impl DriveQueuePair {
     fn carry_out(&self, active: Active, now: Time) -> (Option<IoBuf>, Result<(), DeviceError>) {
         let Active { command: Command { mut target, operation, .. }, refused, writes_before } =
             active;
-        let Shared { cache, struck, flushes, .. } = &mut *lock(&self.shared);
+        let Shared { cache, injector, flushes, .. } = &mut *lock(&self.shared);
         let mut result = refused.map_or(Ok(()), Err);
-        let outcome = struck.outcome(&target, &operation, &self.geometry, now);
+        let outcome = injector.outcome(&target, &operation, &self.geometry, now);
         match &outcome {
             Outcome::Elsewhere(elsewhere) => target = *elsewhere,
             Outcome::Failed(error) => result = result.and(Err(error.clone())),

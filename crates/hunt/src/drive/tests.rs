@@ -78,7 +78,7 @@ fn an_erase_makes_zeros_or_nothing() {
     }
 }
 
-fn strike(when: FaultTime, what: Strike) -> PlannedFault {
+fn planned(when: FaultTime, what: Strike) -> PlannedFault {
     PlannedFault { place: FaultPlace::Die(0), when, what }
 }
 
@@ -86,11 +86,11 @@ fn strike(when: FaultTime, what: Strike) -> PlannedFault {
 fn planned_faults_make_commands_fail_or_do_something_else() {
     let drive = drive(true);
     drive.plan(&[
-        strike(FaultTime::Program(2), Strike::Phantom),
-        strike(FaultTime::Program(3), Strike::Misdirect),
-        strike(FaultTime::Read(4), Strike::Miscorrect),
-        strike(FaultTime::Read(5), Strike::Fail),
-        strike(FaultTime::AtNs(1 << 40), Strike::Death),
+        planned(FaultTime::Program(2), Strike::Phantom),
+        planned(FaultTime::Program(3), Strike::Misdirect),
+        planned(FaultTime::Read(4), Strike::Miscorrect),
+        planned(FaultTime::Read(5), Strike::Fail),
+        planned(FaultTime::AtNs(1 << 40), Strike::Death),
     ]);
     let mut queue = drive.open_queue_pair(&UnitSet::from(0..1)).unwrap();
     let queue = &mut *queue;
@@ -111,7 +111,7 @@ fn planned_faults_make_commands_fail_or_do_something_else() {
 #[test]
 fn a_dead_unit_fails_all_commands_until_the_next_plan() {
     let drive = drive(true);
-    drive.plan(&[strike(FaultTime::AtNs(0), Strike::Death)]);
+    drive.plan(&[planned(FaultTime::AtNs(0), Strike::Death)]);
     let mut queue = drive.open_queue_pair(&UnitSet::from(0..1)).unwrap();
     let data = queue.buffers().take(PAGE);
     let failed = run(&mut *queue, 2, Operation::Program { data, durable: true }).result;

@@ -10,7 +10,7 @@ use super::session::Session;
 use super::wire::Reply;
 use crate::client_model::Resp;
 use crate::scenario::Scenario;
-use crate::trouble::Trouble;
+use crate::session_failure::SessionFailure;
 use bytes::Bytes;
 use softflash_base::random::Rng;
 use std::cell::RefCell;
@@ -98,7 +98,7 @@ impl RespClient {
         line: &mut Line<'_>,
         commands: &[Command],
         rng: &mut Rng,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SessionFailure> {
         let from_ms = session.clock_ms().from_ms;
         self.sends(commands, from_ms, false);
         let words: Vec<Vec<Bytes>> = commands.iter().map(Command::words).collect();
@@ -107,11 +107,11 @@ impl RespClient {
         let shard_of = |key: &[u8]| session.shard_of(key);
         let mut refused = None;
         for (number, (command, reply)) in commands.iter().zip(&replies).enumerate() {
-            match Trouble::of_reply(reply) {
-                Some(Trouble::Full) => refused = Some(Trouble::Full),
-                Some(trouble) => {
+            match SessionFailure::of_reply(reply) {
+                Some(SessionFailure::Full) => refused = Some(SessionFailure::Full),
+                Some(failure) => {
                     self.ledger.borrow_mut().first_are_answered(number);
-                    return Err(trouble);
+                    return Err(failure);
                 }
                 None => self.ledger.borrow_mut().learns(&command.keys(), &shard_of, |state| {
                     self.answered(state, command, reply, at)
@@ -129,10 +129,10 @@ impl RespClient {
         command: &Command,
         reply: &Reply,
         at: Window,
-    ) -> Result<Change, Trouble> {
+    ) -> Result<Change, SessionFailure> {
         let answered = command.answered(state, reply, at);
         answered.map_err(|Impossible(what)| {
-            Trouble::Wrong(format!("client {} at {at:?}: {what}", self.number))
+            SessionFailure::Wrong(format!("client {} at {at:?}: {what}", self.number))
         })
     }
 
@@ -144,7 +144,7 @@ impl RespClient {
 }
 
 /// Checks replies that have a single possible value.
-pub(super) fn expect(replies: Vec<Reply>, expected: &[Reply]) -> Result<(), Trouble> {
+pub(super) fn expect(replies: Vec<Reply>, expected: &[Reply]) -> Result<(), SessionFailure> {
     match replies.iter().zip(expected).find(|(reply, expected)| reply != expected) {
         None => Ok(()),
         Some((reply, _)) => unexpected("a command", Some(reply.clone())),
@@ -152,10 +152,11 @@ pub(super) fn expect(replies: Vec<Reply>, expected: &[Reply]) -> Result<(), Trou
 }
 
 /// The error of a reply that is not among the possible ones.
-pub(super) fn unexpected<T>(command: &str, reply: Option<Reply>) -> Result<T, Trouble> {
+pub(super) fn unexpected<T>(command: &str, reply: Option<Reply>) -> Result<T, SessionFailure> {
     let Some(reply) = reply else {
-        return Err(Trouble::Wrong(format!("{command} was not answered")));
+        return Err(SessionFailure::Wrong(format!("{command} was not answered")));
     };
-    Err(Trouble::of_reply(&reply)
-        .unwrap_or_else(|| Trouble::Wrong(format!("{command} was answered {}", reply.shown()))))
+    Err(SessionFailure::of_reply(&reply).unwrap_or_else(|| {
+        SessionFailure::Wrong(format!("{command} was answered {}", reply.shown()))
+    }))
 }

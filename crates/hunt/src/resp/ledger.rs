@@ -4,10 +4,10 @@
 //! commands: at least the answered ones, if acknowledged writes are durable. A command on several
 //! shards is in the prefixes of all of them, or of none. Where acknowledged writes may be lost, the
 //! ledger keeps their history, and no client removes all keys. Otherwise it keeps only the possible
-//! states of the keys, see [`Stages`] and `firm.rs`.
+//! states of the keys, see [`Stages`] and `durability.rs`.
 
 use super::command::Command;
-use super::firm::{Firm, Open};
+use super::durability::{DurabilityCheck, Open};
 use super::semantics::{Change, Held, Possible, State, Window, accepts};
 use super::stages::Stages;
 use super::wire::shown;
@@ -250,8 +250,8 @@ impl Ledger {
         if slack.exchanges == 0 {
             let parts = self.sent.iter().flat_map(Sent::parts).collect();
             let open = Open { parts, refusals: self.refusals };
-            let firm = Firm { found, at, shards, shard_of };
-            return firm.judge(self.current.clone(), &open, self.removals_ended);
+            let check = DurabilityCheck { found, at, shards, shard_of };
+            return check.judge(self.current.clone(), &open, self.removals_ended);
         }
         let open = self.open(shard_of);
         let effects: Vec<&Effect> = self.answered.iter().chain(&open).collect();

@@ -3,7 +3,7 @@
 use super::admission::TightAdmission;
 use super::session::Session;
 use super::wire::{Reply, replies, request};
-use crate::trouble::Trouble;
+use crate::session_failure::SessionFailure;
 use bytes::{Buf, Bytes};
 use futures_util::future::select;
 use softflash_base::random::Rng;
@@ -36,7 +36,7 @@ impl<'a> Line<'a> {
         &mut self,
         commands: &[Vec<Bytes>],
         rng: &mut Rng,
-    ) -> Result<Vec<Reply>, Trouble> {
+    ) -> Result<Vec<Reply>, SessionFailure> {
         let mut bytes = Vec::new();
         commands.iter().for_each(|words| request(words, &mut bytes));
         let mut rest = &bytes[..];
@@ -49,10 +49,10 @@ impl<'a> Line<'a> {
         }
         let received = std::mem::take(&mut self.received);
         self.session.common.note_received(&received);
-        let replies = replies(&received).map_err(Trouble::Wrong)?;
+        let replies = replies(&received).map_err(SessionFailure::Wrong)?;
         if replies.len() != commands.len() {
             let (sent, answered) = (commands.len(), replies.len());
-            return Err(Trouble::Wrong(format!("{sent} commands got {answered} replies")));
+            return Err(SessionFailure::Wrong(format!("{sent} commands got {answered} replies")));
         }
         Ok(replies)
     }
@@ -71,7 +71,7 @@ impl<'a> Line<'a> {
         drop(select(pin!(self.feed(&bytes, rng)), gone).await);
     }
 
-    async fn feed(&mut self, bytes: &[u8], rng: &mut Rng) -> Result<(), Trouble> {
+    async fn feed(&mut self, bytes: &[u8], rng: &mut Rng) -> Result<(), SessionFailure> {
         self.connection.feed(bytes);
         loop {
             let step = self.connection.advance(self.store).await;
@@ -80,7 +80,9 @@ impl<'a> Line<'a> {
                 Step::Read => return Ok(()),
                 Step::Again => {}
                 Step::Close | Step::Refuse => {
-                    return Err(Trouble::Wrong("the server has closed a connection".to_owned()));
+                    return Err(SessionFailure::Wrong(
+                        "the server has closed a connection".to_owned(),
+                    ));
                 }
             }
         }

@@ -5,25 +5,24 @@
 //! - [`semantics`]: the effects of commands, and the possible effects of unanswered ones;
 //! - [`ledger`]: the reference of the keys that only one client writes;
 //! - [`stages`]: their possible states while another client removes all keys;
-//! - `firm`: the check of these keys where nothing acknowledged may be lost;
+//! - `durability`: the check of these keys where nothing acknowledged may be lost;
 //! - [`lists`]: keys that all clients write;
 //! - `admission`: the server's memory, which may be small;
 //! - [`mod@line`]: a connection that splits its data, and may be lost;
 //! - `common`: what all clients share; `session`: what they need in one session; `pauses`: how long
 //!   they pause;
 //! - [`client`]: a client, its keys and its pipelines of commands;
-//! - `transaction`, `scan`, `sharing`, `watching`, `litter`: requests of several steps;
+//! - `transaction`, `scan`, `sharing`, `watching`, `unused_watches`: requests of several steps;
 //! - `work`: makes the requests of a session; [`requests`]: draws their commands.
 
 mod admission;
 pub mod client;
 pub mod command;
 mod common;
-mod firm;
+mod durability;
 pub mod ledger;
 pub mod line;
 pub mod lists;
-mod litter;
 mod pauses;
 pub mod requests;
 mod scan;
@@ -32,12 +31,13 @@ mod session;
 mod sharing;
 pub mod stages;
 mod transaction;
+mod unused_watches;
 mod watching;
 pub mod wire;
 mod work;
 
 use crate::scenario::Scenario;
-use crate::trouble::Trouble;
+use crate::session_failure::SessionFailure;
 use admission::SharedMemory;
 use bytes::Bytes;
 use client::RespClient;
@@ -55,7 +55,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// All clients of a scenario, and the references that they share.
-pub struct Crew {
+pub struct RespClients {
     clients: Vec<RespClient>,
     pub(crate) common: Common,
     /// Writes were refused for lack of space since the last comparison, possibly without a reply.
@@ -64,32 +64,32 @@ pub struct Crew {
 
 /// Records at the end of a session whether the store has refused writes.
 struct NoteRefusals<'a> {
-    crew: &'a Crew,
+    clients: &'a RespClients,
     stores: &'a [Store],
 }
 
 impl Drop for NoteRefusals<'_> {
     fn drop(&mut self) {
         if self.stores.iter().any(|store| store.shard_stats().refused_writes > 0) {
-            self.crew.refused.set(true);
+            self.clients.refused.set(true);
         }
     }
 }
 
-impl Crew {
+impl RespClients {
     /// The clients of a scenario, if they speak RESP.
-    pub fn of(scenario: &Scenario) -> Option<Crew> {
+    pub fn of(scenario: &Scenario) -> Option<RespClients> {
         let resp = scenario.resp.as_ref()?;
         let rng = Rng::seeded(scenario.seed).fork("resp clients");
         let clients =
             (0..scenario.clients.count).map(|number| RespClient::new(number, &rng)).collect();
         let list_keys =
             (0..resp.lists).map(|number| Bytes::from(format!("list:{number}"))).collect();
-        Some(Crew { clients, common: Common::new(list_keys), refused: Cell::new(false) })
+        Some(RespClients { clients, common: Common::new(list_keys), refused: Cell::new(false) })
     }
 
     /// Runs all clients.
-    pub async fn work(&self, stores: &[Store], scenario: &Scenario) -> Result<(), Trouble> {
+    pub async fn work(&self, stores: &[Store], scenario: &Scenario) -> Result<(), SessionFailure> {
         let options = ContextOptions::new(stores[0].now_ms(), scenario.seed);
         let memory = scenario.resp.as_ref().map(|resp| resp.memory.clone()).unwrap_or_default();
         let session = Session {
@@ -103,7 +103,7 @@ impl Crew {
             memory: SharedMemory::new(memory),
         };
         // In any case: the reply to a refused write may not have arrived.
-        let _noted = NoteRefusals { crew: self, stores };
+        let _noted = NoteRefusals { clients: self, stores };
         let work = self.clients.iter().map(|client| client.work(&session));
         try_join_all(work).await.map(drop)
     }

@@ -22,7 +22,7 @@ impl Session<'_> {
     /// Pauses briefly, so that other clients may interfere.
     pub(super) async fn linger(&self, rng: &mut Rng) {
         let Some(resp) = &self.scenario.resp else { return };
-        if (resp.clears_beside || resp.litter > 0.0) && rng.chance(0.5) {
+        if (resp.clears_beside || resp.unused_watches > 0.0) && rng.chance(0.5) {
             self.sleep(Duration::from_nanos(1 << rng.below(LONGEST_THOUGHT))).await;
         }
     }

@@ -8,7 +8,7 @@ use super::session::Session;
 use super::stages::Removals;
 use super::wire::Reply;
 use crate::client_model::few_scans;
-use crate::trouble::Trouble;
+use crate::session_failure::SessionFailure;
 use bytes::Bytes;
 use softflash_base::random::Rng;
 use std::collections::BTreeSet;
@@ -40,14 +40,14 @@ fn still_there(
     session: &Session<'_>,
     lasting: &[Lasting],
     seen: &BTreeSet<Bytes>,
-) -> Result<(), Trouble> {
+) -> Result<(), SessionFailure> {
     let has_lasted = |lasting: &&Lasting| {
         let ledger = lasting.client.and_then(|client| session.ledgers.get(client));
         ledger.is_none_or(|ledger| ledger.borrow().endings_of(&lasting.key) == lasting.endings)
     };
     match lasting.iter().filter(has_lasted).find(|lasting| !seen.contains(&lasting.key)) {
         None => Ok(()),
-        Some(Lasting { key, .. }) => Err(Trouble::Wrong(format!(
+        Some(Lasting { key, .. }) => Err(SessionFailure::Wrong(format!(
             "SCAN misses a key that existed all the while: `{}`",
             key.escape_ascii()
         ))),
@@ -63,7 +63,7 @@ impl RespClient {
         session: &Session<'_>,
         line: &mut Line<'_>,
         rng: &mut Rng,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SessionFailure> {
         let resp = session.scenario.resp.as_ref();
         if resp.is_some_and(|resp| resp.scans > few_scans()) && rng.chance(0.5) {
             let keys: Vec<Bytes> = self.keys(session.scenario).collect();
@@ -90,7 +90,7 @@ impl RespClient {
         line: &mut Line<'_>,
         of_all: bool,
         rng: &mut Rng,
-    ) -> Result<BTreeSet<Bytes>, Trouble> {
+    ) -> Result<BTreeSet<Bytes>, SessionFailure> {
         let (pattern, most) = match of_all {
             true => ("*".to_owned(), 1 << (5 + rng.below(LONGEST_PAGE - 4))),
             false => (format!("client{:02}:*", self.number), 30),
@@ -108,8 +108,8 @@ impl RespClient {
                 count.clone(),
             ];
             let reply = line.ask(&[words.to_vec()], rng).await?.pop();
-            if let Some(trouble) = reply.as_ref().and_then(Trouble::of_reply) {
-                return Err(trouble);
+            if let Some(failure) = reply.as_ref().and_then(SessionFailure::of_reply) {
+                return Err(failure);
             }
             let Some(Reply::Array(page)) = reply else { return unexpected("SCAN", reply) };
             let [Reply::Bulk(next), Reply::Array(keys)] = &page[..] else {
@@ -134,7 +134,7 @@ impl RespClient {
         seen: &BTreeSet<Bytes>,
         since: Removals,
         at: Window,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SessionFailure> {
         let shard_of = |key: &[u8]| session.shard_of(key);
         let mut ledger = self.ledger.borrow_mut();
         let known = ledger.current().each().flat_map(|(_, state, _)| state.keys());
@@ -146,14 +146,17 @@ impl RespClient {
             let fits = looked_at(&possible, shown, at);
             if fits.is_empty() {
                 let what = if shown { "returns a key that does not exist" } else { "misses a key" };
-                return Err(Trouble::Wrong(format!("SCAN {what}: `{}`", key.escape_ascii())));
+                return Err(SessionFailure::Wrong(format!(
+                    "SCAN {what}: `{}`",
+                    key.escape_ascii()
+                )));
             }
             // Where all keys are removed meanwhile, the order of the removal and the read of a key
             // is unknown.
             if !removed {
                 let learned = |_: &_| {
                     let after = [(key.clone(), fits.clone())].into();
-                    Ok::<_, Trouble>(Change { after, ..Change::default() })
+                    Ok::<_, SessionFailure>(Change { after, ..Change::default() })
                 };
                 ledger.learns(std::slice::from_ref(&key), &shard_of, learned)?;
             }

@@ -6,7 +6,7 @@ use super::line::Line;
 use super::lists::Look;
 use super::session::Session;
 use super::wire::Reply;
-use crate::trouble::Trouble;
+use crate::session_failure::SessionFailure;
 use bytes::Bytes;
 use softflash_base::random::Rng;
 
@@ -15,7 +15,7 @@ pub(super) async fn request(
     session: &Session<'_>,
     line: &mut Line<'_>,
     rng: &mut Rng,
-) -> Result<(), Trouble> {
+) -> Result<(), SessionFailure> {
     let keys = &session.common.list_keys;
     let key = &keys[rng.below(keys.len() as u64) as usize];
     let room = keys.iter().all(|key| session.common.lists.borrow().has_room(key));
@@ -34,12 +34,12 @@ async fn read_list(
     line: &mut Line<'_>,
     key: &Bytes,
     rng: &mut Rng,
-) -> Result<Bytes, Trouble> {
+) -> Result<Bytes, SessionFailure> {
     let look = session.common.lists.borrow().look(key);
     let reply = line.ask(&[Command::Get(key.clone()).words()], rng).await?.pop();
     let value = list_value("GET", reply)?;
     let read = session.common.lists.borrow_mut().read(key, &value, &look);
-    read.map_err(Trouble::Wrong)?;
+    read.map_err(SessionFailure::Wrong)?;
     Ok(value)
 }
 
@@ -48,7 +48,7 @@ async fn read_lists(
     session: &Session<'_>,
     line: &mut Line<'_>,
     rng: &mut Rng,
-) -> Result<(), Trouble> {
+) -> Result<(), SessionFailure> {
     let keys = &session.common.list_keys;
     let looks: Vec<Look> = {
         let lists = session.common.lists.borrow();
@@ -64,9 +64,9 @@ async fn read_lists(
     };
     let mut lists = session.common.lists.borrow_mut();
     for ((key, value), look) in keys.iter().zip(&values).zip(&looks) {
-        lists.read(key, value, look).map_err(Trouble::Wrong)?;
+        lists.read(key, value, look).map_err(SessionFailure::Wrong)?;
     }
-    lists.read_at_once(keys.iter().zip(&values)).map_err(Trouble::Wrong)
+    lists.read_at_once(keys.iter().zip(&values)).map_err(SessionFailure::Wrong)
 }
 
 async fn append_to_list(
@@ -74,7 +74,7 @@ async fn append_to_list(
     line: &mut Line<'_>,
     key: &Bytes,
     rng: &mut Rng,
-) -> Result<(), Trouble> {
+) -> Result<(), SessionFailure> {
     let mark = session.common.lists.borrow_mut().mark();
     let keys = [key.clone()];
     session.common.lists.borrow_mut().begins(&mark, &keys);
@@ -92,7 +92,7 @@ async fn append_to_lists(
     session: &Session<'_>,
     line: &mut Line<'_>,
     rng: &mut Rng,
-) -> Result<(), Trouble> {
+) -> Result<(), SessionFailure> {
     let keys = &session.common.list_keys;
     let mark = session.common.lists.borrow_mut().mark();
     session.common.lists.borrow_mut().begins(&mark, keys);
@@ -115,8 +115,8 @@ fn list_answered(
     session: &Session<'_>,
     mark: &Bytes,
     keys: &[Bytes],
-    lengths: Result<Vec<usize>, Trouble>,
-) -> Result<(), Trouble> {
+    lengths: Result<Vec<usize>, SessionFailure>,
+) -> Result<(), SessionFailure> {
     let mut lists = session.common.lists.borrow_mut();
     match &lengths {
         Ok(lengths) => {
@@ -124,7 +124,7 @@ fn list_answered(
             let lengths: Vec<(Bytes, usize)> = keys.iter().cloned().zip(lengths).collect();
             lists.appended(mark, &lengths);
         }
-        Err(Trouble::Full) => lists.refused(mark, keys),
+        Err(SessionFailure::Full) => lists.refused(mark, keys),
         Err(_) => {}
     }
     lengths.map(drop)
@@ -136,7 +136,7 @@ async fn replace_list(
     line: &mut Line<'_>,
     key: &Bytes,
     rng: &mut Rng,
-) -> Result<(), Trouble> {
+) -> Result<(), SessionFailure> {
     let since = session.common.removals();
     let before = session.common.lists.borrow().look(key);
     expect(line.ask(&[vec!["WATCH".into(), key.clone()]], rng).await?, &[Reply::OK])?;
@@ -161,7 +161,7 @@ async fn replace_list(
         && !since.may_precede(session.common.removals());
     let happened = match outcome {
         Some(Reply::Array(_)) if removed => {
-            return Err(Trouble::Wrong(format!(
+            return Err(SessionFailure::Wrong(format!(
                 "a transaction ran although all keys were removed after WATCH `{}`",
                 key.escape_ascii()
             )));
@@ -173,7 +173,7 @@ async fn replace_list(
         }
         Some(Reply::Nil) => {
             let key = key.escape_ascii();
-            return Err(Trouble::Wrong(format!(
+            return Err(SessionFailure::Wrong(format!(
                 "a transaction was refused, but the watched key `{key}` was not written"
             )));
         }
@@ -191,7 +191,7 @@ fn length(reply: &Reply) -> Option<usize> {
 }
 
 /// The value of a list in a reply; a missing list is empty.
-fn list_value(command: &str, reply: Option<Reply>) -> Result<Bytes, Trouble> {
+fn list_value(command: &str, reply: Option<Reply>) -> Result<Bytes, SessionFailure> {
     match reply {
         Some(Reply::Bulk(value)) => Ok(value),
         Some(Reply::Nil) => Ok(Bytes::new()),

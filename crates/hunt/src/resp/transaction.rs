@@ -8,7 +8,7 @@ use super::session::Session;
 use super::watching::Watch;
 use super::wire::Reply;
 use crate::client_model::Resp;
-use crate::trouble::Trouble;
+use crate::session_failure::SessionFailure;
 use bytes::Bytes;
 use softflash_base::random::Rng;
 
@@ -20,7 +20,7 @@ impl RespClient {
         resp: &Resp,
         line: &mut Line<'_>,
         rng: &mut Rng,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SessionFailure> {
         let count = 1 + rng.below(resp.pipeline);
         let watch = match rng.chance(0.3) {
             true => Some(self.watch(session, resp, line, rng).await?),
@@ -57,7 +57,7 @@ impl RespClient {
         let at = Window { from_ms, to_ms: session.clock_ms().to_ms };
         let executed = self.executed(session, &commands, outcome, (watch, due), at);
         // After another error than that the flash is full, the transaction may have happened.
-        if matches!(executed, Ok(_) | Err(Trouble::Full)) {
+        if matches!(executed, Ok(_) | Err(SessionFailure::Full)) {
             self.ledger.borrow_mut().is_answered();
         }
         executed
@@ -70,8 +70,9 @@ impl RespClient {
         outcome: Reply,
         (watch, due): (Option<Watch>, Option<&str>),
         at: Window,
-    ) -> Result<(), Trouble> {
-        let wrong = |what: String| Err(Trouble::Wrong(format!("client {}: {what}", self.number)));
+    ) -> Result<(), SessionFailure> {
+        let wrong =
+            |what: String| Err(SessionFailure::Wrong(format!("client {}: {what}", self.number)));
         let replies = match (outcome, due) {
             (Reply::Array(_), Some(due)) => {
                 return wrong(format!("a transaction ran although {due}"));
@@ -79,14 +80,14 @@ impl RespClient {
             (Reply::Array(replies), None) if replies.len() == commands.len() => replies,
             (Reply::Nil, _) => return self.refused(session, watch, at),
             (other, _) => {
-                return match Trouble::of_reply(&other) {
-                    Some(trouble) => Err(trouble),
+                return match SessionFailure::of_reply(&other) {
+                    Some(failure) => Err(failure),
                     None => wrong(format!("EXEC was answered {}", other.shown())),
                 };
             }
         };
-        if let Some(trouble) = replies.iter().find_map(Trouble::of_reply) {
-            return Err(trouble);
+        if let Some(failure) = replies.iter().find_map(SessionFailure::of_reply) {
+            return Err(failure);
         }
         let keys: Vec<Bytes> = commands.iter().flat_map(Command::keys).collect();
         let shard_of = |key: &[u8]| session.shard_of(key);
@@ -97,7 +98,7 @@ impl RespClient {
                 state.extend(change.after.clone());
                 whole.then(change);
             }
-            Ok::<_, Trouble>(whole)
+            Ok::<_, SessionFailure>(whole)
         })
     }
 
@@ -107,7 +108,7 @@ impl RespClient {
         session: &Session<'_>,
         watch: Option<Watch>,
         at: Window,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SessionFailure> {
         let expired = match watch {
             None => Some(Vec::new()),
             Some(watch) => {
@@ -116,7 +117,7 @@ impl RespClient {
             }
         };
         match expired.as_deref() {
-            Some([]) => Err(Trouble::Wrong(format!(
+            Some([]) => Err(SessionFailure::Wrong(format!(
                 "client {}: a transaction was refused, but its watched keys were not changed",
                 self.number
             ))),

@@ -8,7 +8,7 @@ use super::session::Session;
 use super::stages::Removals;
 use super::wire::Reply;
 use crate::client_model::Resp;
-use crate::trouble::Trouble;
+use crate::session_failure::SessionFailure;
 use bytes::Bytes;
 use softflash_base::random::Rng;
 
@@ -80,7 +80,7 @@ impl RespClient {
         resp: &Resp,
         line: &mut Line<'_>,
         rng: &mut Rng,
-    ) -> Result<Watch, Trouble> {
+    ) -> Result<Watch, SessionFailure> {
         let (asked, asked_ms) = (session.common.removals(), session.clock_ms().from_ms);
         let mut keys = vec![self.any_key(session, rng)];
         if resp.watched > 1 {

@@ -8,7 +8,7 @@ use super::session::Session;
 use super::sharing;
 use super::wire::Reply;
 use crate::client_model::Resp;
-use crate::trouble::Trouble;
+use crate::session_failure::SessionFailure;
 use bytes::Bytes;
 use softflash_base::random::Rng;
 
@@ -21,7 +21,7 @@ enum Next {
 
 impl RespClient {
     /// Makes the requests of a session.
-    pub(super) async fn work(&self, session: &Session<'_>) -> Result<(), Trouble> {
+    pub(super) async fn work(&self, session: &Session<'_>) -> Result<(), SessionFailure> {
         let scenario = session.scenario;
         let Some(resp) = &scenario.resp else { return Ok(()) };
         let mut rng = self.rng_of_session();
@@ -54,15 +54,15 @@ impl RespClient {
         resp: &Resp,
         line: &mut Line<'a>,
         rng: &mut Rng,
-    ) -> Result<Next, Trouble> {
+    ) -> Result<Next, SessionFailure> {
         if rng.chance(resp.vanishing) {
             return Ok(Next::Gone);
         }
         if rng.chance(0.02) {
             *line = Line::connect(session, rng);
         }
-        if resp.litter > 0.0 && rng.chance(resp.litter) {
-            self.litter(session, resp, line, rng).await?;
+        if resp.unused_watches > 0.0 && rng.chance(resp.unused_watches) {
+            self.leave_unused_watches(session, resp, line, rng).await?;
         } else if rng.chance(resp.scans) {
             self.scan(session, line, rng).await?;
         } else if resp.lists > 0 && rng.chance(resp.list_share) {
@@ -84,7 +84,7 @@ impl RespClient {
         beside: bool,
         line: &mut Line<'a>,
         rng: &mut Rng,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SessionFailure> {
         let all = session.gate.capacity();
         let _turn = session.gate.acquire(if beside { 1 } else { all }).await;
         let _only = session.removal.acquire(1).await;
@@ -94,8 +94,8 @@ impl RespClient {
         }
         session.removal_begins();
         let reply = line.ask(&[vec!["FLUSHALL".into()]], rng).await?.pop();
-        match reply.as_ref().and_then(Trouble::of_reply) {
-            Some(trouble) => return Err(trouble),
+        match reply.as_ref().and_then(SessionFailure::of_reply) {
+            Some(failure) => return Err(failure),
             None if reply != Some(Reply::OK) => return unexpected("FLUSHALL", reply),
             None => session.removal_ended(),
         }

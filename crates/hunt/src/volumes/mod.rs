@@ -14,10 +14,10 @@ mod session;
 
 use crate::fault_state::FaultState;
 use crate::medium::Medium;
+use crate::planned_faults::first_death;
 use crate::scenario::Scenario;
-use crate::strikes::first_death;
+use crate::session_failure::SessionFailure;
 use crate::trial::Record;
-use crate::trouble::Trouble;
 use crate::volume_shape::VolumeShape;
 use reference::Reference;
 use session::Session;
@@ -45,32 +45,32 @@ pub fn run(scenario: &Scenario, shape: &VolumeShape) -> Result<Record, String> {
     };
     match trial.go() {
         Ok(()) => Ok(trial.record),
-        Err(Trouble::Lost(_) | Trouble::WornOut(_)) if scenario.may_lose() => {
+        Err(SessionFailure::Lost(_) | SessionFailure::WornOut(_)) if scenario.may_lose() => {
             trial.record.loss = true;
             Ok(trial.record)
         }
-        Err(Trouble::WornOut(_) | Trouble::Lost(_) | Trouble::Full)
+        Err(SessionFailure::WornOut(_) | SessionFailure::Lost(_) | SessionFailure::Full)
             if trial.medium.is_worn_out() =>
         {
             trial.record.worn_out = true;
             Ok(trial.record)
         }
         // The data of a dead die stay in the map, and its space is gone.
-        Err(Trouble::Full) if trial.has_dead_die => {
+        Err(SessionFailure::Full) if trial.has_dead_die => {
             trial.record.loss = true;
             Ok(trial.record)
         }
         // Bad blocks have taken what collection needs, and the data stay.
-        Err(Trouble::Full) if trial.medium.has_lost_its_reserve() => {
+        Err(SessionFailure::Full) if trial.medium.has_lost_its_reserve() => {
             trial.record.worn_out = true;
             Ok(trial.record)
         }
-        Err(trouble) => {
+        Err(failure) => {
             let cuts = trial.record.crash_points + trial.open;
             Err(format!(
                 "after {cuts} cuts, {} of them since the last comparison: {}",
                 trial.open,
-                trouble.what()
+                failure.what()
             ))
         }
     }
@@ -101,7 +101,7 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    fn go(&mut self) -> Result<(), Trouble> {
+    fn go(&mut self) -> Result<(), SessionFailure> {
         let (mut done, mut nested) = (0, 0);
         while done < self.scenario.cuts {
             let latest = if self.scenario.may_lose() { LATEST_CUT_WITH_LOSSES } else { LATEST_CUT };
@@ -122,14 +122,15 @@ impl Trial<'_> {
     }
 
     /// Runs from power on to power off; returns whether everything was compared.
-    fn session(&mut self, cut: Option<Time>, contest: bool) -> Result<bool, Trouble> {
+    fn session(&mut self, cut: Option<Time>, contest: bool) -> Result<bool, SessionFailure> {
         let works = cut.is_some();
         let dead_before = self.fault_state.dead().len();
-        let strikes = self.fault_state.strikes(self.scenario, &mut self.faults_rng, works);
+        let planned_faults =
+            self.fault_state.planned_faults(self.scenario, &mut self.faults_rng, works);
         let dies_anew = self.fault_state.dead().len() > dead_before;
-        let first_death = first_death(&strikes);
+        let first_death = first_death(&planned_faults);
         let session = Session {
-            strikes,
+            planned_faults,
             scenario: self.scenario,
             shape: self.shape,
             medium: &self.medium,
@@ -154,10 +155,10 @@ impl Trial<'_> {
             self.record.deepest = self.record.deepest.max(self.open);
             self.open = 0;
         }
-        match ended.trouble {
-            Some(trouble) => return Err(trouble),
+        match ended.failure {
+            Some(failure) => return Err(failure),
             // A recovery has made the effects of the damage before its own.
-            None if ended.compared => self.damage().map_err(Trouble::Wrong)?,
+            None if ended.compared => self.damage().map_err(SessionFailure::Wrong)?,
             None => {}
         }
         Ok(ended.compared)
@@ -166,7 +167,7 @@ impl Trial<'_> {
     /// Damages the flash whose power is off, as the fault plan says.
     fn damage(&mut self) -> Result<(), String> {
         let rng = &mut self.faults_rng;
-        self.fault_state.strike(self.scenario, &self.medium, rng)?;
+        self.fault_state.apply_while_off(self.scenario, &self.medium, rng)?;
         if rng.chance(self.scenario.fault_plan.changed_pages) {
             damage::damage(&self.medium, self.scenario.flash.channels, rng)?;
         }

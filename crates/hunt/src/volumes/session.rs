@@ -6,9 +6,9 @@ use super::paces::Paces;
 use super::reading::{read_units, rest};
 use super::reference::{Name, Pending, Reference};
 use crate::medium::Medium;
+use crate::planned_faults::PlannedFaults;
 use crate::scenario::Scenario;
-use crate::strikes::Strikes;
-use crate::trouble::Trouble;
+use crate::session_failure::SessionFailure;
 use crate::virtual_time;
 use crate::volume_shape::VolumeShape;
 use futures_util::future::{Either, select, try_join_all};
@@ -22,7 +22,7 @@ use std::pin::pin;
 use std::rc::Rc;
 
 pub struct Session<'a> {
-    pub strikes: Strikes,
+    pub planned_faults: PlannedFaults,
     pub scenario: &'a Scenario,
     pub shape: &'a VolumeShape,
     pub medium: &'a Medium,
@@ -41,7 +41,7 @@ pub struct SessionEnd {
     pub compared: bool,
     /// A write was refused for lack of space.
     pub full: bool,
-    pub trouble: Option<Trouble>,
+    pub failure: Option<SessionFailure>,
 }
 
 /// Requests under way for each unit while volumes compete, and the least of all: as the
@@ -57,7 +57,7 @@ impl Session<'_> {
         let runtime = executor.handle();
         let (compared, full) = (Cell::new(false), Cell::new(false));
         self.medium.fail_flushes(self.scenario, self.cut.is_some(), self.seed);
-        let trouble = executor.block_on(async {
+        let failure = executor.block_on(async {
             let work = self.work(&runtime, &compared, &full);
             let Some(cut) = self.cut else { return work.await.err() };
             match select(pin!(work), runtime.sleep_until(cut)).await {
@@ -68,11 +68,13 @@ impl Session<'_> {
         let at = executor.now();
         drop(executor);
         // Nothing is acknowledged after a failed flush, until the next start, and no space is made.
-        let has_stopped =
-            matches!(trouble, Some(Trouble::Lost(_) | Trouble::Refused(_) | Trouble::Full));
-        let trouble = trouble.filter(|_| !(has_stopped && self.medium.has_failed_flush()));
-        let cut = self.medium.power_cut(at, self.seed).err().map(Trouble::Wrong);
-        SessionEnd { at, compared: compared.get(), full: full.get(), trouble: trouble.or(cut) }
+        let has_stopped = matches!(
+            failure,
+            Some(SessionFailure::Lost(_) | SessionFailure::Refused(_) | SessionFailure::Full)
+        );
+        let failure = failure.filter(|_| !(has_stopped && self.medium.has_failed_flush()));
+        let cut = self.medium.power_cut(at, self.seed).err().map(SessionFailure::Wrong);
+        SessionEnd { at, compared: compared.get(), full: full.get(), failure: failure.or(cut) }
     }
 
     async fn work(
@@ -80,11 +82,11 @@ impl Session<'_> {
         runtime: &RuntimeHandle,
         compared: &Cell<bool>,
         full: &Cell<bool>,
-    ) -> Result<(), Trouble> {
-        self.medium.plan(&self.strikes, runtime);
+    ) -> Result<(), SessionFailure> {
+        self.medium.plan(&self.planned_faults, runtime);
         let device = self.medium.device();
         let queue = device.open_queue_pair(&device.info().all_units());
-        let queue = queue.map_err(|error| Trouble::Wrong(error.to_string()))?;
+        let queue = queue.map_err(|error| SessionFailure::Wrong(error.to_string()))?;
         let config = DomainConfig {
             frame_units: self.shape.frame_units,
             checkpoint_entries: self.shape.checkpoint_entries,
@@ -126,8 +128,8 @@ impl Session<'_> {
             let rng = Rng::seeded(self.seed).fork("contest");
             contest(&domain, slots, rng).await.map_err(ended_by)?;
         }
-        domain.check_map().map_err(Trouble::Wrong)?;
-        domain.flush().await.map_err(trouble)?;
+        domain.check_map().map_err(SessionFailure::Wrong)?;
+        domain.flush().await.map_err(failure)?;
         if self.scenario.may_lose() {
             rest(runtime).await;
         }
@@ -137,19 +139,25 @@ impl Session<'_> {
     }
 
     /// Of several units, one may be lost: the others say which data it held.
-    fn not_mounted(&self, error: VolumeError) -> Trouble {
+    fn not_mounted(&self, error: VolumeError) -> SessionFailure {
         match error {
             VolumeError::Damaged { reason } if self.scenario.loses_one_unit_at_most() => {
-                Trouble::Wrong(format!("one unit was replaced, and the domain is lost: {reason}"))
+                SessionFailure::Wrong(format!(
+                    "one unit was replaced, and the domain is lost: {reason}"
+                ))
             }
-            error => trouble(error),
+            error => failure(error),
         }
     }
 
     /// Compares all images with the references, and creates the volumes that do not exist yet.
-    async fn compare(&self, domain: &Domain, runtime: &RuntimeHandle) -> Result<(), Trouble> {
+    async fn compare(
+        &self,
+        domain: &Domain,
+        runtime: &RuntimeHandle,
+    ) -> Result<(), SessionFailure> {
         let may_lose = self.scenario.may_lose();
-        domain.check_map().map_err(Trouble::Wrong)?;
+        domain.check_map().map_err(SessionFailure::Wrong)?;
         for reference in self.references {
             let found = images(domain, &reference.borrow())?;
             let settings = settings(domain, &reference.borrow());
@@ -161,20 +169,20 @@ impl Session<'_> {
                 && name.snapshot.is_none()
             {
                 let bytes = u64::from(contents.len()) * UNIT;
-                domain.create(&first, bytes).await.map_err(trouble)?;
+                domain.create(&first, bytes).await.map_err(failure)?;
                 if may_lose {
                     rest(runtime).await;
                 }
                 reference.borrow_mut().complete();
                 continue;
             }
-            reference.borrow_mut().reconcile(&found, &settings).map_err(Trouble::Wrong)?;
+            reference.borrow_mut().reconcile(&found, &settings).map_err(SessionFailure::Wrong)?;
             for (name, units) in found {
                 let states = states(domain, &name, units, may_lose).await?;
                 let mut reference = reference.borrow_mut();
                 for (lba, state) in (0..).zip(states) {
                     let Some(state) = state else { continue };
-                    reference.found(&name, lba, state).map_err(Trouble::Wrong)?;
+                    reference.found(&name, lba, state).map_err(SessionFailure::Wrong)?;
                 }
             }
         }
@@ -183,13 +191,13 @@ impl Session<'_> {
 }
 
 /// The images of a client, with their mapping units.
-fn images(domain: &Domain, reference: &Reference) -> Result<BTreeMap<Name, u32>, Trouble> {
+fn images(domain: &Domain, reference: &Reference) -> Result<BTreeMap<Name, u32>, SessionFailure> {
     let mut found = BTreeMap::new();
     for info in domain.list().into_iter().filter(|info| reference.owns(&info.name)) {
         let units = |bytes: u64| (bytes / UNIT) as u32;
         for snapshot in info.snapshots {
-            let opened = domain.open_snapshot(&info.name, &snapshot).map_err(trouble)?;
-            let size = units(opened.size_bytes().map_err(trouble)?);
+            let opened = domain.open_snapshot(&info.name, &snapshot).map_err(failure)?;
+            let size = units(opened.size_bytes().map_err(failure)?);
             found.insert(Name { volume: info.name.clone(), snapshot: Some(snapshot) }, size);
         }
         found.insert(Name { volume: info.name, snapshot: None }, units(info.size_bytes));
@@ -210,31 +218,31 @@ async fn states(
     name: &Name,
     units: u32,
     may_lose: bool,
-) -> Result<Vec<Option<u64>>, Trouble> {
+) -> Result<Vec<Option<u64>>, SessionFailure> {
     let opened = match &name.snapshot {
         Some(snapshot) => domain.open_snapshot(&name.volume, snapshot),
         None => domain.volume(&name.volume),
     };
-    let read = read_units(&opened.map_err(trouble)?, 0, units, may_lose).await.map_err(trouble)?;
+    let read = read_units(&opened.map_err(failure)?, 0, units, may_lose).await.map_err(failure)?;
     let states = read.into_iter().map(|unit| unit.map(|bytes| state(&bytes)).transpose());
-    states.collect::<Result<Vec<_>, String>>().map_err(Trouble::Wrong)
+    states.collect::<Result<Vec<_>, String>>().map_err(SessionFailure::Wrong)
 }
 
-fn ended_by(ended: Ended) -> Trouble {
+fn ended_by(ended: Ended) -> SessionFailure {
     match ended {
-        Ended::Failed(error) => trouble(error),
-        Ended::Wrong(what) => Trouble::Wrong(what),
+        Ended::Failed(error) => failure(error),
+        Ended::Wrong(what) => SessionFailure::Wrong(what),
     }
 }
 
-fn trouble(error: VolumeError) -> Trouble {
+fn failure(error: VolumeError) -> SessionFailure {
     let text = error.to_string();
     match error {
-        VolumeError::OutOfSpace { .. } => Trouble::Full,
+        VolumeError::OutOfSpace { .. } => SessionFailure::Full,
         VolumeError::DataLoss { .. } | VolumeError::Damaged { .. } | VolumeError::Flash(_) => {
-            Trouble::Lost(text)
+            SessionFailure::Lost(text)
         }
-        VolumeError::WornOut => Trouble::WornOut(text),
-        _ => Trouble::Refused(text),
+        VolumeError::WornOut => SessionFailure::WornOut(text),
+        _ => SessionFailure::Refused(text),
     }
 }

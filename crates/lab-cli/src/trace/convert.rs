@@ -4,9 +4,9 @@ use super::{Source, remarks};
 use clap::Args;
 use serde::Serialize;
 use softflash_console::CliError;
-use softflash_console::counted::counted;
 use softflash_console::new_file::{Existing, NewFile};
 use softflash_console::output::{self, Form};
+use softflash_console::plural::plural;
 use softflash_console::sizes::parse_size;
 use softflash_trace::adapt::{AdaptError, Item};
 use softflash_trace::{Compression, Format, LeftOut, Tally, TraceError, TraceExt, Writer};
@@ -130,11 +130,11 @@ impl Convert {
         let LeftOut { trims, flushes } = report.left_out;
         if trims > 0 || flushes > 0 {
             let to = report.to;
-            let (trims, flushes) = (counted(trims, "trim"), counted(flushes, "flush"));
+            let (trims, flushes) = (plural(trims, "trim"), plural(flushes, "flush"));
             output::say(&format!("left out, because {to} has none: {trims}, {flushes}"));
         }
         let path = self.to_path.display();
-        let requests = counted(report.requests_written, "request");
+        let requests = plural(report.requests_written, "request");
         output::say(&format!("{path}: {requests}, {} to {}", report.from, report.to));
         Ok(())
     }

@@ -6,11 +6,11 @@
 //! unit that the layout's scheduler chooses. A write fills a whole superblock and includes its
 //! erase. The two header pages are no payload and do not count. The flash stores no data.
 
-mod bed;
 mod clients;
 mod erases;
 pub mod hardware;
 mod pace;
+mod testbed;
 
 use crate::cell::{Cell, Control, Limits};
 use crate::engine::caps::Caps;
@@ -21,7 +21,6 @@ use crate::engine::tally::Tally;
 use crate::error::LabError;
 use crate::layout::{Order, Units};
 use crate::outcome::{Outcome, Programs};
-use bed::{Bed, BedHandle};
 use clients::Phase;
 use futures_util::future::try_join_all;
 use hardware::Hardware;
@@ -34,6 +33,7 @@ use softflash_runtime::{RuntimeHandle, VirtualExecutor};
 use softflash_workload::{BlockWorkload, Precondition, Span};
 use std::cell::RefCell;
 use std::rc::Rc;
+use testbed::{Testbed, TestbedHandle};
 
 /// The virtual time that the chart of operations covers.
 const CHART_NS: u64 = 10_000_000;
@@ -101,55 +101,56 @@ impl<'a> Run<'a> {
         };
         let mounted = Flash::mount(queue, config, runtime.clone()).await;
         let (flash, _) = mounted.map_err(|error| LabError::Simulation(error.to_string()))?;
-        let bed = Rc::new(Bed::new(flash, runtime));
-        let outcome = self.on_bed(&bed).await;
-        bed.flash.stop();
+        let testbed = Rc::new(Testbed::new(flash, runtime));
+        let outcome = self.on_testbed(&testbed).await;
+        testbed.flash.stop();
         outcome
     }
 
-    async fn on_bed(&self, bed: &BedHandle) -> Result<Outcome, LabError> {
-        clients::check_workload(self.workload, bed.flash.payload_bytes() as u64)?;
+    async fn on_testbed(&self, testbed: &TestbedHandle) -> Result<Outcome, LabError> {
+        clients::check_workload(self.workload, testbed.flash.payload_bytes() as u64)?;
         let progress = Progress::new(self.control);
-        let blocks = self.precondition(bed, &progress).await?;
+        let blocks = self.precondition(testbed, &progress).await?;
         // Waits for the FTL to erase superblocks ahead of need after the preparation, which is not
         // measured.
-        bed.runtime.sleep_until(bed.now() + SETTLE_NS).await;
+        testbed.runtime.sleep_until(testbed.now() + SETTLE_NS).await;
         let scheduler = self.layout.scheduler;
-        let mut clients = Clients::new(bed, self.workload, scheduler, self.rng.clone())?;
+        let mut clients = Clients::new(testbed, self.workload, scheduler, self.rng.clone())?;
         let caps = RefCell::new(Caps::new(&self.workload.rate_caps));
-        let phase = Phase { bed, tally: None, control: self.control, caps: &caps, told: &|| {} };
-        if let Some(end) = clients::warm_up_end(bed.now(), self.limits.warm_up_ns) {
+        let phase =
+            Phase { testbed, tally: None, control: self.control, caps: &caps, told: &|| {} };
+        if let Some(end) = clients::warm_up_end(testbed.now(), self.limits.warm_up_ns) {
             clients.work("warm-up", &phase, |_, _| Quota::until(end)).await?;
         }
         (self.control.on_measuring)();
-        let (begin, before) = (bed.now(), self.telemetry(bed));
+        let (begin, before) = (testbed.now(), self.telemetry(testbed));
         let observation = self.hardware.observe(begin, CHART_NS);
         let tally = Tally::new(begin);
-        let told = || progress.measured(&self.limits, begin, bed.now());
+        let told = || progress.measured(&self.limits, begin, testbed.now());
         let phase = Phase { tally: Some(&tally), told: &told, ..phase };
         let share = |client, count| Quota::share(&self.limits, begin, client, count);
         clients.work("measured", &phase, share).await?;
         let mut outcome = tally.outcome(self.limits.samples);
-        let observed = self.hardware.observed(&observation, bed.now());
+        let observed = self.hardware.observed(&observation, testbed.now());
         outcome.channel_utilisation = observed.channel_utilisation;
         outcome.die_utilisation = observed.die_utilisation;
         outcome.gantt = observed.gantt;
         outcome.bytes_per_page = observed.bytes_per_page;
-        self.count_pages(bed, &mut outcome, &before);
-        self.add_figures(bed, &mut outcome, blocks, observed.interrupts_per_completion);
+        self.count_pages(testbed, &mut outcome, &before);
+        self.add_figures(testbed, &mut outcome, blocks, observed.interrupts_per_completion);
         Ok(outcome)
     }
 
     /// Fills the units before the run; returns the number of blocks of each unit.
     async fn precondition(
         &self,
-        bed: &BedHandle,
+        testbed: &TestbedHandle,
         progress: &Progress<'_>,
     ) -> Result<usize, LabError> {
         let blocks = match self.cell.parameters.precondition {
             Precondition::None => 0,
             // There is no garbage collection, so a filled device is in its steady state.
-            _ => self.blocks_to_fill(bed)?,
+            _ => self.blocks_to_fill(testbed)?,
         };
         if blocks == 0 && self.workload.read_fraction > 0.0 {
             return Err(LabError::Parameter(format!(
@@ -157,27 +158,27 @@ impl<'a> Run<'a> {
                 self.cell.key
             )));
         }
-        let all = (blocks * bed.units()).max(1);
+        let all = (blocks * testbed.units()).max(1);
         let told = || {
             progress.filled(all);
             if self.control.stopped() { Err(LabError::Stopped) } else { Ok(()) }
         };
-        try_join_all((0..bed.units()).map(|unit| bed.fill(unit, blocks, &told))).await?;
+        try_join_all((0..testbed.units()).map(|unit| testbed.fill(unit, blocks, &told))).await?;
         Ok(blocks)
     }
 
     /// Superblocks of each unit that are written before the run: the span of the workload, at most
     /// all but one, as a new block is written before the old one is erased.
-    fn blocks_to_fill(&self, bed: &BedHandle) -> Result<usize, LabError> {
-        let free = (0..bed.units()).map(|unit| bed.flash.space(unit as u16).free()).min();
+    fn blocks_to_fill(&self, testbed: &TestbedHandle) -> Result<usize, LabError> {
+        let free = (0..testbed.units()).map(|unit| testbed.flash.space(unit as u16).free()).min();
         let most = free.unwrap_or(0).saturating_sub(1) as u64;
-        let payload = bed.flash.payload_bytes() as u64;
+        let payload = testbed.flash.payload_bytes() as u64;
         let blocks = match self.workload.span {
             Span::Share(share) => (most as f64 * share).round() as u64,
-            Span::Bytes(bytes) => bytes / (payload * bed.units() as u64),
+            Span::Bytes(bytes) => bytes / (payload * testbed.units() as u64),
         };
         if blocks > most {
-            let capacity = most * payload * bed.units() as u64;
+            let capacity = most * payload * testbed.units() as u64;
             return Err(LabError::Parameter(format!(
                 "{}: span is beyond the capacity of {capacity} bytes; make it smaller",
                 self.cell.key
@@ -186,12 +187,17 @@ impl<'a> Run<'a> {
         Ok(blocks as usize)
     }
 
-    fn telemetry(&self, bed: &BedHandle) -> Vec<UnitTelemetry> {
-        bed.flash.units().iter().map(|unit| bed.flash.telemetry(unit)).collect()
+    fn telemetry(&self, testbed: &TestbedHandle) -> Vec<UnitTelemetry> {
+        testbed.flash.units().iter().map(|unit| testbed.flash.telemetry(unit)).collect()
     }
 
-    fn count_pages(&self, bed: &BedHandle, outcome: &mut Outcome, before: &[UnitTelemetry]) {
-        let after = self.telemetry(bed);
+    fn count_pages(
+        &self,
+        testbed: &TestbedHandle,
+        outcome: &mut Outcome,
+        before: &[UnitTelemetry],
+    ) {
+        let after = self.telemetry(testbed);
         let risen = |of: fn(&UnitTelemetry) -> u64| -> u64 {
             after.iter().zip(before).map(|(after, before)| of(after) - of(before)).sum()
         };
@@ -206,19 +212,19 @@ impl<'a> Run<'a> {
 
     fn add_figures(
         &self,
-        bed: &BedHandle,
+        testbed: &TestbedHandle,
         outcome: &mut Outcome,
         blocks: usize,
         interrupts_per_completion: f64,
     ) {
         add_limits(&self.cell.device, outcome.bytes_per_second(), &mut outcome.figures);
-        let units = bed.flash.units().iter();
-        let usable: u64 = units.map(|unit| u64::from(bed.flash.space(unit).total())).sum();
-        let payload = bed.flash.payload_bytes() as u64;
+        let units = testbed.flash.units().iter();
+        let usable: u64 = units.map(|unit| u64::from(testbed.flash.space(unit).total())).sum();
+        let payload = testbed.flash.payload_bytes() as u64;
         let raw = self.cell.device.geometry.bytes() as f64;
         let figures = [
             ("capacity_share", (usable * payload) as f64 / raw),
-            ("filled_share", (blocks as u64 * payload * bed.units() as u64) as f64 / raw),
+            ("filled_share", (blocks as u64 * payload * testbed.units() as u64) as f64 / raw),
             ("interrupts_per_completion", interrupts_per_completion),
         ];
         outcome.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));

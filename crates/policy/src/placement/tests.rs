@@ -11,14 +11,14 @@ fn four() -> Lanes<'static> {
         erases: &[4, 2, 0, 4],
         die: &[0, 1, 0, 1],
         waiting: &[3, 1],
-        turn: 3,
+        cursor: 3,
     }
 }
 
 #[test]
 fn choices_are_those_computed_by_hand() {
     assert_eq!(choose(PlacementPolicy::ROUND_ROBIN, &four()), Some(3));
-    assert_eq!(choose(PlacementPolicy::ROUND_ROBIN, &Lanes { turn: 2, ..four() }), Some(3));
+    assert_eq!(choose(PlacementPolicy::ROUND_ROBIN, &Lanes { cursor: 2, ..four() }), Some(3));
     // Die 1 has the shorter queue, and lane 3 of it is first in turn.
     assert_eq!(choose(PlacementPolicy::LEAST_QUEUE, &four()), Some(3));
     let other = Lanes { waiting: &[0, 1], ..four() };
@@ -51,13 +51,13 @@ fn random_choices_are_those_of_the_definitions() {
             erases: &erases,
             die: &die,
             waiting: &waiting[..(dies as usize).min(lanes)],
-            turn: rng.below(lanes as u64) as u32,
+            cursor: rng.below(lanes as u64) as u32,
         };
         if die.iter().any(|&die| die as usize >= view.waiting.len()) {
             continue;
         }
         let mut order: Vec<usize> = (0..lanes).collect();
-        order.rotate_left(view.turn as usize);
+        order.rotate_left(view.cursor as usize);
         order.retain(|&lane| occupied[lane] < 7);
         let queue = |lane: usize| waiting[die[lane] as usize];
         let mean = order.iter().map(|&lane| f64::from(queue(lane))).sum::<f64>()

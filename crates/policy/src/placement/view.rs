@@ -32,16 +32,16 @@ pub struct Lanes<'a> {
     pub die: &'a [u32],
     /// Pages that wait for each die.
     pub waiting: &'a [u32],
-    /// The lane whose turn it is.
-    pub turn: u32,
+    /// Round-robin cursor: the lane that is next in turn.
+    pub cursor: u32,
 }
 
 impl Lanes<'_> {
-    /// The lanes with room for a page, from the one whose turn it is on.
+    /// The lanes with room for a page, from the cursor on.
     pub(super) fn with_room(&self) -> impl Iterator<Item = u32> {
         let lanes = self.occupied.len() as u32;
-        let in_turn = (self.turn..lanes).chain(0..self.turn);
-        in_turn.filter(|&lane| self.occupied[lane as usize] < self.most)
+        let from_cursor = (self.cursor..lanes).chain(0..self.cursor);
+        from_cursor.filter(|&lane| self.occupied[lane as usize] < self.most)
     }
 
     /// What a lane holds.

@@ -239,7 +239,8 @@ fn all_specs() -> impl Iterator<Item = (usize, Option<usize>, &'static Spec)> {
 /// hides keys that its user may not see.
 #[test]
 fn every_command_of_the_table_is_checked() {
-    // They read keys without naming them: each calls `Wide::shows` before it returns one.
+    // They read keys without naming them: each calls `KeyspaceContext::shows` before it returns
+    // one.
     let filtered = ["keys", "randomkey", "scan"];
     // They read the whole store and return no key.
     let no_keys = ["config|resetstat", "dbsize", "debug", "flash.stats", "flash.units", "info"];
@@ -270,7 +271,7 @@ fn every_command_of_the_table_is_checked() {
                 }
             }
             (Keys::All, _) => assert_eq!(permits(&other), Err(Refusal::AllKeys), "{name}"),
-            (Keys::None, Handler::Wide(_)) => {
+            (Keys::None, Handler::Keyspace(_)) => {
                 assert!(filtered.contains(&name) || no_keys.contains(&name), "{name}: say how");
             }
             (Keys::None, Handler::Keyed(_) | Handler::Watch) => panic!("{name} has no keys"),

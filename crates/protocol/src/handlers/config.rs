@@ -1,8 +1,8 @@
 //! CONFIG GET, SET, RESETSTAT.
 
 use crate::error::{CommandError, Result};
+use crate::handlers::keyspace_context::KeyspaceContext;
 use crate::handlers::settings;
-use crate::handlers::wide::Wide;
 use crate::resp::reply::Reply;
 use crate::session::Session;
 use bytes::Bytes;
@@ -28,10 +28,10 @@ pub(crate) fn set(session: &mut Session, _: &Store, args: &[Bytes]) -> Result<Re
 }
 
 /// CONFIG RESETSTAT
-pub(crate) fn resetstat(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
+pub(crate) fn resetstat(keyspace: KeyspaceContext<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     async move {
-        let stats = wide.store.stats().await?;
-        wide.context.reset_counters(stats.keys_expired);
+        let stats = keyspace.store.stats().await?;
+        keyspace.context.reset_counters(stats.keys_expired);
         Ok(Reply::Ok)
     }
     .boxed_local()

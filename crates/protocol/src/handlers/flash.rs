@@ -1,17 +1,17 @@
 //! State of the flash: FLASH.UNITS and FLASH.STATS.
 
 use crate::error::Result;
-use crate::handlers::wide::Wide;
+use crate::handlers::keyspace_context::KeyspaceContext;
 use crate::resp::reply::Reply;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::fmt::Write;
 
 /// FLASH.UNITS: one line per unit
-pub(crate) fn units(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
+pub(crate) fn units(keyspace: KeyspaceContext<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     async move {
         let mut lines = String::new();
-        for unit in wide.store.units().await? {
+        for unit in keyspace.store.units().await? {
             let space = unit.space;
             // Writing to a string does not fail.
             let _ = write!(
@@ -44,10 +44,10 @@ pub(crate) fn units(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
 
 /// FLASH.STATS: the counters of the store, and of the volumes and the shards whose volumes are not
 /// served if there are any, `name:value`
-pub(crate) fn stats(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
+pub(crate) fn stats(keyspace: KeyspaceContext<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     async move {
-        let mut fields = wide.store.stats().await?.fields();
-        if let Some(volumes) = &wide.context.services.volumes {
+        let mut fields = keyspace.store.stats().await?.fields();
+        if let Some(volumes) = &keyspace.context.services.volumes {
             let totals = volumes.totals().await;
             for (name, value) in &mut fields {
                 let of_volumes = totals.program_bytes.iter().find(|(known, _)| known == name);
@@ -62,7 +62,7 @@ pub(crate) fn stats(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
         }
         let lines = fields.into_iter().map(|(name, value)| format!("{name}:{value}\r\n"));
         let mut lines: String = lines.collect();
-        if let Some(volumes) = &wide.context.services.volumes
+        if let Some(volumes) = &keyspace.context.services.volumes
             && let Ok(list) = volumes.list().await
         {
             // Writing to a string does not fail.

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::handlers::call::Call;
-use crate::handlers::wide::Wide;
+use crate::handlers::keyspace_context::KeyspaceContext;
 use crate::resp::reply::Reply;
 use crate::session::Session;
 use bytes::Bytes;
@@ -29,8 +29,9 @@ pub(crate) struct Keyed {
     pub load: Load,
 }
 
-/// A command on the whole store.
-pub(crate) type WideHandler = for<'a> fn(Wide<'a>) -> LocalBoxFuture<'a, Result<Reply>>;
+/// A command on the whole keyspace.
+pub(crate) type KeyspaceHandler =
+    for<'a> fn(KeyspaceContext<'a>) -> LocalBoxFuture<'a, Result<Reply>>;
 
 /// A command that takes long and does not need keys, such as AUTH.
 #[derive(Clone, Copy)]
@@ -52,8 +53,8 @@ pub(crate) enum Handler {
     Session(fn(&mut Session, &Store, &[Bytes]) -> Result<Reply>),
     /// On the session and the shared context; may wait.
     Waiting(Waiting),
-    /// On the whole store; may wait.
-    Wide(WideHandler),
+    /// On the whole keyspace; may wait.
+    Keyspace(KeyspaceHandler),
     /// WATCH.
     Watch,
     /// EXEC.

@@ -4,7 +4,7 @@ use crate::acl::Reason;
 use crate::command::Flags;
 use crate::context::{Counters, InfoField};
 use crate::error::Result;
-use crate::handlers::wide::Wide;
+use crate::handlers::keyspace_context::KeyspaceContext;
 use crate::shared::command_stats::CommandStat;
 use softflash_store::stats::KeyCount;
 use std::fmt::{Display, Write};
@@ -28,12 +28,12 @@ const SECTIONS: [(&str, bool); 13] = [
 ];
 
 /// The sections that the arguments select.
-pub(crate) async fn text(wide: &Wide<'_>) -> Result<String> {
-    let wanted = wide.args.get(1..).unwrap_or_default();
+pub(crate) async fn text(keyspace: &KeyspaceContext<'_>) -> Result<String> {
+    let wanted = keyspace.args.get(1..).unwrap_or_default();
     let asked = |name: &str| wanted.iter().any(|word| word.eq_ignore_ascii_case(name.as_bytes()));
     let everything = asked("all") || asked("everything");
     let usual = wanted.is_empty() || asked("default");
-    let extra = wide.context.info_fields();
+    let extra = keyspace.context.info_fields();
     let mut text = String::new();
     for (section, default) in SECTIONS {
         if !(everything || (usual && default) || asked(section)) {
@@ -44,7 +44,7 @@ pub(crate) async fn text(wide: &Wide<'_>) -> Result<String> {
         }
         let mut lines = Lines { text: &mut text };
         lines.write_title(section);
-        write_section(&mut lines, section, wide).await?;
+        write_section(&mut lines, section, keyspace).await?;
         for InfoField { section: of, name, value } in &extra {
             if section.eq_ignore_ascii_case(of) {
                 lines.write_field(name, value);
@@ -74,27 +74,31 @@ impl Lines<'_> {
     }
 }
 
-async fn write_section(lines: &mut Lines<'_>, section: &str, wide: &Wide<'_>) -> Result<()> {
+async fn write_section(
+    lines: &mut Lines<'_>,
+    section: &str,
+    keyspace: &KeyspaceContext<'_>,
+) -> Result<()> {
     match section {
-        "Server" => server(lines, wide),
-        "Clients" => clients(lines, wide),
-        "Memory" => memory(lines, wide),
+        "Server" => server(lines, keyspace),
+        "Clients" => clients(lines, keyspace),
+        "Memory" => memory(lines, keyspace),
         "Persistence" => persistence(lines),
-        "Stats" => stats(lines, wide).await?,
+        "Stats" => stats(lines, keyspace).await?,
         "Replication" => replication(lines),
-        "Commandstats" => command_stats(lines, wide),
-        "Errorstats" => error_stats(lines, wide),
-        "Latencystats" => latency_stats(lines, wide),
+        "Commandstats" => command_stats(lines, keyspace),
+        "Errorstats" => error_stats(lines, keyspace),
+        "Latencystats" => latency_stats(lines, keyspace),
         "Cluster" => lines.write_field("cluster_enabled", 0),
         "Keyspace" => {
-            let KeyCount { keys, expiring } = wide.key_count().await?;
+            let KeyCount { keys, expiring } = keyspace.key_count().await?;
             if keys > 0 {
                 let text = format_args!("keys={keys},expires={expiring},avg_ttl=0");
                 lines.write_field("db0", text);
             }
         }
         "Flash" => {
-            for (name, value) in wide.store.stats().await?.fields() {
+            for (name, value) in keyspace.store.stats().await?.fields() {
                 lines.write_field(name, value);
             }
         }
@@ -104,24 +108,24 @@ async fn write_section(lines: &mut Lines<'_>, section: &str, wide: &Wide<'_>) ->
     Ok(())
 }
 
-fn server(lines: &mut Lines<'_>, wide: &Wide<'_>) {
-    let now_ms = wide.store.now_ms();
-    let uptime_s = now_ms.saturating_sub(wide.context.started_at_ms()) / 1000;
+fn server(lines: &mut Lines<'_>, keyspace: &KeyspaceContext<'_>) {
+    let now_ms = keyspace.store.now_ms();
+    let uptime_s = now_ms.saturating_sub(keyspace.context.started_at_ms()) / 1000;
     lines.write_field("redis_version", crate::handlers::connection::REDIS_VERSION);
     lines.write_field("softflash_version", env!("CARGO_PKG_VERSION"));
     lines.write_field("redis_mode", "standalone");
     lines.write_field("os", std::env::consts::OS);
     lines.write_field("arch_bits", usize::BITS);
-    lines.write_field("run_id", wide.context.run_id());
+    lines.write_field("run_id", keyspace.context.run_id());
     lines.write_field("server_time_usec", now_ms * 1000);
     lines.write_field("uptime_in_seconds", uptime_s);
     lines.write_field("uptime_in_days", uptime_s / 86_400);
-    lines.write_field("shards", wide.store.layout().shards);
-    lines.write_field("slices", wide.store.layout().slices);
+    lines.write_field("shards", keyspace.store.layout().shards);
+    lines.write_field("slices", keyspace.store.layout().slices);
 }
 
-fn clients(lines: &mut Lines<'_>, wide: &Wide<'_>) {
-    lines.write_field("connected_clients", wide.context.clients.count());
+fn clients(lines: &mut Lines<'_>, keyspace: &KeyspaceContext<'_>) {
+    lines.write_field("connected_clients", keyspace.context.clients.count());
     lines.write_zeros(&["cluster_connections", "blocked_clients", "tracking_clients"]);
     lines.write_zeros(&["clients_in_timeout_table", "pubsub_clients"]);
 }
@@ -136,13 +140,13 @@ fn persistence(lines: &mut Lines<'_>) {
     lines.write_field("aof_last_write_status", "ok");
 }
 
-fn memory(lines: &mut Lines<'_>, wide: &Wide<'_>) {
-    let policy = wide.context.setting("maxmemory-policy").unwrap_or("noeviction");
+fn memory(lines: &mut Lines<'_>, keyspace: &KeyspaceContext<'_>) {
+    let policy = keyspace.context.setting("maxmemory-policy").unwrap_or("noeviction");
     lines.write_field("maxmemory_policy", policy);
 }
 
-async fn stats(lines: &mut Lines<'_>, wide: &Wide<'_>) -> Result<()> {
-    let (counters, now) = (&wide.context.counters, wide.store.runtime().now());
+async fn stats(lines: &mut Lines<'_>, keyspace: &KeyspaceContext<'_>) -> Result<()> {
+    let (counters, now) = (&keyspace.context.counters, keyspace.store.runtime().now());
     let Counters { connections, rejected_connections, commands, errors, .. } = counters;
     let Counters { input_bytes, output_bytes, socket_reads, socket_writes, .. } = counters;
     let Counters { keyspace_hits, keyspace_misses, expired_before, .. } = counters;
@@ -161,7 +165,7 @@ async fn stats(lines: &mut Lines<'_>, wide: &Wide<'_>) -> Result<()> {
     lines.write_field("rejected_connections", rejected_connections.load(Relaxed));
     // There are no replicas.
     lines.write_zeros(&["sync_full", "sync_partial_ok", "sync_partial_err"]);
-    let expired = wide.store.stats().await?.keys_expired;
+    let expired = keyspace.store.stats().await?.keys_expired;
     lines.write_field("expired_keys", expired.saturating_sub(expired_before.load(Relaxed)));
     // Nothing is evicted, published, tracked or copied by a child process.
     lines.write_zeros(&["evicted_keys", "evicted_clients"]);
@@ -172,17 +176,17 @@ async fn stats(lines: &mut Lines<'_>, wide: &Wide<'_>) -> Result<()> {
     lines.write_field("total_error_replies", errors.load(Relaxed));
     lines.write_field("total_reads_processed", socket_reads.load(Relaxed));
     lines.write_field("total_writes_processed", socket_writes.load(Relaxed));
-    let known = wide.context.command_stats.known();
+    let known = keyspace.context.command_stats.known();
     let sum = |flag| -> u64 {
         known.iter().filter(|(spec, _)| spec.flags.has(flag)).map(|(_, stat)| stat.calls).sum()
     };
     lines.write_field("total_read_commands", sum(Flags::READONLY));
     lines.write_field("total_write_commands", sum(Flags::WRITE));
-    let denied = |reason| wide.context.acl.log.count(reason);
+    let denied = |reason| keyspace.context.acl.log.count(reason);
     lines.write_field("acl_access_denied_auth", denied(Reason::Authentication));
     lines.write_field("acl_access_denied_cmd", denied(Reason::Command));
     lines.write_field("acl_access_denied_key", denied(Reason::Key));
-    lines.write_field("slowlog_entries", wide.context.slowlog.len());
+    lines.write_field("slowlog_entries", keyspace.context.slowlog.len());
     Ok(())
 }
 
@@ -196,14 +200,15 @@ fn replication(lines: &mut Lines<'_>) {
     lines.write_zeros(&["repl_backlog_first_byte_offset", "repl_backlog_histlen"]);
 }
 
-fn error_stats(lines: &mut Lines<'_>, wide: &Wide<'_>) {
-    for (code, count) in wide.context.counters.error_stats.all() {
+fn error_stats(lines: &mut Lines<'_>, keyspace: &KeyspaceContext<'_>) {
+    for (code, count) in keyspace.context.counters.error_stats.all() {
         lines.write_field(&format!("errorstat_{code}"), format_args!("count={count}"));
     }
 }
 
-fn command_stats(lines: &mut Lines<'_>, wide: &Wide<'_>) {
-    for CommandStat { name, calls, refused, failed, sum_us, .. } in wide.context.command_stats() {
+fn command_stats(lines: &mut Lines<'_>, keyspace: &KeyspaceContext<'_>) {
+    for CommandStat { name, calls, refused, failed, sum_us, .. } in keyspace.context.command_stats()
+    {
         let mean_us = sum_us as f64 / calls.max(1) as f64;
         let text = format_args!(
             "calls={calls},usec={sum_us},usec_per_call={mean_us:.2},rejected_calls={refused},\
@@ -213,9 +218,9 @@ fn command_stats(lines: &mut Lines<'_>, wide: &Wide<'_>) {
     }
 }
 
-fn latency_stats(lines: &mut Lines<'_>, wide: &Wide<'_>) {
+fn latency_stats(lines: &mut Lines<'_>, keyspace: &KeyspaceContext<'_>) {
     for CommandStat { name, percentiles_us: [p50, p99, p999], .. } in
-        wide.context.command_stats().into_iter().filter(|stat| stat.calls > 0)
+        keyspace.context.command_stats().into_iter().filter(|stat| stat.calls > 0)
     {
         let text = format_args!("p50={p50}.000,p99={p99}.000,p99.9={p999}.000");
         lines.write_field(&format!("latency_percentiles_usec_{name}"), text);

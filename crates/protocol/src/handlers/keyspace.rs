@@ -2,7 +2,7 @@
 
 use crate::error::{CommandError, Result};
 use crate::handlers::Call;
-use crate::handlers::wide::Wide;
+use crate::handlers::keyspace_context::KeyspaceContext;
 use crate::resp::number::{parse_cursor, parse_i64};
 use crate::resp::reply::Reply;
 use crate::resp::words::{is, own};
@@ -14,10 +14,10 @@ use futures_util::future::LocalBoxFuture;
 use softflash_base::SliceId;
 
 /// KEYS pattern
-pub(crate) fn keys(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
+pub(crate) fn keys(keyspace: KeyspaceContext<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     async move {
-        let glob = Glob::new(wide.args.get(1).map_or(b"", |pattern| pattern));
-        let keys = wide.keys(|key| glob.matches(key)).await?;
+        let glob = Glob::new(keyspace.args.get(1).map_or(b"", |pattern| pattern));
+        let keys = keyspace.keys(|key| glob.matches(key)).await?;
         Ok(Reply::Array(keys.into_iter().map(Reply::Bulk).collect()))
     }
     .boxed_local()
@@ -64,24 +64,24 @@ pub(crate) fn scans_little(args: &[Bytes]) -> bool {
 }
 
 /// SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]
-pub(crate) fn scan(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
+pub(crate) fn scan(keyspace: KeyspaceContext<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     async move {
-        let cursor = wide.args.get(1).and_then(|cursor| parse_cursor(cursor));
+        let cursor = keyspace.args.get(1).and_then(|cursor| parse_cursor(cursor));
         let cursor = cursor.ok_or(CommandError::Known("ERR invalid cursor"))?;
-        let options = ScanOptions::parse(wide.args.get(2..).unwrap_or_default())?;
-        let Place { mut slice, mut after } = wide.context.cursors.place(cursor);
+        let options = ScanOptions::parse(keyspace.args.get(2..).unwrap_or_default())?;
+        let Place { mut slice, mut after } = keyspace.context.cursors.place(cursor);
         let glob = options.pattern.map(Glob::new);
         let fits = |key: &[u8]| {
-            options.strings && glob.is_none_or(|glob| glob.matches(key)) && wide.shows(key)
+            options.strings && glob.is_none_or(|glob| glob.matches(key)) && keyspace.shows(key)
         };
 
         let mut keys = Vec::new();
         let mut left = options.count;
         let most_bytes = if left <= LITTLE_COUNT { LITTLE_SCAN_BYTES } else { usize::MAX };
         let mut bytes = 0;
-        let slices = if wide.is_cleared() { 0 } else { wide.store.layout().slices };
+        let slices = if keyspace.is_cleared() { 0 } else { keyspace.store.layout().slices };
         while left > 0 && bytes < most_bytes && slice.0 < slices {
-            let page = wide.page(slice, after.take(), left).await?;
+            let page = keyspace.page(slice, after.take(), left).await?;
             left = left.saturating_sub(page.items.len());
             bytes += page.items.iter().map(|(key, _)| key.len()).sum::<usize>();
             keys.extend(page.items.into_iter().map(|(key, _)| key).filter(|key| fits(key)));
@@ -95,7 +95,7 @@ pub(crate) fn scan(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
             }
         }
         let next = if slice.0 < slices {
-            wide.context.cursors.add(Place { slice, after: after.as_ref().map(own) })
+            keyspace.context.cursors.add(Place { slice, after: after.as_ref().map(own) })
         } else {
             0
         };
@@ -108,40 +108,40 @@ pub(crate) fn scan(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
 }
 
 /// RANDOMKEY
-pub(crate) fn randomkey(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
+pub(crate) fn randomkey(keyspace: KeyspaceContext<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     async move {
-        let random = wide.context.random();
-        if wide.overlay.is_some() {
-            let keys = wide.keys(|_| true).await?;
+        let random = keyspace.context.random();
+        if keyspace.overlay.is_some() {
+            let keys = keyspace.keys(|_| true).await?;
             let index = random as usize % keys.len().max(1);
             return Ok(keys.get(index).cloned().map_or(Reply::Null, Reply::Bulk));
         }
-        if wide.viewer.is_some() {
-            return Ok(random_shown(&wide, random).await?.map_or(Reply::Null, Reply::Bulk));
+        if keyspace.viewer.is_some() {
+            return Ok(random_shown(&keyspace, random).await?.map_or(Reply::Null, Reply::Bulk));
         }
-        Ok(wide.store.random_key(random).await?.map_or(Reply::Null, Reply::Bulk))
+        Ok(keyspace.store.random_key(random).await?.map_or(Reply::Null, Reply::Bulk))
     }
     .boxed_local()
 }
 
 /// A visible key: chosen at random, or else the first from a random slice on.
-async fn random_shown(wide: &Wide<'_>, random: u64) -> Result<Option<Bytes>> {
+async fn random_shown(keyspace: &KeyspaceContext<'_>, random: u64) -> Result<Option<Bytes>> {
     const TRIES: u32 = 16;
     const PAGE_KEYS: usize = 1024;
     for _ in 0..TRIES {
-        match wide.store.random_key(wide.context.random()).await? {
-            Some(key) if wide.shows(&key) => return Ok(Some(key)),
+        match keyspace.store.random_key(keyspace.context.random()).await? {
+            Some(key) if keyspace.shows(&key) => return Ok(Some(key)),
             Some(_) => {}
             None => return Ok(None),
         }
     }
-    let slices = wide.store.layout().slices;
+    let slices = keyspace.store.layout().slices;
     let first = (random % u64::from(slices.max(1))) as u16;
     for slice in (first..slices).chain(0..first).map(SliceId) {
         let mut after = None;
         loop {
-            let page = wide.page(slice, after, PAGE_KEYS).await?;
-            let shown = page.items.into_iter().map(|(key, _)| key).find(|key| wide.shows(key));
+            let page = keyspace.page(slice, after, PAGE_KEYS).await?;
+            let shown = page.items.into_iter().map(|(key, _)| key).find(|key| keyspace.shows(key));
             match (shown, page.next) {
                 (Some(key), _) => return Ok(Some(key)),
                 (None, Some(last)) => after = Some(last),
@@ -153,9 +153,9 @@ async fn random_shown(wide: &Wide<'_>, random: u64) -> Result<Option<Bytes>> {
 }
 
 /// DBSIZE
-pub(crate) fn dbsize(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
+pub(crate) fn dbsize(keyspace: KeyspaceContext<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     async move {
-        let count = wide.key_count().await?.keys;
+        let count = keyspace.key_count().await?.keys;
         Ok(Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX)))
     }
     .boxed_local()

@@ -16,6 +16,7 @@ mod info;
 mod introspection;
 mod keyed;
 mod keyspace;
+pub(crate) mod keyspace_context;
 mod lock;
 mod lookups;
 mod multi_key;
@@ -32,7 +33,6 @@ mod slowlog;
 mod table;
 mod transaction;
 mod volume;
-pub(crate) mod wide;
 
 pub(crate) use call::Call;
 pub(crate) use handler::Handler;

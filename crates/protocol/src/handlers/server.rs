@@ -2,7 +2,7 @@
 
 use crate::error::{CommandError, Result};
 use crate::handlers::info;
-use crate::handlers::wide::Wide;
+use crate::handlers::keyspace_context::KeyspaceContext;
 use crate::resp::reply::Reply;
 use crate::resp::words::is;
 use crate::session::Session;
@@ -19,8 +19,8 @@ pub(crate) fn time(_: &mut Session, store: &Store, _: &[Bytes]) -> Result<Reply>
 }
 
 /// INFO [section ...]
-pub(crate) fn info(wide: Wide<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
-    async move { Ok(Reply::Verbatim(info::text(&wide).await?)) }.boxed_local()
+pub(crate) fn info(keyspace: KeyspaceContext<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
+    async move { Ok(Reply::Verbatim(info::text(&keyspace).await?)) }.boxed_local()
 }
 
 /// SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]

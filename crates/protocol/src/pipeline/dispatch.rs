@@ -15,8 +15,8 @@ pub(crate) enum Admitted {
     Answer(Reply),
     /// To be run on the entries of its keys.
     Keyed(Command),
-    /// To be run on the whole store.
-    Wide(Command),
+    /// To be run on the whole keyspace.
+    Keyspace(Command),
     Watch(Command),
     /// To be run once all commands before it have been answered.
     Waiting(Command),
@@ -90,7 +90,7 @@ impl Session {
         }
         match handler_of(spec) {
             Handler::Keyed(_) => Admitted::Keyed(Command { spec, args, silent }),
-            Handler::Wide(_) => Admitted::Wide(Command { spec, args, silent }),
+            Handler::Keyspace(_) => Admitted::Keyspace(Command { spec, args, silent }),
             Handler::Watch => Admitted::Watch(Command { spec, args, silent }),
             Handler::Exec => Admitted::Exec(Command { spec, args, silent }),
             Handler::Session(run) => {

@@ -3,8 +3,8 @@
 use crate::command::{Command, Effects, Keys, Scope, find, suppressed};
 use crate::context::Context;
 use crate::error::{CommandError, Result};
+use crate::handlers::keyspace_context::KeyspaceContext;
 use crate::handlers::overlay::{Changes, Overlay};
-use crate::handlers::wide::Wide;
 use crate::handlers::{Handler, handler_of, loads, wanted};
 use crate::pipeline::load::{Entries, FEW_VALUES};
 use crate::pipeline::write::{apply, check_reply, stage};
@@ -145,7 +145,7 @@ fn shards_of(store: &Store, commands: &[Command], watched: &[Watched]) -> Vec<Sh
         watched.iter().map(|watched| layout.shard_of(&watched.key)).collect();
     for command in commands {
         match handler_of(command.spec) {
-            Handler::Wide(_) => return (0..layout.shards).map(ShardId).collect(),
+            Handler::Keyspace(_) => return (0..layout.shards).map(ShardId).collect(),
             Handler::Keyed(_) => match command.scope(layout) {
                 Scope::One(shard) => shards.push(shard),
                 Scope::Several(several) => shards.extend(several),
@@ -173,7 +173,7 @@ struct Running<'a> {
 impl<'a> Running<'a> {
     fn new(store: &'a Store, exclusive: &'a Exclusive, commands: &[Command]) -> Running<'a> {
         let tracks =
-            commands.iter().any(|command| matches!(handler_of(command.spec), Handler::Wide(_)));
+            commands.iter().any(|command| matches!(handler_of(command.spec), Handler::Keyspace(_)));
         let transaction = exclusive.begin();
         Running {
             store,
@@ -192,16 +192,16 @@ impl<'a> Running<'a> {
                 self.keyed(command, &context).await
             }
             Handler::Session(run) => run(session, self.store, &command.args),
-            Handler::Wide(run) => {
+            Handler::Keyspace(run) => {
                 let overlay = Overlay { changes: &self.changes, exclusive: self.exclusive };
-                let wide = Wide {
+                let keyspace = KeyspaceContext {
                     store: self.store,
                     context: &session.context,
                     args: &command.args,
                     viewer: session.identity.short_sighted().map(|user| &**user),
                     overlay: Some(overlay),
                 };
-                run(wide).await
+                run(keyspace).await
             }
             // Only commands without a waiting handler have been queued.
             Handler::Waiting(waiting) => (waiting.run)(session, self.store, &command.args).await,

@@ -126,7 +126,7 @@ fn need_of_command(session: &Session, command: &Command) -> Need {
                 if wanted(command) == Wanted::Entries { loads(command) } else { KeyList::new() };
             Need::Bytes(SHORT_REPLY_BYTES).and(Need::Values(0, keys))
         }
-        Handler::Session(_) | Handler::Wide(_) => match command.spec.id {
+        Handler::Session(_) | Handler::Keyspace(_) => match command.spec.id {
             CommandId::Keys | CommandId::FlashRecordRead => Need::Unknown,
             CommandId::Scan if !scans_little(&command.args) => Need::Unknown,
             CommandId::Scan => Need::Bytes(LITTLE_BYTES),

@@ -13,7 +13,7 @@ mod write;
 use crate::acl::User;
 use crate::command::{Command, KeyList, Scope};
 use crate::error::Result;
-use crate::handlers::wide::Wide;
+use crate::handlers::keyspace_context::KeyspaceContext;
 use crate::handlers::{Handler, handler_of};
 use crate::resp::output::Output;
 use crate::resp::reply::Reply;
@@ -63,7 +63,7 @@ impl Pipeline {
     /// Runs a waiting command that does not need the store, such as AUTH. It is separate from
     /// [`run`](Self::run), and called before it, so that a client holds no shared resources while
     /// its password is checked.
-    pub async fn attend(&mut self, store: &Store) {
+    pub async fn run_waiting(&mut self, store: &Store) {
         let Some(command) = self.waiting.take() else { return };
         let Handler::Waiting(waiting) = handler_of(command.spec) else { return };
         let since = store.runtime().now();
@@ -134,11 +134,11 @@ impl Pipeline {
                         }
                     }
                 }
-                Admitted::Wide(command) => {
+                Admitted::Keyspace(command) => {
                     batch.settle(store, &origin, &mut encoder).await;
                     let viewer = self.session.identity.short_sighted();
-                    let wide = run_wide(store, &origin, &command, viewer);
-                    let reply = Box::pin(wide).await;
+                    let running = run_keyspace_command(store, &origin, &command, viewer);
+                    let reply = Box::pin(running).await;
                     batch.answer(store, &origin, &command, reply, &mut encoder);
                 }
                 Admitted::Watch(command) => {
@@ -231,13 +231,13 @@ where
     }
 }
 
-async fn run_wide(
+async fn run_keyspace_command(
     store: &Store,
     origin: &Origin,
     command: &Command,
     viewer: Option<&Arc<User>>,
 ) -> Reply {
-    let Handler::Wide(run) = handler_of(command.spec) else { return Reply::None };
+    let Handler::Keyspace(run) = handler_of(command.spec) else { return Reply::None };
     let (context, viewer) = (&origin.context, viewer.map(|user| &**user));
-    run(Wide { store, context, args: &command.args, viewer, overlay: None }).await.into()
+    run(KeyspaceContext { store, context, args: &command.args, viewer, overlay: None }).await.into()
 }

@@ -4,7 +4,7 @@
 use crate::support::encode;
 use crate::support::frame::Frame;
 use crate::support::ours::{self, Ours};
-use crate::support::store::{bed, lines, text};
+use crate::support::store::{lines, testbed, text};
 use softflash_protocol::{Context, ContextOptions};
 use softflash_store::Store;
 use std::collections::BTreeSet;
@@ -43,7 +43,7 @@ async fn log_in(context: &Arc<Context>, store: &Store, user: &str, password: &st
 #[test]
 fn a_user_runs_permitted_commands_and_gets_errors_for_others() {
     for shards in [1, 3] {
-        bed(shards).run(async |stores, _| {
+        testbed(shards).run(async |stores, _| {
             let context = ours::context(&stores[0]);
             let mut admin = Ours::connect(&context, &stores[0]);
             let rules = "ACL SETUSER ann on >pw ~ann:* %R~all:* +@all -@dangerous +keys +flushall";
@@ -104,7 +104,7 @@ fn a_user_runs_permitted_commands_and_gets_errors_for_others() {
 #[test]
 fn keys_of_others_are_not_shown() {
     for shards in [1, 3] {
-        bed(shards).run(async |stores, _| {
+        testbed(shards).run(async |stores, _| {
             let context = ours::context(&stores[0]);
             let mut admin = Ours::connect(&context, &stores[0]);
             admin.line("ACL SETUSER ann on >pw ~ann:* %W~drop:* +@all").await;
@@ -162,7 +162,7 @@ fn keys_of_others_are_not_shown() {
 
 #[test]
 fn rules_are_checked_when_commands_are_queued_and_again_when_they_run() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut admin = Ours::connect(&context, &stores[0]);
         admin.line("ACL SETUSER ann on >pw ~a* +@all").await;
@@ -193,7 +193,7 @@ fn rules_are_checked_when_commands_are_queued_and_again_when_they_run() {
 
 #[test]
 fn changes_hold_at_once_and_users_that_are_gone_are_cut_off() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut admin = Ours::connect(&context, &stores[0]);
         admin.line("ACL SETUSER ann on >pw ~* +@all").await;
@@ -223,7 +223,7 @@ fn changes_hold_at_once_and_users_that_are_gone_are_cut_off() {
 
 #[test]
 fn wrong_passwords_are_answered_late_and_three_are_enough() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut admin = Ours::connect(&context, &stores[0]);
         admin.line("ACL SETUSER ann on >pw ~* +@all").await;
@@ -274,7 +274,7 @@ fn wrong_passwords_are_answered_late_and_three_are_enough() {
 
 #[test]
 fn users_are_saved_and_loaded_without_their_passwords() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let file = MemoryFile::default();
         let options = ContextOptions {
             user_file: Some(Box::new(file.clone())),
@@ -309,7 +309,7 @@ fn users_are_saved_and_loaded_without_their_passwords() {
 
 #[test]
 fn unauthenticated_clients_hold_little() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let options = ContextOptions {
             password: Some("secret".into()),
             ..ContextOptions::new(stores[0].now_ms(), 1)

@@ -5,7 +5,7 @@ use crate::differential::Pair;
 use crate::support::frame::Frame;
 use crate::support::ours::{self, Ours};
 use crate::support::redis::RedisServer;
-use crate::support::store::{bed, lines, pause, text};
+use crate::support::store::{lines, pause, testbed, text};
 use crate::support::{shown, words};
 use softflash_protocol::{Context, ContextOptions};
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ fn client_reply_switches_the_same_replies_off_and_on() {
         &["MULTI", "CLIENT REPLY SKIP", "NOSUCH", "EXEC", "PING"],
     ];
     for shards in [1, 3] {
-        bed(shards).run(async |stores, _| {
+        testbed(shards).run(async |stores, _| {
             let context = ours::context(&stores[0]);
             let mut differences = String::new();
             for case in cases {
@@ -123,7 +123,7 @@ fn http_closes_the_connection_before_its_body_runs() {
         b"CLIENT REPLY OFF\r\nPOST /\r\nSET p 1\r\n",
     ];
     for shards in [1, 3] {
-        bed(shards).run(async |stores, _| {
+        testbed(shards).run(async |stores, _| {
             let context = ours::context(&stores[0]);
             for case in cases {
                 let mut pair = Pair::connect(&server, &context, &stores[0]);
@@ -149,7 +149,7 @@ fn http_closes_the_connection_before_its_body_runs() {
 
 #[test]
 fn http_closes_the_connection_of_a_client_that_has_not_authenticated() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let options = ContextOptions {
             password: Some("secret".into()),
             ..ContextOptions::new(stores[0].now_ms(), 1)
@@ -170,7 +170,7 @@ fn http_closes_the_connection_of_a_client_that_has_not_authenticated() {
 fn every_command_enters_the_slow_log_at_a_threshold_of_zero() {
     let Some(server) = RedisServer::start() else { return };
     for shards in [1, 3] {
-        bed(shards).run(async |stores, _| {
+        testbed(shards).run(async |stores, _| {
             let context = ours::context(&stores[0]);
             let mut pair = Pair::connect(&server, &context, &stores[0]);
             for line in [
@@ -231,7 +231,7 @@ fn every_command_enters_the_slow_log_at_a_threshold_of_zero() {
 
 #[test]
 fn a_command_that_does_not_wait_is_slow_if_it_takes_long() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let mut client = Ours::connect(&ours::context(&stores[0]), &stores[0]);
         client.line("CONFIG SET slowlog-log-slower-than 100").await;
         assert_eq!(client.line("SET key value").await.text(), b"OK");
@@ -248,7 +248,7 @@ fn a_command_that_does_not_wait_is_slow_if_it_takes_long() {
 
 #[test]
 fn passwords_do_not_enter_the_slow_log() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let mut client = Ours::connect(&ours::context(&stores[0]), &stores[0]);
         for line in [
             "CONFIG SET slowlog-log-slower-than 0",
@@ -270,7 +270,7 @@ fn passwords_do_not_enter_the_slow_log() {
 fn hits_misses_and_errors_are_counted_as_redis_counts_them() {
     let Some(server) = RedisServer::start() else { return };
     for shards in [1, 3] {
-        bed(shards).run(async |stores, _| {
+        testbed(shards).run(async |stores, _| {
             let context = ours::context(&stores[0]);
             let mut pair = Pair::connect(&server, &context, &stores[0]);
             both(&mut pair, "FLUSHALL").await;
@@ -342,7 +342,7 @@ fn hits_misses_and_errors_are_counted_as_redis_counts_them() {
 #[test]
 fn info_has_the_fields_of_redis_that_say_something_here() {
     let Some(server) = RedisServer::start() else { return };
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut pair = Pair::connect(&server, &context, &stores[0]);
         for section in ["cluster", "clients", "replication"] {
@@ -387,7 +387,7 @@ fn info_has_the_fields_of_redis_that_say_something_here() {
 fn a_permission_revoked_before_exec_is_one_error_among_the_replies() {
     let Some(server) = RedisServer::start() else { return };
     for shards in [1, 3] {
-        bed(shards).run(async |stores, _| {
+        testbed(shards).run(async |stores, _| {
             let context = ours::context(&stores[0]);
             for (before, change) in [
                 ("~* +@all", "-set"),
@@ -427,7 +427,7 @@ fn a_permission_revoked_before_exec_is_one_error_among_the_replies() {
 #[test]
 fn rules_may_name_every_command_of_redis_and_are_kept() {
     let Some(server) = RedisServer::start() else { return };
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut pair = Pair::connect(&server, &context, &stores[0]);
         let exact = [crate::generator::Rule::Exact];

@@ -1,7 +1,7 @@
 //! The loop of a connection: batches, memory, and its end.
 
 use crate::support::encode;
-use crate::support::store::{bed, lines, text};
+use crate::support::store::{lines, testbed, text};
 use futures_util::future::{Either, select};
 use softflash_protocol::{
     Admission, Connection, Context, ContextOptions, KeptMemory, ReplyPermit, Step, Unlimited,
@@ -123,7 +123,7 @@ async fn advance(connection: &mut Connection<Tight>, store: &Store) -> (String, 
 
 #[test]
 fn a_batch_has_as_many_replies_as_are_permitted_and_holds_them_until_they_are_sent() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let (store, tight) = (&stores[0], Tight::new(0, 2));
         let mut connection = tight.connect(store, None);
         connection.feed(&lines(&["SET k value", "GET k", "GET k", "GET k", "GET k"]));
@@ -146,7 +146,7 @@ fn a_batch_has_as_many_replies_as_are_permitted_and_holds_them_until_they_are_se
 
 #[test]
 fn part_of_the_output_gives_part_of_the_memory_back() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let (store, tight) = (&stores[0], Tight::new(0, 9));
         let mut connection = tight.connect(store, None);
         connection.feed(&lines(&["PING", "PING"]));
@@ -162,7 +162,7 @@ fn part_of_the_output_gives_part_of_the_memory_back() {
 
 #[test]
 fn a_batch_without_output_holds_nothing() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let (store, tight) = (&stores[0], Tight::new(0, 9));
         let mut connection = tight.connect(store, None);
         connection.feed(b"*1\r\n$4\r\nPI");
@@ -178,7 +178,7 @@ fn a_batch_without_output_holds_nothing() {
 
 #[test]
 fn memory_is_reserved_before_a_body_is_received_and_goes_back_when_it_has_run() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let (store, tight) = (&stores[0], Tight::new(800, 9));
         let mut connection = tight.connect(store, None);
         let value = "v".repeat(400);
@@ -268,7 +268,7 @@ async fn sent_without_room(store: &Store, input: &[u8]) -> (String, bool) {
 
 #[test]
 fn small_requests_run_while_there_is_no_memory_for_replies() {
-    bed(2).run(async |stores, _| {
+    testbed(2).run(async |stores, _| {
         let store = &stores[0];
         let large = "v".repeat(70_000);
         let set = |key: &str| encode(&["SET", key, &large]);
@@ -334,7 +334,7 @@ impl KeptMemory for Room {
 
 #[test]
 fn queues_and_watched_keys_without_room_are_refused_as_redis_refuses_them() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let store = &stores[0];
         let room = Arc::new(Room(AtomicU64::new(200_000)));
         let kept_memory = Arc::clone(&room) as Arc<dyn KeptMemory>;
@@ -375,7 +375,7 @@ fn queues_and_watched_keys_without_room_are_refused_as_redis_refuses_them() {
 
 #[test]
 fn a_client_that_has_not_authenticated_gets_few_commands_a_batch() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let (store, tight) = (&stores[0], Tight::new(0, u64::MAX));
         let mut connection = tight.connect(store, Some("secret"));
         connection.feed(&lines(&["PING"; 20]));
@@ -389,7 +389,7 @@ fn a_client_that_has_not_authenticated_gets_few_commands_a_batch() {
 
 #[test]
 fn large_replies_make_the_next_batch_small() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let (store, tight) = (&stores[0], Tight::new(1 << 20, u64::MAX));
         let mut connection = tight.connect(store, None);
         let value = "v".repeat(100_000);
@@ -409,7 +409,7 @@ fn large_replies_make_the_next_batch_small() {
 
 #[test]
 fn input_that_is_not_resp_is_refused_behind_the_replies_before_it() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let (store, tight) = (&stores[0], Tight::new(0, 9));
         let mut connection = tight.connect(store, None);
         connection.feed(&[lines(&["PING"]), b"*1\r\n+4\r\n".to_vec()].concat());

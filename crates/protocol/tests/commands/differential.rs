@@ -8,7 +8,7 @@ use crate::generator::{Generator, Rule, rules_of};
 use crate::support::frame::Frame;
 use crate::support::ours::{self, Ours};
 use crate::support::redis::{RedisClient, RedisServer};
-use crate::support::store::bed;
+use crate::support::store::testbed;
 use crate::support::{seed, shown, words};
 use softflash_protocol::command::COMMANDS;
 use softflash_store::Store;
@@ -64,7 +64,7 @@ fn random_commands(shards: u16, seed_offset: u64, lapses: bool) {
     let Some(server) = RedisServer::start() else { return };
     let seed = seed("SOFTFLASH_DIFFERENTIAL_SEED", 20_240_101 + seed_offset);
     let count = seed_count();
-    bed(shards).run(async |stores, _| {
+    testbed(shards).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut pairs =
             [&stores[0], &stores[stores.len() - 1]].map(|store| Pair::connect(&server, &context, store));
@@ -160,7 +160,7 @@ const SCRIPT: &str = include_str!("script.txt");
 fn a_script_of_special_cases_answers_as_redis_does() {
     let Some(server) = RedisServer::start() else { return };
     for shards in [1, 3] {
-        bed(shards).run(async |stores, _| {
+        testbed(shards).run(async |stores, _| {
             let context = ours::context(&stores[0]);
             for protocol in ["2", "3"] {
                 let mut pair = Pair::connect(&server, &context, &stores[0]);
@@ -183,7 +183,7 @@ fn a_script_of_special_cases_answers_as_redis_does() {
 #[test]
 fn command_info_is_that_of_redis() {
     let Some(server) = RedisServer::start() else { return };
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut pair = Pair::connect(&server, &context, &stores[0]);
         let names = COMMANDS.iter().flat_map(|spec| [spec].into_iter().chain(spec.subcommands));
@@ -209,7 +209,7 @@ fn command_info_is_that_of_redis() {
 #[test]
 fn users_may_run_the_same_commands() {
     let Some(server) = RedisServer::start() else { return };
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut pair = Pair::connect(&server, &context, &stores[0]);
         let users = [
@@ -306,7 +306,7 @@ fn input_that_is_not_resp_gets_the_same_errors() {
             .to_vec(),
         b"MULTI\r\nCLIENT REPLY SKIP\r\nEXEC\r\nPING\r\n".to_vec(),
     ];
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let cases = inputs.iter().map(|input| (input, true));
         for (input, closes) in cases.chain(harmless.iter().map(|input| (input, false))) {

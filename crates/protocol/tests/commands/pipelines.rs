@@ -3,14 +3,14 @@
 use crate::support::encode;
 use crate::support::frame::Frame;
 use crate::support::ours::{self, Ours};
-use crate::support::store::{bed, lines, pause, text};
+use crate::support::store::{lines, pause, testbed, text};
 use bytes::Bytes;
 use softflash_base::ShardId;
 use softflash_base::random::Rng;
 use softflash_device::DeviceError;
 use softflash_runtime::{RealExecutor, yield_now};
 use softflash_store::{Durability, Entry, Store, StoreOptions, open_all};
-use softflash_testing::Bed;
+use softflash_testing::Testbed;
 use softflash_testing::faulty::{Faults, FaultyDevice, OperationKind};
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ fn key_on(store: &Store, shard: u16, number: u64) -> String {
 #[test]
 fn a_pipeline_is_answered_in_order_whatever_shards_it_touches() {
     for shards in [1, 3] {
-        bed(shards).run(async |stores, _| {
+        testbed(shards).run(async |stores, _| {
             let mut client = Ours::connect(&ours::context(&stores[0]), &stores[0]);
             let mut rng = Rng::seeded(7);
             let mut expected = String::new();
@@ -86,13 +86,13 @@ async fn fill_flash(client: &mut Ours, count: u64) {
 
 #[test]
 fn reads_that_wait_for_flash_keep_their_place_before_later_writes() {
-    let mut bed = Bed::new(1, 2, 4, 64, 1 << 20);
-    bed.options = StoreOptions {
+    let mut testbed = Testbed::new(1, 2, 4, 64, 1 << 20);
+    testbed.options = StoreOptions {
         memory_bytes: 2 << 20,
         durability: Durability::Interval(Duration::from_millis(20)),
         ..StoreOptions::default()
     };
-    bed.run(async |stores, _| {
+    testbed.run(async |stores, _| {
         let store = &stores[0];
         let mut client = Ours::connect(&ours::context(store), store);
         let count = 3000;
@@ -129,7 +129,7 @@ fn reads_that_wait_for_flash_keep_their_place_before_later_writes() {
 
 #[test]
 fn commands_held_back_by_a_transaction_keep_their_order() {
-    bed(1).run(async |stores, runtime| {
+    testbed(1).run(async |stores, runtime| {
         let store = stores[0].clone();
         let mut client = Ours::connect(&ours::context(&store), &store);
         client.line("SET a old").await;
@@ -173,7 +173,7 @@ fn result_slot() -> (impl FnOnce(String), impl AsyncFnOnce() -> String) {
 
 #[test]
 fn transfers_between_shards_never_show_half_done() {
-    bed(3).run(async |stores, runtime| {
+    testbed(3).run(async |stores, runtime| {
         let context = ours::context(&stores[0]);
         let accounts: Vec<String> = (0..3).map(|shard| key_on(&stores[0], shard, 1)).collect();
         let mut client = Ours::connect(&context, &stores[0]);
@@ -235,7 +235,7 @@ fn transfers_between_shards_never_show_half_done() {
 
 #[test]
 fn a_watched_key_that_expires_stops_the_transaction() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let mut client = Ours::connect(&ours::context(&stores[0]), &stores[0]);
         client.line("SET k v PX 30").await;
         client.line("WATCH k").await;
@@ -254,14 +254,14 @@ fn a_watched_key_that_expires_stops_the_transaction() {
 
 #[test]
 fn answers_that_cannot_be_made_durable_are_withdrawn() {
-    let mut bed = Bed::new(1, 1, 4, 24, 2 << 20);
-    bed.options.durability = Durability::Flash;
+    let mut testbed = Testbed::new(1, 1, 4, 24, 2 << 20);
+    testbed.options.durability = Durability::Flash;
     let executor = RealExecutor::new().unwrap();
     let runtime = executor.handle();
     executor.block_on(async {
         let faults = Faults::default();
-        let device = Arc::new(FaultyDevice::new(bed.device(), faults.clone()));
-        let stores = open_all(device, &bed.layout, &bed.options, &runtime).await.unwrap();
+        let device = Arc::new(FaultyDevice::new(testbed.device(), faults.clone()));
+        let stores = open_all(device, &testbed.layout, &testbed.options, &runtime).await.unwrap();
         let mut client = Ours::connect(&ours::context(&stores[0]), &stores[0]);
         assert_eq!(
             text(&client.exchange(&lines(&["SET a 1", "GET a"])).await),

@@ -1,7 +1,7 @@
 //! FLASH.RECORD: all reads and changes are recorded, and no client waits for a slow recorder.
 
 use crate::support::ours::{self, Ours};
-use crate::support::store::{bed, lines, pause, text};
+use crate::support::store::{lines, pause, testbed, text};
 use softflash_base::checksum::hash64;
 use softflash_protocol::{Context, ContextOptions};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn event(kind: &str, key: &str, value: &str) -> String {
 #[test]
 fn reads_and_changes_are_recorded_as_they_took_effect() {
     for shards in [1, 3] {
-        bed(shards).run(async |stores, _| {
+        testbed(shards).run(async |stores, _| {
             let context = ours::context(&stores[0]);
             let mut client = Ours::connect(&context, &stores[0]);
             let mut recorder = Ours::connect(&context, &stores[0]);
@@ -63,7 +63,7 @@ fn reads_and_changes_are_recorded_as_they_took_effect() {
 
 #[test]
 fn a_transaction_is_recorded_when_it_commits() {
-    bed(2).run(async |stores, _| {
+    testbed(2).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut client = Ours::connect(&context, &stores[0]);
         let mut recorder = Ours::connect(&context, &stores[0]);
@@ -82,7 +82,7 @@ fn a_transaction_is_recorded_when_it_commits() {
 
 #[test]
 fn times_never_run_back() {
-    bed(3).run(async |stores, _| {
+    testbed(3).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut recorder = Ours::connect(&context, &stores[0]);
         recorder.line("FLASH.RECORD START").await;
@@ -103,7 +103,7 @@ fn times_never_run_back() {
 
 #[test]
 fn a_slow_recorder_loses_events_and_blocks_no_client() {
-    bed(2).run(async |stores, _| {
+    testbed(2).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut client = Ours::connect(&context, &stores[0]);
         let mut slow = Ours::connect(&context, &stores[0]);
@@ -130,7 +130,7 @@ fn a_slow_recorder_loses_events_and_blocks_no_client() {
 
 #[test]
 fn a_recording_ends_with_its_connection() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut others: Vec<Ours> = Vec::new();
         for _ in 0..4 {
@@ -155,7 +155,7 @@ fn a_recording_ends_with_its_connection() {
 
 #[test]
 fn errors_are_reported() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let mut client = Ours::connect(&ours::context(&stores[0]), &stores[0]);
         let cases = [
             ("FLASH.RECORD START CAPACITY 0", "ERR CAPACITY must be between 1 and 262144"),

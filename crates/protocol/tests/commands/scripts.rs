@@ -6,7 +6,7 @@ use crate::support::frame::Frame;
 use crate::support::ours::{self, Ours};
 use crate::support::redis::RedisServer;
 use crate::support::seed;
-use crate::support::store::bed;
+use crate::support::store::testbed;
 use futures_util::future::join;
 use softflash_base::random::Rng;
 
@@ -224,7 +224,7 @@ fn known_scripts_answer_as_redis_does() {
     let Some(server) = RedisServer::start() else { return };
     let seed = seed("SOFTFLASH_DIFFERENTIAL_SEED", 7);
     for shards in [1, 3] {
-        bed(shards).run(async |stores, _| {
+        testbed(shards).run(async |stores, _| {
             let context = ours::context(&stores[0]);
             let mut pair = Pair::connect(&server, &context, &stores[0]);
             assert_eq!(pair.difference(&words(&["FLUSHALL"]), &[]).await, None);
@@ -264,7 +264,7 @@ fn words<W: AsRef<str>>(words: &[W]) -> Vec<Vec<u8>> {
 #[test]
 fn scripts_are_loaded_and_forgotten_as_in_redis() {
     let Some(server) = RedisServer::start() else { return };
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let mut pair = Pair::connect(&server, &ours::context(&stores[0]), &stores[0]);
         let mut same = async |command: &[&str]| {
             assert_eq!(pair.difference(&words(command), &times()).await, None);
@@ -298,7 +298,7 @@ fn scripts_are_loaded_and_forgotten_as_in_redis() {
 
 #[test]
 fn an_unknown_script_is_refused_and_the_error_names_the_page() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let mut client = Ours::connect(&ours::context(&stores[0]), &stores[0]);
         for command in [
             ["EVAL", "return redis.call('incr', KEYS[1])", "1", "k"].as_slice(),
@@ -325,7 +325,7 @@ fn an_unknown_script_is_refused_and_the_error_names_the_page() {
 #[test]
 fn a_lock_is_released_once_and_only_with_its_token() {
     for shards in [1, 3] {
-        bed(shards).run(async |stores, _| {
+        testbed(shards).run(async |stores, _| {
             let context = ours::context(&stores[0]);
             let mut clients =
                 [&stores[0], &stores[stores.len() - 1]].map(|store| Ours::connect(&context, store));
@@ -349,7 +349,7 @@ fn a_lock_is_released_once_and_only_with_its_token() {
 
 #[test]
 fn a_script_needs_the_permissions_of_the_commands_that_it_calls() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut admin = Ours::connect(&context, &stores[0]);
         admin.line("SET lock token").await;

@@ -3,7 +3,7 @@
 use crate::support::encode;
 use crate::support::frame::Frame;
 use crate::support::ours::{self, Ours};
-use crate::support::store::{bed, lines, pause, text};
+use crate::support::store::{lines, pause, testbed, text};
 use softflash_base::SliceId;
 use softflash_base::random::Rng;
 use softflash_protocol::{Context, ContextOptions};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 #[test]
 fn nothing_but_auth_is_allowed_before_auth() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let options = ContextOptions {
             password: Some("secret".into()),
             ..ContextOptions::new(stores[0].now_ms(), 1)
@@ -53,7 +53,7 @@ fn nothing_but_auth_is_allowed_before_auth() {
 #[test]
 fn large_values_go_in_and_out_whole() {
     for shards in [1, 3] {
-        bed(shards).run(async |stores, _| {
+        testbed(shards).run(async |stores, _| {
             let mut client = Ours::connect(&ours::context(&stores[0]), &stores[0]);
             let mut rng = Rng::seeded(3);
             for length in [1, 4096, 16_383, 16_384, 65_535, 65_536, 1_000_000] {
@@ -83,7 +83,7 @@ fn large_values_go_in_and_out_whole() {
 
 #[test]
 fn a_transaction_keeps_its_reservation_until_it_runs() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let mut client = Ours::connect(&ours::context(&stores[0]), &stores[0]);
         client.line("MULTI").await;
         client.ask(&["SET".to_owned(), "k".into(), "v".repeat(100_000)]).await;
@@ -99,7 +99,7 @@ fn a_transaction_keeps_its_reservation_until_it_runs() {
 #[test]
 fn scans_find_every_key_that_stays_while_others_come_and_go() {
     for shards in [1, 3] {
-        bed(shards).run(async |stores, _| {
+        testbed(shards).run(async |stores, _| {
             let context = ours::context(&stores[0]);
             let mut client = Ours::connect(&context, &stores[0]);
             for number in 0..500 {
@@ -135,7 +135,7 @@ fn scans_find_every_key_that_stays_while_others_come_and_go() {
 
 #[test]
 fn killed_clients_are_closed_and_disconnected_ones_removed() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut admin = Ours::connect(&context, &stores[0]);
         let mut victim = Ours::connect(&context, &stores[0]);
@@ -157,7 +157,7 @@ fn killed_clients_are_closed_and_disconnected_ones_removed() {
 
 #[test]
 fn slow_commands_are_logged() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let mut client = Ours::connect(&ours::context(&stores[0]), &stores[0]);
         client.line("CONFIG SET slowlog-log-slower-than 5000").await;
         client.line("PING").await;
@@ -178,7 +178,7 @@ fn slow_commands_are_logged() {
 
 #[test]
 fn shutdown_stops_the_server_without_a_reply() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let asked = Arc::new(AtomicU64::new(0));
         let received = Arc::clone(&asked);
         let options = ContextOptions {
@@ -196,7 +196,7 @@ fn shutdown_stops_the_server_without_a_reply() {
 
 #[test]
 fn info_and_the_flash_commands_show_the_store() {
-    bed(3).run(async |stores, _| {
+    testbed(3).run(async |stores, _| {
         let context = ours::context(&stores[0]);
         let mut client = Ours::connect(&context, &stores[0]);
         for number in 0..10 {
@@ -236,7 +236,7 @@ fn info_and_the_flash_commands_show_the_store() {
 #[test]
 fn calls_errors_and_latencies_are_counted_for_each_command() {
     for shards in [1, 3] {
-        bed(shards).run(async |stores, _| {
+        testbed(shards).run(async |stores, _| {
             let mut client = Ours::connect(&ours::context(&stores[0]), &stores[0]);
             for line in [
                 "SET text word",
@@ -289,7 +289,7 @@ fn calls_errors_and_latencies_are_counted_for_each_command() {
 
 #[test]
 fn the_keys_that_expire_are_counted() {
-    bed(3).run(async |stores, _| {
+    testbed(3).run(async |stores, _| {
         let mut client = Ours::connect(&ours::context(&stores[0]), &stores[0]);
         client.line("MSET a 1 b 2 c 3").await;
         client.line("SET d 4 EX 1000").await;
@@ -315,7 +315,7 @@ fn the_keys_that_expire_are_counted() {
 
 #[test]
 fn kept_arguments_do_not_keep_the_network_buffer() {
-    bed(1).run(async |stores, _| {
+    testbed(1).run(async |stores, _| {
         let store = &stores[0];
         let mut client = Ours::connect(&ours::context(store), store);
         let value = "v".repeat(1000);

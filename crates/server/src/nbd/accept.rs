@@ -1,6 +1,6 @@
 //! Accepts NBD connections, and has their handshakes run on the main thread.
 
-use super::door::{Admitted, Door};
+use super::admission::{Admitted, NbdAdmission};
 use super::handshake::Handshake;
 use crate::listener::{pause_after, set_options};
 use crate::registry::AUTHENTICATION_TIMEOUT;
@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// Accepts until the future is dropped; then the handshakes under way end, too.
-pub(crate) async fn accept(listener: TcpListener, door: Door, volumes: Volumes) {
+pub(crate) async fn accept(listener: TcpListener, admission: NbdAdmission, volumes: Volumes) {
     let mut handshakes = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -18,16 +18,16 @@ pub(crate) async fn accept(listener: TcpListener, door: Door, volumes: Volumes) 
             Some(_) = handshakes.join_next() => continue,
         };
         match accepted {
-            Ok((socket, peer)) => match door.admit(peer) {
+            Ok((socket, peer)) => match admission.admit(peer) {
                 Ok(admitted) => {
-                    let tls = door.tls.clone();
-                    let Admitted { tls: mode, place, slot } = admitted;
+                    let tls = admission.tls.clone();
+                    let Admitted { tls: mode, permit, slot } = admitted;
                     let volumes = volumes.clone();
                     handshakes.spawn(async move {
                         // Where this fails, the connection is lost anyway.
                         let _ = set_options(&socket);
                         let handshake = Handshake::new(socket, mode, tls, volumes.clone());
-                        match timeout(AUTHENTICATION_TIMEOUT, handshake.run(place)).await {
+                        match timeout(AUTHENTICATION_TIMEOUT, handshake.run(permit)).await {
                             Ok(Ok(Some((shard, client)))) => volumes.serve(shard, client),
                             Ok(Ok(None)) => {}
                             Ok(Err(error)) => tracing::debug!(%peer, %error, "NBD client lost"),
@@ -36,7 +36,7 @@ pub(crate) async fn accept(listener: TcpListener, door: Door, volumes: Volumes) 
                         drop(slot);
                     });
                 }
-                Err(reason) => door.refused(peer, reason),
+                Err(reason) => admission.refused(peer, reason),
             },
             Err(error) => pause_after(error).await,
         }

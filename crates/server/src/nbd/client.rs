@@ -10,6 +10,6 @@ pub(crate) struct Client {
     pub session: Session,
     /// What was received after the handshake.
     pub received: Vec<u8>,
-    /// Its place among the NBD connections.
-    pub place: OwnedSemaphorePermit,
+    /// Held while it counts among the NBD connections.
+    pub permit: OwnedSemaphorePermit,
 }

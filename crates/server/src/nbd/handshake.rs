@@ -45,13 +45,16 @@ impl Handshake {
     }
 
     /// Negotiates; returns the client and its shard if it has chosen an export.
-    pub async fn run(mut self, place: OwnedSemaphorePermit) -> io::Result<Option<(usize, Client)>> {
+    pub async fn run(
+        mut self,
+        permit: OwnedSemaphorePermit,
+    ) -> io::Result<Option<(usize, Client)>> {
         self.stream.write_all(&self.negotiation.greeting()).await?;
         match self.negotiate().await? {
             End::Session { session, received } => {
                 let shard = usize::try_from(session.export().id).unwrap_or(usize::MAX);
                 let connection = self.stream.detach()?;
-                Ok(Some((shard, Client { connection, session, received, place })))
+                Ok(Some((shard, Client { connection, session, received, permit })))
             }
             End::Closed => {
                 self.stream.shutdown().await?;

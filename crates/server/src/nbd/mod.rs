@@ -1,28 +1,29 @@
 //! NBD: the volumes as network block devices.
 //!
-//! [`accept`] admits connections on the main thread ([`door`] decides which, and whether they need
-//! TLS); [`handshake`] negotiates there, with the [`exports`] of all shards. Then the connection
-//! moves as a [`client`] to the thread of its volume, whose [`sessions`] serve it: [`receive`]
-//! cuts requests for which the [`budget`] has memory, [`carry_out`] runs them side by side on the
-//! volume ([`target`], with [`range_locks`] for what is not aligned), and [`send`] writes the
-//! replies as they come. [`tap`] tells recorders of the requests.
+//! [`accept`] admits connections on the main thread ([`admission`] decides which, and whether they
+//! need TLS); [`handshake`] negotiates there, with the [`exports`] of all shards. Then the
+//! connection moves as a [`client`] to the thread of its volume, whose [`sessions`] serve it:
+//! [`receive`] cuts requests for which the [`budget`] has memory, [`carry_out`] runs them side by
+//! side on the volume ([`target`], with [`range_locks`] for what is not aligned), and [`send`]
+//! writes the replies as they come. [`recorder`] records the requests for the clients that asked
+//! for it.
 
 mod accept;
+mod admission;
 mod budget;
 mod carry_out;
 pub(crate) mod client;
-mod door;
 mod exports;
 mod handshake;
 mod range_locks;
 mod receive;
+mod recorder;
 mod send;
 pub(crate) mod sessions;
-mod tap;
 mod target;
 
 pub(crate) use accept::accept;
-pub(crate) use door::Door;
+pub(crate) use admission::NbdAdmission;
 
 use std::net::SocketAddr;
 

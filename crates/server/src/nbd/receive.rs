@@ -2,8 +2,8 @@
 
 use super::budget::RequestMemory;
 use super::carry_out::carry_out;
+use super::recorder::RequestRecorder;
 use super::send::Outgoing;
-use super::tap::Tap;
 use super::target::Target;
 use crate::stream::Stream;
 use softflash_nbd::{Command, Event as Parsed, Request, Transmission};
@@ -27,7 +27,7 @@ pub(super) struct Receiver {
     pub socket: ReadHalf<Stream>,
     pub transmission: Transmission,
     pub target: Target,
-    pub tap: Tap,
+    pub recorder: RequestRecorder,
     pub runtime: RuntimeHandle,
     pub replies: UnboundedSender<Outgoing>,
     /// Requests of this connection.
@@ -159,7 +159,7 @@ impl Receiver {
         let (target, replies) = (self.target.clone(), self.replies.clone());
         let session = self.transmission.session();
         let (encoder, has_holes) = (session.replies(), session.has_structured_replies());
-        let recorded = self.tap.begin(&request);
+        let recorded = self.recorder.begin(&request);
         self.runtime.spawn(Box::pin(async move {
             if let Command::Read { range, .. } = request.command {
                 tokio::select! {

@@ -4,8 +4,8 @@ use super::budget::ExportBudget;
 use super::client::Client;
 use super::range_locks::RangeLocks;
 use super::receive::{MOST_REQUESTS, Receiver};
+use super::recorder::RequestRecorder;
 use super::send::send;
-use super::tap::Tap;
 use super::target::Target;
 use crate::volumes::SNAPSHOT_MARK;
 use softflash_nbd::Transmission;
@@ -71,18 +71,19 @@ impl Sessions {
     }
 
     async fn serve(&self, client: Client, target: Target, common: &Common) -> io::Result<()> {
-        let Client { connection, session, received, place } = client;
+        let Client { connection, session, received, permit } = client;
         let stream = connection.attach().await?;
         let (socket, writer) = tokio::io::split(stream);
         let (replies, outgoing) = unbounded_channel();
         let lost = Event::new();
         let export = session.export().name.clone();
-        let tap = Tap::new(Arc::clone(&self.recordings), export, self.runtime.clone());
+        let recorder =
+            RequestRecorder::new(Arc::clone(&self.recordings), export, self.runtime.clone());
         let receiver = Receiver {
             socket,
             transmission: Transmission::new(session),
             target,
-            tap,
+            recorder,
             runtime: self.runtime.clone(),
             replies,
             requests: ByteSemaphore::new(MOST_REQUESTS),
@@ -92,7 +93,7 @@ impl Sessions {
         };
         let sending = send(writer, outgoing, common.budget.clone(), lost);
         futures_util::future::join(receiver.run(received), sending).await;
-        drop(place);
+        drop(permit);
         Ok(())
     }
 

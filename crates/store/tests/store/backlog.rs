@@ -4,7 +4,7 @@ use bytes::Bytes;
 use softflash_base::random::Rng;
 use softflash_store::stats::StoreStats;
 use softflash_store::{Durability, Entry};
-use softflash_testing::VirtualBed;
+use softflash_testing::VirtualTestbed;
 use std::time::Duration;
 
 const VALUE_BYTES: usize = 4000;
@@ -12,10 +12,10 @@ const WRITES: usize = 60_000;
 
 #[test]
 fn a_backlog_slows_writers_evenly() {
-    let mut bed = VirtualBed::new(1, 128);
-    bed.options.memory_bytes = 16 << 20;
-    bed.options.durability = Durability::Interval(Duration::from_secs(1));
-    let (mut waits_ns, _) = bed.session(async |stores, runtime| {
+    let mut testbed = VirtualTestbed::new(1, 128);
+    testbed.options.memory_bytes = 16 << 20;
+    testbed.options.durability = Durability::Interval(Duration::from_secs(1));
+    let (mut waits_ns, _) = testbed.session(async |stores, runtime| {
         let (store, mut random) = (&stores[0], Rng::seeded(1));
         let mut waits_ns = Vec::with_capacity(WRITES);
         for _ in 0..WRITES {
@@ -48,11 +48,11 @@ const SMALL_WRITES: u64 = 150_000;
 fn small_records_do_not_wait_while_the_flash_keeps_up() {
     // Half of the rate at which one unit takes the flushes.
     for (slices, pause_ns) in [(1, 6_000), (8, 8_000)] {
-        let mut bed = VirtualBed::new(1, 128);
-        bed.layout.slices = slices;
-        bed.options.memory_bytes = 8 << 20;
-        bed.options.durability = Durability::Interval(Duration::from_secs(1));
-        let (stats, _) = bed.session(async |stores, runtime| {
+        let mut testbed = VirtualTestbed::new(1, 128);
+        testbed.layout.slices = slices;
+        testbed.options.memory_bytes = 8 << 20;
+        testbed.options.durability = Durability::Interval(Duration::from_secs(1));
+        let (stats, _) = testbed.session(async |stores, runtime| {
             let store = &stores[0];
             for number in 0..SMALL_WRITES {
                 let mut transaction = store.begin();

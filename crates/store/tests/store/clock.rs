@@ -10,7 +10,7 @@ use softflash_runtime::{RuntimeHandle, VirtualExecutor};
 use softflash_store::check::{Progress, check};
 use softflash_store::clock::{delete_expired, recorded_clock, set_clock_back};
 use softflash_store::{ClockSource, Entry, Store};
-use softflash_testing::VirtualBed;
+use softflash_testing::VirtualTestbed;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,27 +46,27 @@ async fn exists(store: &Store, name: &str) -> bool {
 
 /// On an executor of its own, as a program of its own.
 fn offline<R>(
-    bed: &VirtualBed,
+    testbed: &VirtualTestbed,
     wall_ms: u64,
     work: impl AsyncFnOnce(&Arc<dyn Device>, &RuntimeHandle) -> R,
 ) -> R {
     let executor = VirtualExecutor::new(wall_ms);
     let runtime = executor.handle();
-    let device: Arc<dyn Device> = Arc::clone(&bed.device) as Arc<dyn Device>;
+    let device: Arc<dyn Device> = Arc::clone(&testbed.device) as Arc<dyn Device>;
     executor.block_on(work(&device, &runtime))
 }
 
-fn recorded(bed: &VirtualBed) -> u64 {
-    offline(bed, BEGIN_MS, async |device, runtime| {
-        recorded_clock(device, &bed.layout, runtime).await.unwrap()
+fn recorded(testbed: &VirtualTestbed) -> u64 {
+    offline(testbed, BEGIN_MS, async |device, runtime| {
+        recorded_clock(device, &testbed.layout, runtime).await.unwrap()
     })
 }
 
 /// Keys that live until the clock is ahead and longer, in a store that was served with a wall clock
 /// ahead once.
-fn served_ahead(shards: u16) -> VirtualBed {
-    let bed = VirtualBed::new(shards, 60);
-    bed.session_at(BEGIN_MS, async |stores, _, executor| {
+fn served_ahead(shards: u16) -> VirtualTestbed {
+    let testbed = VirtualTestbed::new(shards, 60);
+    testbed.session_at(BEGIN_MS, async |stores, _, executor| {
         let store = &stores[0];
         for number in 0..20 {
             put(store, &format!("short{number}"), 10, BEGIN_MS + 60_000).await;
@@ -79,7 +79,7 @@ fn served_ahead(shards: u16) -> VirtualBed {
         assert!(!exists(store, "short0").await && exists(store, "long0").await);
         close(stores).await;
     });
-    bed
+    testbed
 }
 
 async fn close(stores: &[Store]) {
@@ -90,25 +90,25 @@ async fn close(stores: &[Store]) {
 
 #[test]
 fn a_store_that_is_opened_with_the_recorded_clock_keeps_its_time() {
-    let mut bed = VirtualBed::new(2, 40);
-    assert_eq!(recorded(&bed), 0, "nothing is recorded yet");
-    bed.session_at(BEGIN_MS, async |stores, _, _| {
+    let mut testbed = VirtualTestbed::new(2, 40);
+    assert_eq!(recorded(&testbed), 0, "nothing is recorded yet");
+    testbed.session_at(BEGIN_MS, async |stores, _, _| {
         put(&stores[0], "key", 10, BEGIN_MS + 60_000).await;
         close(stores).await;
     });
-    let before = recorded(&bed);
+    let before = recorded(&testbed);
     assert!((BEGIN_MS..BEGIN_MS + 1000).contains(&before), "{before}");
-    bed.options.clock = ClockSource::Recorded;
-    bed.session_at(AHEAD_MS, async |stores, runtime, _| {
+    testbed.options.clock = ClockSource::Recorded;
+    testbed.session_at(AHEAD_MS, async |stores, runtime, _| {
         assert!(exists(&stores[0], "key").await, "the wall clock does not count");
         put(&stores[0], "other", 10, BEGIN_MS + 60_000).await;
         runtime.sleep_until(runtime.now() + Duration::from_secs(120)).await;
         assert!(exists(&stores[0], "other").await, "the clock stands still");
         close(stores).await;
     });
-    assert_eq!(recorded(&bed), before);
-    bed.options.clock = ClockSource::Wall;
-    bed.session_at(BEGIN_MS + 59_000, async |stores, runtime, _| {
+    assert_eq!(recorded(&testbed), before);
+    testbed.options.clock = ClockSource::Wall;
+    testbed.session_at(BEGIN_MS + 59_000, async |stores, runtime, _| {
         assert!(exists(&stores[0], "key").await && exists(&stores[0], "other").await);
         runtime.sleep_until(runtime.now() + Duration::from_secs(2)).await;
         assert!(!exists(&stores[0], "key").await && !exists(&stores[0], "other").await);
@@ -118,10 +118,10 @@ fn a_store_that_is_opened_with_the_recorded_clock_keeps_its_time() {
 #[test]
 fn a_lead_is_reported_and_the_clock_goes_back_without_reviving_a_key() {
     for shards in [1, 3] {
-        let bed = served_ahead(shards);
-        assert!((AHEAD_MS..AHEAD_MS + 1000).contains(&recorded(&bed)));
+        let testbed = served_ahead(shards);
+        assert!((AHEAD_MS..AHEAD_MS + 1000).contains(&recorded(&testbed)));
         let now_ms = BEGIN_MS + 1000;
-        bed.session_at(now_ms, async |stores, _, _| {
+        testbed.session_at(now_ms, async |stores, _, _| {
             let lead_ms = stores[0].stats().await.unwrap().clock_lead_ms;
             let expected = AHEAD_MS - now_ms - 1000..AHEAD_MS;
             assert!(expected.contains(&lead_ms), "{lead_ms}");
@@ -130,8 +130,8 @@ fn a_lead_is_reported_and_the_clock_goes_back_without_reviving_a_key() {
             close(stores).await;
         });
         let remark = |wall_ms| {
-            let report = offline(&bed, wall_ms, async |device, runtime| {
-                check(Arc::clone(device), &bed.layout, runtime, &Progress::default()).await
+            let report = offline(&testbed, wall_ms, async |device, runtime| {
+                check(Arc::clone(device), &testbed.layout, runtime, &Progress::default()).await
             });
             assert!(report.ok, "{report:?}");
             let of_clock = report.findings.into_iter().find(|found| found.place == "the clock");
@@ -143,16 +143,16 @@ fn a_lead_is_reported_and_the_clock_goes_back_without_reviving_a_key() {
             "{said}"
         );
 
-        let deleted = offline(&bed, now_ms, async |device, runtime| {
-            delete_expired(device, &bed.layout, runtime).await.unwrap()
+        let deleted = offline(&testbed, now_ms, async |device, runtime| {
+            delete_expired(device, &testbed.layout, runtime).await.unwrap()
         });
         assert_eq!(deleted.keys, 22, "20 and the large one, and the one that was dead on arrival");
-        offline(&bed, now_ms, async |device, runtime| {
-            set_clock_back(&deleted, device, &bed.layout, now_ms, runtime).await.unwrap();
+        offline(&testbed, now_ms, async |device, runtime| {
+            set_clock_back(&deleted, device, &testbed.layout, now_ms, runtime).await.unwrap();
         });
-        assert_eq!(recorded(&bed), now_ms);
+        assert_eq!(recorded(&testbed), now_ms);
         assert_eq!(remark(now_ms), None);
-        bed.session_at(now_ms, async |stores, _, _| {
+        testbed.session_at(now_ms, async |stores, _, _| {
             let store = &stores[0];
             assert!(store.now_ms() < now_ms + 1000);
             for name in ["short0", "short19", "short and large", "dead on arrival"] {
@@ -174,20 +174,21 @@ fn a_setting_back_that_is_cut_short_leaves_either_time_and_no_expired_key() {
         let mut outcomes = [0, 0];
         // Until it has ended by itself: the steps are about a program of a page.
         for cut in 0.. {
-            let bed = served_ahead(shards);
-            let deleted = offline(&bed, BEGIN_MS, async |device, runtime| {
-                delete_expired(device, &bed.layout, runtime).await.unwrap()
+            let testbed = served_ahead(shards);
+            let deleted = offline(&testbed, BEGIN_MS, async |device, runtime| {
+                delete_expired(device, &testbed.layout, runtime).await.unwrap()
             });
-            let done = offline(&bed, BEGIN_MS, async |device, runtime| {
+            let done = offline(&testbed, BEGIN_MS, async |device, runtime| {
                 let cut_at = runtime.now() + Duration::from_micros(700) * cut * cut;
                 let cut = runtime.sleep_until(cut_at);
-                let work = pin!(set_clock_back(&deleted, device, &bed.layout, BEGIN_MS, runtime));
+                let work =
+                    pin!(set_clock_back(&deleted, device, &testbed.layout, BEGIN_MS, runtime));
                 matches!(select(work, cut).await, Either::Left((Ok(()), _)))
             });
-            let now_ms = recorded(&bed);
+            let now_ms = recorded(&testbed);
             assert!(now_ms == BEGIN_MS || now_ms >= AHEAD_MS && !done, "{now_ms} at {cut}");
             outcomes[usize::from(now_ms == BEGIN_MS)] += 1;
-            bed.session_at(BEGIN_MS, async |stores, _, _| {
+            testbed.session_at(BEGIN_MS, async |stores, _, _| {
                 assert!(!exists(&stores[0], "short3").await && exists(&stores[0], "long3").await);
                 assert!(!exists(&stores[0], "short and large").await);
                 assert!(exists(&stores[0], "long and large").await);

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use softflash_base::random::Rng;
 use softflash_store::{Entry, Store};
-use softflash_testing::Bed;
+use softflash_testing::Testbed;
 use std::collections::BTreeMap;
 
 const KEYS: u64 = 3000;
@@ -26,10 +26,10 @@ async fn write(store: &Store, number: u64, entry: Option<Entry>) {
 
 /// Random writes, most of them to patches; 1 in `one_in` values expires, long after the test.
 /// Returns how many keys are live, and how many of them expire.
-fn fill(bed: &Bed, seed: u64, one_in: u64) -> (u64, u64) {
+fn fill(testbed: &Testbed, seed: u64, one_in: u64) -> (u64, u64) {
     let mut rng = Rng::seeded(seed);
     let mut live: BTreeMap<u64, bool> = BTreeMap::new();
-    bed.run(async |stores, _| {
+    testbed.run(async |stores, _| {
         let later_ms = stores[0].now_ms() + 10_000_000;
         for _ in 0..20_000 {
             let number = rng.below(KEYS);
@@ -61,10 +61,10 @@ fn fill(bed: &Bed, seed: u64, one_in: u64) -> (u64, u64) {
 fn a_check_counts_the_live_keys_exactly() {
     for shards in [1, 2] {
         for seed in 1..4 {
-            let mut bed = Bed::new(shards, shards * 2, 4, 48, 1 << 20);
-            bed.options.memory_bytes = 8 << 20;
-            let (keys, _) = fill(&bed, seed, 3);
-            let report = bed.check();
+            let mut testbed = Testbed::new(shards, shards * 2, 4, 48, 1 << 20);
+            testbed.options.memory_bytes = 8 << 20;
+            let (keys, _) = fill(&testbed, seed, 3);
+            let report = testbed.check();
             assert!(report.ok, "seed {seed}: {report:?}");
             assert_eq!(report.keys, Some(keys), "seed {seed}, {shards} shards");
         }
@@ -74,10 +74,10 @@ fn a_check_counts_the_live_keys_exactly() {
 #[test]
 fn keys_that_expire_are_counted_exactly_where_all_or_none_do() {
     for (one_in, seed) in [(1, 5), (1 << 40, 6)] {
-        let mut bed = Bed::new(1, 2, 4, 48, 1 << 20);
-        bed.options.memory_bytes = 8 << 20;
-        fill(&bed, seed, one_in);
-        bed.run(async |stores, _| {
+        let mut testbed = Testbed::new(1, 2, 4, 48, 1 << 20);
+        testbed.options.memory_bytes = 8 << 20;
+        fill(&testbed, seed, one_in);
+        testbed.run(async |stores, _| {
             let count = stores[0].key_count().await.unwrap();
             let all = if one_in == 1 { count.keys } else { 0 };
             assert_eq!(count.expiring, all, "seed {seed}: {count:?}");
@@ -87,8 +87,8 @@ fn keys_that_expire_are_counted_exactly_where_all_or_none_do() {
 
 #[test]
 fn an_expiry_counts_as_soon_as_it_is_set_and_no_longer_than_it_stands() {
-    let bed = Bed::new(1, 1, 4, 48, 1 << 20);
-    bed.run(async |stores, _| {
+    let testbed = Testbed::new(1, 1, 4, 48, 1 << 20);
+    testbed.run(async |stores, _| {
         let store = &stores[0];
         let later_ms = store.now_ms() + 10_000_000;
         let expiring = async || store.key_count().await.unwrap().expiring;
@@ -101,5 +101,5 @@ fn an_expiry_counts_as_soon_as_it_is_set_and_no_longer_than_it_stands() {
         write(store, 1, None).await;
         assert_eq!(expiring().await, 1);
     });
-    assert_eq!(bed.check().keys, Some(2));
+    assert_eq!(testbed.check().keys, Some(2));
 }

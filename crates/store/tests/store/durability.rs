@@ -6,7 +6,7 @@ use bytes::Bytes;
 use softflash_base::random::Rng;
 use softflash_store::{Durability, Entry, StoreError};
 use softflash_testing::model::{key, value};
-use softflash_testing::{Bed, Model};
+use softflash_testing::{Model, Testbed};
 use std::time::Duration;
 
 fn seed() -> u64 {
@@ -16,33 +16,33 @@ fn seed() -> u64 {
     seed
 }
 
-fn small_bed(shards: u16, slices: u16) -> Bed {
-    let mut bed = Bed::new(shards, slices, 4, 24, 1 << 20);
-    bed.options.memory_bytes = 4 << 20;
-    bed
+fn small_testbed(shards: u16, slices: u16) -> Testbed {
+    let mut testbed = Testbed::new(shards, slices, 4, 24, 1 << 20);
+    testbed.options.memory_bytes = 4 << 20;
+    testbed
 }
 
 #[test]
 fn a_value_is_found_immediately_and_after_restarts() {
-    let bed = small_bed(1, 1);
+    let testbed = small_testbed(1, 1);
     let mut model = Model::default();
-    bed.run(async |stores, _| {
+    testbed.run(async |stores, _| {
         model.put(&stores[0], Bytes::from_static(b"k"), Bytes::from_static(b"v")).await;
         model.compare(&stores[0]).await;
     });
-    bed.crash(async |stores, _| {
+    testbed.crash(async |stores, _| {
         model.compare(&stores[0]).await;
         model.put(&stores[0], Bytes::new(), Bytes::new()).await;
     });
-    bed.run(async |stores, _| model.compare(&stores[0]).await);
-    let report = bed.check();
+    testbed.run(async |stores, _| model.compare(&stores[0]).await);
+    let report = testbed.check();
     assert!(report.ok, "{report:?}");
 }
 
 #[test]
 fn a_random_history_survives_crashes() {
     for (shards, slices) in [(1, 1), (2, 3)] {
-        let bed = small_bed(shards, slices);
+        let testbed = small_testbed(shards, slices);
         let mut random = Rng::seeded(seed());
         let mut model = Model::default();
         for round in 0..6 {
@@ -60,11 +60,11 @@ fn a_random_history_survives_crashes() {
                 model.compare(&stores[0]).await;
             };
             if round % 2 == 0 {
-                bed.crash(&mut session)
+                testbed.crash(&mut session)
             } else {
-                bed.run(&mut session)
+                testbed.run(&mut session)
             }
-            let report = bed.check();
+            let report = testbed.check();
             assert!(report.ok, "round {round}: {report:?}");
         }
     }
@@ -72,12 +72,12 @@ fn a_random_history_survives_crashes() {
 
 #[test]
 fn large_values_are_read_back_whole() {
-    let mut bed = Bed::new(1, 1, 4, 24, 8 << 20);
-    bed.options.memory_bytes = 256 << 20;
+    let mut testbed = Testbed::new(1, 1, 4, 24, 8 << 20);
+    testbed.options.memory_bytes = 256 << 20;
     let mut random = Rng::seeded(seed());
     let mut model = Model::default();
     let sizes = [0, 1, 4095, 4096, 65_536, 1 << 20, (1 << 20) + 1, 9 << 20, 64 << 20];
-    bed.crash(async |stores, _| {
+    testbed.crash(async |stores, _| {
         for (number, size) in sizes.into_iter().enumerate() {
             let mut bytes = vec![0u8; size];
             bytes.iter_mut().for_each(|byte| *byte = random.below(256) as u8);
@@ -85,7 +85,7 @@ fn large_values_are_read_back_whole() {
         }
         model.compare(&stores[0]).await;
     });
-    bed.run(async |stores, _| {
+    testbed.run(async |stores, _| {
         model.compare(&stores[0]).await;
         let long = Bytes::from(vec![b'k'; 65_536]);
         model.put(&stores[0], long.clone(), Bytes::from_static(b"v")).await;
@@ -94,21 +94,21 @@ fn large_values_are_read_back_whole() {
         let refused = transaction.put(too_long, Entry::default());
         assert!(matches!(refused, Err(StoreError::KeyTooLong { .. })), "{refused:?}");
     });
-    bed.run(async |stores, _| model.compare(&stores[0]).await);
-    assert!(bed.check().ok);
+    testbed.run(async |stores, _| model.compare(&stores[0]).await);
+    assert!(testbed.check().ok);
 }
 
 #[test]
 fn with_interval_durability_a_clean_stop_keeps_all_writes() {
-    let mut bed = small_bed(1, 2);
-    bed.options.durability = Durability::Interval(Duration::from_millis(50));
+    let mut testbed = small_testbed(1, 2);
+    testbed.options.durability = Durability::Interval(Duration::from_millis(50));
     let mut random = Rng::seeded(seed());
     let mut model = Model::default();
-    bed.run(async |stores, _| {
+    testbed.run(async |stores, _| {
         for _ in 0..2000 {
             let value = value(&mut random, 2000);
             model.put(&stores[0], key(random.below(500)), value).await;
         }
     });
-    bed.run(async |stores, _| model.compare(&stores[0]).await);
+    testbed.run(async |stores, _| model.compare(&stores[0]).await);
 }

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use softflash_base::SliceId;
 use softflash_store::{Entry, Store};
-use softflash_testing::VirtualBed;
+use softflash_testing::VirtualTestbed;
 
 async fn put(store: &Store, key: &'static str, expires_at_ms: u64) {
     let mut transaction = store.begin();
@@ -21,7 +21,7 @@ async fn exists(store: &Store, key: &'static str) -> bool {
 
 #[test]
 fn a_key_that_was_read_as_expired_stays_expired_when_the_wall_clock_steps_back() {
-    VirtualBed::new(1, 40).session_at(1_000_000, async |stores, _, executor| {
+    VirtualTestbed::new(1, 40).session_at(1_000_000, async |stores, _, executor| {
         let store = &stores[0];
         put(store, "short", 1_010_000).await;
         put(store, "long", 9_000_000).await;
@@ -36,15 +36,15 @@ fn a_key_that_was_read_as_expired_stays_expired_when_the_wall_clock_steps_back()
 
 #[test]
 fn an_expired_key_stays_expired_through_crashes_and_restarts_in_the_past() {
-    let bed = VirtualBed::new(1, 40);
-    bed.session_at(1_000_000, async |stores, _, executor| {
+    let testbed = VirtualTestbed::new(1, 40);
+    testbed.session_at(1_000_000, async |stores, _, executor| {
         let store = &stores[0];
         put(store, "short", 1_010_000).await;
         executor.set_wall_ms(1_010_001);
         assert!(!exists(store, "short").await);
     });
     for wall_ms in [1_000_000, 0, 1_009_999] {
-        bed.session_at(wall_ms, async |stores, _, _| {
+        testbed.session_at(wall_ms, async |stores, _, _| {
             assert!(!exists(&stores[0], "short").await, "alive at {wall_ms}");
         });
     }
@@ -52,8 +52,8 @@ fn an_expired_key_stays_expired_through_crashes_and_restarts_in_the_past() {
 
 #[test]
 fn a_scan_that_hides_an_expired_key_advances_the_expiry_clock() {
-    let bed = VirtualBed::new(1, 40);
-    bed.session_at(1_000_000, async |stores, _, executor| {
+    let testbed = VirtualTestbed::new(1, 40);
+    testbed.session_at(1_000_000, async |stores, _, executor| {
         let store = &stores[0];
         put(store, "short", 1_010_000).await;
         put(store, "long", 9_000_000).await;
@@ -62,14 +62,14 @@ fn a_scan_that_hides_an_expired_key_advances_the_expiry_clock() {
         let shown: Vec<_> = page.items.into_iter().map(|(key, _)| key).collect();
         assert_eq!(shown, [Bytes::from_static(b"long")]);
     });
-    bed.session_at(1_000_000, async |stores, _, _| {
+    testbed.session_at(1_000_000, async |stores, _, _| {
         assert!(!exists(&stores[0], "short").await && exists(&stores[0], "long").await);
     });
 }
 
 #[test]
 fn the_expiry_clock_continues_while_the_wall_clock_lags() {
-    VirtualBed::new(1, 40).session_at(1_000_000, async |stores, runtime, executor| {
+    VirtualTestbed::new(1, 40).session_at(1_000_000, async |stores, runtime, executor| {
         let store = &stores[0];
         put(store, "key", 1_005_000).await;
         executor.set_wall_ms(10);

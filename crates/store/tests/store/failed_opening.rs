@@ -11,7 +11,7 @@ use softflash_runtime::VirtualExecutor;
 use softflash_store::opening::open_all_with_log;
 use softflash_store::{Entry, Store, StoreError, open_all};
 use softflash_testing::faulty::{Faults, FaultyDevice, OperationKind};
-use softflash_testing::{Model, VirtualBed, model};
+use softflash_testing::{Model, VirtualTestbed, model};
 use std::future::pending;
 use std::sync::Arc;
 
@@ -28,11 +28,11 @@ fn tasks_left(executor: &VirtualExecutor) -> usize {
 
 /// Opens the store on this device.
 async fn open(
-    bed: &VirtualBed,
+    testbed: &VirtualTestbed,
     device: &Arc<dyn Device>,
     executor: &VirtualExecutor,
 ) -> Result<Vec<Store>, StoreError> {
-    open_all(Arc::clone(device), &bed.layout, &bed.options, &executor.handle()).await
+    open_all(Arc::clone(device), &testbed.layout, &testbed.options, &executor.handle()).await
 }
 
 /// Writes keys to all shards.
@@ -45,8 +45,12 @@ async fn fill(stores: &[Store]) -> Model {
 }
 
 /// The device, where the programs on the units of a shard fail after the first ones.
-fn without_programs(bed: &VirtualBed, shard: ShardId, after: u32) -> (Arc<dyn Device>, Faults) {
-    let (faults, units) = (Faults::default(), bed.layout.units_of(shard));
+fn without_programs(
+    testbed: &VirtualTestbed,
+    shard: ShardId,
+    after: u32,
+) -> (Arc<dyn Device>, Faults) {
+    let (faults, units) = (Faults::default(), testbed.layout.units_of(shard));
     let mut programs = 0;
     faults.fail_if(move |command| {
         let is_program = OperationKind::of(&command.operation) == OperationKind::Program;
@@ -54,18 +58,18 @@ fn without_programs(bed: &VirtualBed, shard: ShardId, after: u32) -> (Arc<dyn De
         programs += u32::from(is_here);
         (is_here && programs > after).then_some(DeviceError::ProgramFailed)
     });
-    let device = FaultyDevice::new(Arc::clone(&bed.device) as _, faults.clone());
+    let device = FaultyDevice::new(Arc::clone(&testbed.device) as _, faults.clone());
     (Arc::new(device), faults)
 }
 
 #[test]
 fn the_flash_of_the_data_stops_when_the_log_device_cannot_be_mounted() {
-    let bed = VirtualBed::new(1, 64);
-    let device: Arc<dyn Device> = Arc::clone(&bed.device) as _;
+    let testbed = VirtualTestbed::new(1, 64);
+    let device: Arc<dyn Device> = Arc::clone(&testbed.device) as _;
     let refused = |log: &Arc<dyn Device>, why: &str| {
         let (executor, log) = (VirtualExecutor::new(WALL_MS), Arc::clone(log));
         let (device, runtime) = (Arc::clone(&device), executor.handle());
-        let opening = open_all_with_log(device, log, &bed.layout, &bed.options, &runtime);
+        let opening = open_all_with_log(device, log, &testbed.layout, &testbed.options, &runtime);
         let error = executor.block_on(opening).err().expect("refused").to_string();
         assert!(error.contains(why), "{error}");
         assert_eq!(tasks_left(&executor), 0, "{error}");
@@ -79,20 +83,20 @@ fn the_flash_of_the_data_stops_when_the_log_device_cannot_be_mounted() {
 
 #[test]
 fn when_a_shard_cannot_be_mounted_all_tasks_end_and_the_store_can_be_opened_at_once() {
-    let bed = VirtualBed::new(SHARDS, 64);
-    let device: Arc<dyn Device> = Arc::clone(&bed.device) as _;
-    let (known, _) = bed.session(async |stores, _| fill(stores).await);
+    let testbed = VirtualTestbed::new(SHARDS, 64);
+    let device: Arc<dyn Device> = Arc::clone(&testbed.device) as _;
+    let (known, _) = testbed.session(async |stores, _| fill(stores).await);
     for failing in (0..SHARDS).map(ShardId) {
         let executor = VirtualExecutor::new(WALL_MS);
-        let claim = device.open_queue_pair(&bed.layout.units_of(failing)).unwrap();
-        let refused = executor.block_on(open(&bed, &device, &executor)).err().expect("refused");
+        let claim = device.open_queue_pair(&testbed.layout.units_of(failing)).unwrap();
+        let refused = executor.block_on(open(&testbed, &device, &executor)).err().expect("refused");
         assert!(refused.to_string().contains("have a queue pair"), "{refused}");
         assert_eq!(tasks_left(&executor), 0, "without shard {failing}");
 
         let refused = executor.block_on(async {
-            let refused = open(&bed, &device, &executor).await.err();
+            let refused = open(&testbed, &device, &executor).await.err();
             drop(claim);
-            let stores = open(&bed, &device, &executor).await.unwrap();
+            let stores = open(&testbed, &device, &executor).await.unwrap();
             known.compare(&stores[0]).await;
             refused
         });
@@ -102,24 +106,24 @@ fn when_a_shard_cannot_be_mounted_all_tasks_end_and_the_store_can_be_opened_at_o
 
 #[test]
 fn when_a_shard_cannot_start_its_log_all_tasks_of_the_others_end() {
-    let bed = VirtualBed::new(SHARDS, 64);
-    let (known, _) = bed.session(async |stores, _| fill(stores).await);
+    let testbed = VirtualTestbed::new(SHARDS, 64);
+    let (known, _) = testbed.session(async |stores, _| fill(stores).await);
     for failing in (0..SHARDS).map(ShardId) {
-        let (device, faults) = without_programs(&bed, failing, 0);
+        let (device, faults) = without_programs(&testbed, failing, 0);
         let executor = VirtualExecutor::new(WALL_MS);
-        let refused = executor.block_on(open(&bed, &device, &executor)).err().expect("refused");
+        let refused = executor.block_on(open(&testbed, &device, &executor)).err().expect("refused");
         assert_eq!(tasks_left(&executor), 0, "without shard {failing}: {refused}");
         faults.clear();
         executor.block_on(async {
-            let stores = open(&bed, &device, &executor).await.unwrap();
+            let stores = open(&testbed, &device, &executor).await.unwrap();
             known.compare(&stores[0]).await;
         });
     }
 }
 
 /// Leaves a transaction that shard 1 has prepared and that no log commits.
-fn leave_undecided(bed: &VirtualBed) {
-    bed.session(async |stores, runtime| {
+fn leave_undecided(testbed: &VirtualTestbed) {
+    testbed.session(async |stores, runtime| {
         fill(stores).await;
         let both = stores[0].exclusive(vec![ShardId(0), ShardId(1)]).await.unwrap();
         let mut transaction = both.begin();
@@ -135,11 +139,11 @@ fn leave_undecided(bed: &VirtualBed) {
 fn when_a_cut_log_cannot_be_flushed_its_writer_ends() {
     let mut flushes_failed = 0;
     for programs in 0..20 {
-        let bed = VirtualBed::new(2, 64);
-        leave_undecided(&bed);
-        let (device, _faults) = without_programs(&bed, ShardId(1), programs);
+        let testbed = VirtualTestbed::new(2, 64);
+        leave_undecided(&testbed);
+        let (device, _faults) = without_programs(&testbed, ShardId(1), programs);
         let executor = VirtualExecutor::new(WALL_MS);
-        let opened = executor.block_on(open(&bed, &device, &executor));
+        let opened = executor.block_on(open(&testbed, &device, &executor));
         let Err(error) = opened else { continue };
         assert_eq!(tasks_left(&executor), 0, "after {programs} programs: {error}");
         flushes_failed += u32::from(!matches!(error, StoreError::LogFailed(_)));

@@ -10,7 +10,7 @@ use softflash_base::random::Rng;
 use softflash_runtime::RuntimeHandle;
 use softflash_store::stats::StoreStats;
 use softflash_store::{Durability, Entry, Store};
-use softflash_testing::VirtualBed;
+use softflash_testing::VirtualTestbed;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ const WRITERS: u64 = 8;
 /// Parts of a measurement whose rates are compared.
 const WINDOWS: usize = 20;
 
-fn bed() -> VirtualBed {
-    let mut bed = VirtualBed::new(1, SUPERBLOCKS);
-    bed.options.memory_bytes = 32 << 20;
-    bed.options.durability = Durability::Interval(Duration::from_secs(1));
-    bed.options.value_threshold = Some(8 << 10);
-    bed
+fn testbed() -> VirtualTestbed {
+    let mut testbed = VirtualTestbed::new(1, SUPERBLOCKS);
+    testbed.options.memory_bytes = 32 << 20;
+    testbed.options.durability = Durability::Interval(Duration::from_secs(1));
+    testbed.options.value_threshold = Some(8 << 10);
+    testbed
 }
 
 /// What a measurement saw.
@@ -111,8 +111,8 @@ fn keys_of(percent: u64, len: usize) -> u64 {
 fn writers_get_the_space_of_a_full_store_at_an_even_rate() {
     // Moved one by one, or to blocks that are sealed early, values are written more often.
     for (percent, len, most) in [(70, 16 << 10, 2.4), (80, 16 << 10, 4.6), (80, 64 << 10, 5.0)] {
-        let bed = bed();
-        let (measured, _) = bed.session(async |stores, runtime| {
+        let testbed = testbed();
+        let (measured, _) = testbed.session(async |stores, runtime| {
             overwrite(&stores[0], runtime, keys_of(percent, len), len).await
         });
         let (slowest, waf) = (measured.slowest_window(), measured.write_amplification());

@@ -15,7 +15,7 @@ use softflash_store::on_flash::event::{self, Event, Replayed};
 use softflash_store::on_flash::frame::FrameRole;
 use softflash_store::{Durability, Entry, StoreError};
 use softflash_testing::model::{key, value};
-use softflash_testing::{Bed, Model};
+use softflash_testing::{Model, Testbed};
 use std::time::Duration;
 
 const SUPERBLOCK: u64 = 256 << 10;
@@ -27,21 +27,21 @@ fn rng(default_seed: u64) -> Rng {
     Rng::seeded(seed)
 }
 
-fn bed() -> Bed {
-    Bed::new(1, 1, 2, 32, SUPERBLOCK)
+fn testbed() -> Testbed {
+    Testbed::new(1, 1, 2, 32, SUPERBLOCK)
 }
 
-fn raw(bed: &Bed) -> Raw {
-    Raw::open(bed, SUPERBLOCK)
+fn raw(testbed: &Testbed) -> Raw {
+    Raw::open(testbed, SUPERBLOCK)
 }
 
-fn newest(bed: &Bed) -> FoundSegment {
-    raw(bed).segments(0).pop().unwrap()
+fn newest(testbed: &Testbed) -> FoundSegment {
+    raw(testbed).segments(0).pop().unwrap()
 }
 
 /// Writes `count` keys from `first` on, each in a frame of its own, and crashes.
-fn write_some(bed: &Bed, model: &mut Model, first: u64, count: u64) {
-    bed.crash(async |stores, _| {
+fn write_some(testbed: &Testbed, model: &mut Model, first: u64, count: u64) {
+    testbed.crash(async |stores, _| {
         model.compare(&stores[0]).await;
         for number in first..first + count {
             model.put(&stores[0], key(number), Bytes::from(format!("value {number}"))).await;
@@ -50,8 +50,8 @@ fn write_some(bed: &Bed, model: &mut Model, first: u64, count: u64) {
 }
 
 /// Compares all keys, and crashes.
-fn compare(bed: &Bed, model: &Model) {
-    bed.crash(async |stores, _| model.compare(&stores[0]).await);
+fn compare(testbed: &Testbed, model: &Model) {
+    testbed.crash(async |stores, _| model.compare(&stores[0]).await);
 }
 
 fn data_frames(segment: &FoundSegment) -> Vec<FoundFrame> {
@@ -73,9 +73,9 @@ fn half_a_batch(key: &Bytes, bytes: usize) -> Vec<u8> {
 #[test]
 fn with_a_damaged_acknowledged_frame_the_open_is_refused_and_names_the_segment() {
     let mut random = rng(1);
-    let (bed, mut model) = (bed(), Model::default());
-    write_some(&bed, &mut model, 0, 20);
-    let (raw, segment) = (raw(&bed), newest(&bed));
+    let (testbed, mut model) = (testbed(), Model::default());
+    write_some(&testbed, &mut model, 0, 20);
+    let (raw, segment) = (raw(&testbed), newest(&testbed));
     assert!(segment.frames.len() > 20, "{} frames", segment.frames.len());
     let (_, proved) = segment.frames.split_last().unwrap();
     let name = format!("segment {} of the log", segment.number);
@@ -83,192 +83,192 @@ fn with_a_damaged_acknowledged_frame_the_open_is_refused_and_names_the_segment()
         let frame = &proved[random.below(proved.len() as u64) as usize];
         let (at, bit) = (frame.at + random.below(frame.covered), random.below(8) as u8);
         raw.flip(at, bit);
-        let report = bed.check();
+        let report = testbed.check();
         let found = report.findings.iter().any(|finding| finding.problem.contains(&name));
         assert!(!report.ok && found, "byte {} of {frame:?}: {report:?}", at - frame.at);
         raw.flip(at, bit);
     }
     let frame = &proved[proved.len() / 2];
     raw.flip(frame.at + 70, 3);
-    match try_open(&bed) {
+    match try_open(&testbed) {
         Err(StoreError::DataLoss(what)) => assert!(what.contains(&name), "{what}"),
         other => panic!("{other:?}"),
     }
     // A refused open has changed nothing.
     raw.flip(frame.at + 70, 3);
-    compare(&bed, &model);
+    compare(&testbed, &model);
 }
 
 #[test]
 fn damage_to_the_last_frame_is_a_torn_write() {
     let mut random = rng(2);
-    let (bed, mut model) = (bed(), Model::default());
-    write_some(&bed, &mut model, 0, 10);
+    let (testbed, mut model) = (testbed(), Model::default());
+    write_some(&testbed, &mut model, 0, 10);
     model.entries.remove(&key(9));
-    let (raw, last) = (raw(&bed), newest(&bed).frames.pop().unwrap());
+    let (raw, last) = (raw(&testbed), newest(&testbed).frames.pop().unwrap());
     for _ in 0..50 {
         let (at, bit) = (last.at + random.below(last.covered), random.below(8) as u8);
         raw.flip(at, bit);
-        let report = bed.check();
+        let report = testbed.check();
         assert!(report.ok && report.log_keys == 9, "byte {}: {report:?}", at - last.at);
         raw.flip(at, bit);
     }
     raw.zero(&last);
-    write_some(&bed, &mut model, 100, 10);
-    compare(&bed, &model);
+    write_some(&testbed, &mut model, 100, 10);
+    compare(&testbed, &model);
 }
 
 #[test]
 fn with_a_damaged_opening_header_of_the_last_segment_the_open_is_refused() {
-    let (bed, mut model) = (bed(), Model::default());
-    write_some(&bed, &mut model, 0, 5);
-    let segment = newest(&bed);
+    let (testbed, mut model) = (testbed(), Model::default());
+    write_some(&testbed, &mut model, 0, 5);
+    let segment = newest(&testbed);
     let opening = segment.at - PAGE as u64;
-    raw(&bed).flip(opening + 70, 2);
-    match try_open(&bed) {
+    raw(&testbed).flip(opening + 70, 2);
+    match try_open(&testbed) {
         Err(StoreError::DataLoss(what)) => {
             assert!(what.contains(&format!("segment {} of the log", segment.number)), "{what}");
         }
         other => panic!("{other:?}"),
     }
-    assert!(!bed.check().ok);
-    raw(&bed).flip(opening + 70, 2);
-    compare(&bed, &model);
+    assert!(!testbed.check().ok);
+    raw(&testbed).flip(opening + 70, 2);
+    compare(&testbed, &model);
 }
 
 #[test]
 fn after_a_clean_stop_a_damaged_last_data_frame_is_corruption() {
-    let (bed, mut model) = (bed(), Model::default());
-    bed.run(async |stores, _| {
+    let (testbed, mut model) = (testbed(), Model::default());
+    testbed.run(async |stores, _| {
         for number in 0..5 {
             model.put(&stores[0], key(number), Bytes::from(format!("value {number}"))).await;
         }
     });
-    for segment in raw(&bed).segments(0) {
+    for segment in raw(&testbed).segments(0) {
         for frame in data_frames(&segment) {
-            raw(&bed).flip(frame.at + 70, 3);
-            let report = bed.check();
+            raw(&testbed).flip(frame.at + 70, 3);
+            let report = testbed.check();
             assert!(!report.ok, "{frame:?}: {report:?}");
-            raw(&bed).flip(frame.at + 70, 3);
+            raw(&testbed).flip(frame.at + 70, 3);
         }
     }
-    compare(&bed, &model);
+    compare(&testbed, &model);
 }
 
 #[test]
 fn a_flipped_bit_in_the_padding_of_a_frame_is_ignored() {
-    let (bed, mut model) = (bed(), Model::default());
-    write_some(&bed, &mut model, 0, 5);
-    let frame = newest(&bed).frames.pop().unwrap();
-    raw(&bed).flip(frame.at + PAGE as u64 - 1, 0);
-    compare(&bed, &model);
+    let (testbed, mut model) = (testbed(), Model::default());
+    write_some(&testbed, &mut model, 0, 5);
+    let frame = newest(&testbed).frames.pop().unwrap();
+    raw(&testbed).flip(frame.at + PAGE as u64 - 1, 0);
+    compare(&testbed, &model);
 }
 
 #[test]
 fn a_torn_event_is_never_joined_with_later_writes() {
     for half in [3, 5, 40, 3000, 9000] {
-        let (bed, mut model) = (bed(), Model::default());
-        write_some(&bed, &mut model, 0, 5);
+        let (testbed, mut model) = (testbed(), Model::default());
+        write_some(&testbed, &mut model, 0, 5);
         for round in 1..4 {
-            let segment = newest(&bed);
+            let segment = newest(&testbed);
             let durable = segment.frames.last().unwrap().header.durable_before;
-            assert!(raw(&bed).append(&segment, durable, &half_a_batch(&key(999), half)));
-            write_some(&bed, &mut model, 10 * round, 5);
-            compare(&bed, &model);
+            assert!(raw(&testbed).append(&segment, durable, &half_a_batch(&key(999), half)));
+            write_some(&testbed, &mut model, 10 * round, 5);
+            compare(&testbed, &model);
         }
-        assert!(bed.check().ok);
+        assert!(testbed.check().ok);
     }
 }
 
 #[test]
 fn a_torn_event_of_many_frames_is_absent_as_a_whole() {
     for torn in 1..3 {
-        let (mut bed, mut model) = (bed(), Model::default());
-        bed.options.value_threshold = None;
-        write_some(&bed, &mut model, 0, 5);
-        bed.crash(async |stores, _| {
+        let (mut testbed, mut model) = (testbed(), Model::default());
+        testbed.options.value_threshold = None;
+        write_some(&testbed, &mut model, 0, 5);
+        testbed.crash(async |stores, _| {
             let large = Bytes::from(vec![7; 150_000]);
             model.put(&stores[0], key(77), large).await;
         });
         model.entries.remove(&key(77));
-        let frames = data_frames(&newest(&bed));
+        let frames = data_frames(&newest(&testbed));
         assert!(frames.len() > 2, "{}", frames.len());
-        frames.iter().rev().take(torn).for_each(|frame| raw(&bed).zero(frame));
+        frames.iter().rev().take(torn).for_each(|frame| raw(&testbed).zero(frame));
         for round in 1..4 {
-            write_some(&bed, &mut model, 10 * round, 5);
+            write_some(&testbed, &mut model, 10 * round, 5);
         }
-        compare(&bed, &model);
+        compare(&testbed, &model);
     }
 }
 
 #[test]
 fn a_dropped_frame_stays_dropped_when_it_becomes_readable() {
-    let (bed, mut model) = (bed(), Model::default());
-    write_some(&bed, &mut model, 0, 10);
+    let (testbed, mut model) = (testbed(), Model::default());
+    write_some(&testbed, &mut model, 0, 10);
     model.entries.remove(&key(9));
-    let last = newest(&bed).frames.pop().unwrap();
-    raw(&bed).flip(last.at + 80, 1);
-    write_some(&bed, &mut model, 20, 5);
-    raw(&bed).flip(last.at + 80, 1);
-    compare(&bed, &model);
-    write_some(&bed, &mut model, 30, 5);
-    compare(&bed, &model);
-    assert!(bed.check().ok);
+    let last = newest(&testbed).frames.pop().unwrap();
+    raw(&testbed).flip(last.at + 80, 1);
+    write_some(&testbed, &mut model, 20, 5);
+    raw(&testbed).flip(last.at + 80, 1);
+    compare(&testbed, &model);
+    write_some(&testbed, &mut model, 30, 5);
+    compare(&testbed, &model);
+    assert!(testbed.check().ok);
 }
 
 #[test]
 fn crashes_right_after_a_segment_was_begun_lose_nothing() {
     // The remainder of the last segment, which holds only its checkpoint: nothing, or half a page.
     for left in [0, 30, 100] {
-        let (bed, mut model) = (bed(), Model::default());
-        write_some(&bed, &mut model, 0, 10);
+        let (testbed, mut model) = (testbed(), Model::default());
+        write_some(&testbed, &mut model, 0, 10);
         for _ in 0..3 {
-            compare(&bed, &model);
-            let segment = newest(&bed);
+            compare(&testbed, &model);
+            let segment = newest(&testbed);
             let opens = |frame: &FoundFrame| frame.header.role == FrameRole::Opening;
             let opening = segment.frames.iter().position(opens).unwrap();
             let checkpoint = &segment.frames[opening];
-            raw(&bed).erase_announcements(0);
-            segment.frames.iter().skip(opening + 1).for_each(|frame| raw(&bed).zero(frame));
-            raw(&bed).write(checkpoint.at + left, &vec![0; PAGE - left as usize]);
+            raw(&testbed).erase_announcements(0);
+            segment.frames.iter().skip(opening + 1).for_each(|frame| raw(&testbed).zero(frame));
+            raw(&testbed).write(checkpoint.at + left, &vec![0; PAGE - left as usize]);
         }
-        write_some(&bed, &mut model, 20, 5);
-        compare(&bed, &model);
-        assert!(bed.check().ok);
+        write_some(&testbed, &mut model, 20, 5);
+        compare(&testbed, &model);
+        assert!(testbed.check().ok);
     }
 }
 
 #[test]
 fn a_new_store_may_crash_repeatedly_before_its_first_checkpoint() {
     for left in [0, 20] {
-        let (bed, mut model) = (bed(), Model::default());
+        let (testbed, mut model) = (testbed(), Model::default());
         for _ in 0..3 {
-            compare(&bed, &model);
-            let segment = newest(&bed);
+            compare(&testbed, &model);
+            let segment = newest(&testbed);
             let (checkpoint, behind) = segment.frames.split_first().unwrap();
-            raw(&bed).erase_announcements(0);
-            behind.iter().for_each(|frame| raw(&bed).zero(frame));
-            raw(&bed).write(checkpoint.at + left, &vec![0; PAGE - left as usize]);
+            raw(&testbed).erase_announcements(0);
+            behind.iter().for_each(|frame| raw(&testbed).zero(frame));
+            raw(&testbed).write(checkpoint.at + left, &vec![0; PAGE - left as usize]);
         }
-        write_some(&bed, &mut model, 0, 5);
-        compare(&bed, &model);
+        write_some(&testbed, &mut model, 0, 5);
+        compare(&testbed, &model);
     }
 }
 
 #[test]
 fn a_damaged_checkpoint_of_the_first_segment_needed_is_a_loss() {
-    let (bed, mut model) = (bed(), Model::default());
-    write_some(&bed, &mut model, 0, 5);
-    let segment = newest(&bed);
-    raw(&bed).zero(&segment.frames[0]);
-    let error = try_open(&bed).unwrap_err();
+    let (testbed, mut model) = (testbed(), Model::default());
+    write_some(&testbed, &mut model, 0, 5);
+    let segment = newest(&testbed);
+    raw(&testbed).zero(&segment.frames[0]);
+    let error = try_open(&testbed).unwrap_err();
     let name = format!("segment {} of the log", segment.number);
     assert!(matches!(&error, StoreError::DataLoss(what) if what.contains(&name)), "{error}");
 }
 
 /// Commits keys 0.. without waiting, and crashes once all are written.
-fn write_without_waiting(bed: &Bed, count: u64) {
-    bed.crash(async |stores, runtime| {
+fn write_without_waiting(testbed: &Testbed, count: u64) {
+    testbed.crash(async |stores, runtime| {
         for number in 0..count {
             let mut transaction = stores[0].begin();
             transaction
@@ -285,10 +285,10 @@ fn write_without_waiting(bed: &Bed, count: u64) {
 
 #[test]
 fn a_lost_unflushed_tail_before_a_later_segment_is_torn_if_it_was_not_durable() {
-    let mut bed = Bed::new(1, 1, 2, 96, SUPERBLOCK);
-    bed.options.durability = Durability::Interval(Duration::from_secs(3600));
-    write_without_waiting(&bed, 120);
-    let raw = raw(&bed);
+    let mut testbed = Testbed::new(1, 1, 2, 96, SUPERBLOCK);
+    testbed.options.durability = Durability::Interval(Duration::from_secs(3600));
+    write_without_waiting(&testbed, 120);
+    let raw = raw(&testbed);
     let segments = raw.segments(0);
     assert!(segments.len() >= 2, "the log has rolled over");
     let durable = segments.iter().flat_map(|s| &s.frames).map(|f| f.header.durable_before).max();
@@ -296,7 +296,7 @@ fn a_lost_unflushed_tail_before_a_later_segment_is_torn_if_it_was_not_durable() 
     let lost = &first[first.len() - 3..];
     assert!(durable <= Some(lost[0].header.sequence), "no write was waited for");
     lost.iter().for_each(|frame| raw.zero(frame));
-    let kept = bed.crash(async |stores, _| {
+    let kept = testbed.crash(async |stores, _| {
         let mut found = Vec::new();
         for number in 0..120 {
             found.push(get(&stores[0], &key(number)).await.is_some());
@@ -307,21 +307,21 @@ fn a_lost_unflushed_tail_before_a_later_segment_is_torn_if_it_was_not_durable() 
         kept
     });
     // The next start recovers the same prefix, and new writes extend it.
-    bed.options.durability = Durability::Flash;
+    testbed.options.durability = Durability::Flash;
     let mut model = Model::default();
     for number in 0..kept as u64 {
         model.entries.insert(key(number), Bytes::from(vec![number as u8; 3000]));
     }
-    write_some(&bed, &mut model, 500, 5);
-    compare(&bed, &model);
+    write_some(&testbed, &mut model, 500, 5);
+    compare(&testbed, &model);
 }
 
 #[test]
 fn a_start_that_is_named_only_behind_a_lost_tail_does_not_count() {
-    let mut bed = Bed::new(1, 1, 2, 96, SUPERBLOCK);
-    bed.options.durability = Durability::Interval(Duration::from_secs(3600));
-    write_without_waiting(&bed, 230);
-    let (raw, segments) = (raw(&bed), raw(&bed).segments(0));
+    let mut testbed = Testbed::new(1, 1, 2, 96, SUPERBLOCK);
+    testbed.options.durability = Durability::Interval(Duration::from_secs(3600));
+    write_without_waiting(&testbed, 230);
+    let (raw, segments) = (raw(&testbed), raw(&testbed).segments(0));
     let [first, second, later @ ..] = &segments[..] else { panic!("no second segment") };
     assert!(!later.is_empty(), "no third segment");
     // As if an edit at the end of the second segment had released the first: later segments record
@@ -340,7 +340,7 @@ fn a_start_that_is_named_only_behind_a_lost_tail_does_not_count() {
         raw.reseal(segment, checkpoint, &forged);
     }
     data_frames(second).iter().rev().take(3).for_each(|frame| raw.zero(frame));
-    bed.crash(async |stores, _| {
+    testbed.crash(async |stores, _| {
         let mut kept = 0;
         while get(&stores[0], &key(kept)).await.is_some() {
             kept += 1;
@@ -351,16 +351,16 @@ fn a_start_that_is_named_only_behind_a_lost_tail_does_not_count() {
 
 #[test]
 fn a_missing_segment_is_a_loss_where_its_frames_were_durable() {
-    let (bed, mut model) = (Bed::new(1, 1, 2, 96, SUPERBLOCK), Model::default());
-    bed.crash(async |stores, _| {
+    let (testbed, mut model) = (Testbed::new(1, 1, 2, 96, SUPERBLOCK), Model::default());
+    testbed.crash(async |stores, _| {
         for number in 0..70 {
             model.put(&stores[0], key(number), Bytes::from(vec![1; 5000])).await;
         }
     });
-    let (raw, segments) = (raw(&bed), raw(&bed).segments(0));
+    let (raw, segments) = (raw(&testbed), raw(&testbed).segments(0));
     assert!(segments.len() >= 2, "the log has rolled over");
     raw.write(segments[0].at, &vec![0; SUPERBLOCK as usize]);
-    assert!(matches!(try_open(&bed), Err(StoreError::DataLoss(_))));
+    assert!(matches!(try_open(&testbed), Err(StoreError::DataLoss(_))));
 }
 
 #[test]
@@ -372,31 +372,31 @@ fn the_loss_of_the_whole_newest_segment_is_reported() {
         bytes
     };
     for left in [vec![0; superblock], random()] {
-        let (bed, mut model) = (Bed::new(1, 2, 2, 32, SUPERBLOCK), Model::default());
-        write_some(&bed, &mut model, 0, 5);
-        write_some(&bed, &mut model, 10, 5);
-        let (raw, segment) = (raw(&bed), newest(&bed));
+        let (testbed, mut model) = (Testbed::new(1, 2, 2, 32, SUPERBLOCK), Model::default());
+        write_some(&testbed, &mut model, 0, 5);
+        write_some(&testbed, &mut model, 10, 5);
+        let (raw, segment) = (raw(&testbed), newest(&testbed));
         raw.write(segment.at - 2 * PAGE as u64, &left);
         let name = format!("segment {} of the log", segment.number);
-        match try_open(&bed) {
+        match try_open(&testbed) {
             Err(StoreError::DataLoss(what)) => assert!(what.contains(&name), "{what}"),
             other => panic!("{other:?}"),
         }
-        assert!(!bed.check().ok);
+        assert!(!testbed.check().ok);
         // Without the announcement the loss cannot be detected.
         raw.erase_announcements(0);
-        assert!(try_open(&bed).is_ok());
+        assert!(try_open(&testbed).is_ok());
     }
 }
 
 #[test]
 fn a_segment_is_announced_on_another_unit() {
-    let (bed, mut model) = (Bed::new(1, 2, 2, 32, SUPERBLOCK), Model::default());
+    let (testbed, mut model) = (Testbed::new(1, 2, 2, 32, SUPERBLOCK), Model::default());
     for round in 0..6 {
-        write_some(&bed, &mut model, 10 * round, 5);
-        let (segment, announcing) = (newest(&bed), raw(&bed).announcing(0).pop().unwrap());
+        write_some(&testbed, &mut model, 10 * round, 5);
+        let (segment, announcing) = (newest(&testbed), raw(&testbed).announcing(0).pop().unwrap());
         assert_eq!(announcing.number, segment.number + 1);
-        let unit = |segment: &FoundSegment| raw(&bed).unit_of(segment, 2);
+        let unit = |segment: &FoundSegment| raw(&testbed).unit_of(segment, 2);
         assert_ne!(unit(&segment), unit(&announcing));
     }
 }
@@ -405,10 +405,10 @@ fn a_segment_is_announced_on_another_unit() {
 fn random_histories_survive_crashes_with_torn_tails() {
     let mut random = rng(20_261_122);
     for history in 0..6 {
-        let (bed, mut model) = (Bed::new(1, 2, 2, 64, SUPERBLOCK), Model::default());
+        let (testbed, mut model) = (Testbed::new(1, 2, 2, 64, SUPERBLOCK), Model::default());
         for round in 0..12 {
             let writes = random.below(40);
-            bed.crash(async |stores, _| {
+            testbed.crash(async |stores, _| {
                 model.compare(&stores[0]).await;
                 for _ in 0..writes {
                     let key = key(random.below(60));
@@ -421,17 +421,17 @@ fn random_histories_survive_crashes_with_torn_tails() {
                     }
                 }
             });
-            tear(&bed, &mut random);
-            let report = bed.check();
+            tear(&testbed, &mut random);
+            let report = testbed.check();
             assert!(report.ok, "history {history}, round {round}: {report:?}");
         }
-        compare(&bed, &model);
+        compare(&testbed, &model);
     }
 }
 
 /// Appends to the log the remains of an interrupted write.
-fn tear(bed: &Bed, random: &mut Rng) {
-    let (raw, segment) = (raw(bed), newest(bed));
+fn tear(testbed: &Testbed, random: &mut Rng) {
+    let (raw, segment) = (raw(testbed), newest(testbed));
     let durable = segment.frames.last().map_or(0, |last| last.header.sequence);
     let half = half_a_batch(&key(random.below(60)), 1 + random.below(10_000) as usize);
     match random.below(4) {
@@ -439,7 +439,7 @@ fn tear(bed: &Bed, random: &mut Rng) {
         1 => drop(raw.append(&segment, durable, &half)),
         2 => {
             if raw.append(&segment, durable, &half) {
-                let frame = newest(bed).frames.pop().unwrap();
+                let frame = newest(testbed).frames.pop().unwrap();
                 raw.flip(frame.at + random.below(frame.covered), random.below(8) as u8);
             }
         }

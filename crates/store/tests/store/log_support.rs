@@ -1,4 +1,4 @@
-//! Reads and edits the segments and frames of a log in the file of a [`Bed`]'s device.
+//! Reads and edits the segments and frames of a log in the file of a [`Testbed`]'s device.
 
 #![expect(clippy::unwrap_used, reason = "tests end at the first error")]
 #![allow(dead_code, reason = "each test uses a part")]
@@ -8,7 +8,7 @@ use softflash_runtime::RealExecutor;
 use softflash_store::on_flash::frame::{self, HEADER_BYTES, Slot};
 use softflash_store::on_flash::frame::{FrameHeader, FrameRole};
 use softflash_store::{Store, StoreError, open_all};
-use softflash_testing::Bed;
+use softflash_testing::Testbed;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 
@@ -64,9 +64,9 @@ pub struct Raw {
 }
 
 impl Raw {
-    pub fn open(bed: &Bed, superblock_bytes: u64) -> Raw {
-        let uuid = bed.device().info().uuid;
-        let file = OpenOptions::new().read(true).write(true).open(bed.path()).unwrap();
+    pub fn open(testbed: &Testbed, superblock_bytes: u64) -> Raw {
+        let uuid = testbed.device().info().uuid;
+        let file = OpenOptions::new().read(true).write(true).open(testbed.path()).unwrap();
         Raw { file, superblock_bytes, uuid }
     }
 
@@ -207,11 +207,11 @@ impl Raw {
 }
 
 /// Tries to open the store.
-pub fn try_open(bed: &Bed) -> Result<(), StoreError> {
+pub fn try_open(testbed: &Testbed) -> Result<(), StoreError> {
     let executor = RealExecutor::new().unwrap();
     let runtime = executor.handle();
     executor.block_on(async {
-        open_all(bed.device(), &bed.layout, &bed.options, &runtime).await.map(drop)
+        open_all(testbed.device(), &testbed.layout, &testbed.options, &runtime).await.map(drop)
     })
 }
 

@@ -10,7 +10,7 @@ use softflash_runtime::VirtualExecutor;
 use softflash_store::check::{Progress, check};
 use softflash_store::repair::{self, OnLogLoss, RepairReport};
 use softflash_store::{Entry, Store, StoreError, StoreLayout, StoreOptions, open_all};
-use softflash_testing::VirtualBed;
+use softflash_testing::VirtualTestbed;
 use softflash_testing::faulty::{Faults, FaultyDevice, OperationKind};
 use softflash_testing::model::key;
 use std::collections::BTreeSet;
@@ -67,7 +67,7 @@ struct Forgetful {
 
 impl Forgetful {
     fn new(shards: u16) -> Forgetful {
-        let VirtualBed { device: array, layout, mut options } = VirtualBed::new(shards, 24);
+        let VirtualTestbed { device: array, layout, mut options } = VirtualTestbed::new(shards, 24);
         options.ftl.erased_target = u32::MAX;
         let (faults, pages) = (Faults::default(), Arc::<Mutex<Pages>>::default());
         let seen = Arc::clone(&pages);

@@ -6,7 +6,7 @@ use softflash_base::random::Rng;
 use softflash_runtime::RuntimeHandle;
 use softflash_store::Store;
 use softflash_testing::model::{key, value};
-use softflash_testing::{Model, VirtualBed};
+use softflash_testing::{Model, VirtualTestbed};
 
 /// Values that almost fill a patch of 1 MiB.
 const VALUES: u64 = 16;
@@ -34,18 +34,18 @@ async fn load(
     store.stats().await.unwrap().compaction_bytes_written
 }
 
-fn bed() -> VirtualBed {
-    let mut bed = VirtualBed::new(1, 64);
-    bed.options.memory_bytes = 16 << 20;
-    bed.options.value_threshold = None;
-    bed
+fn testbed() -> VirtualTestbed {
+    let mut testbed = VirtualTestbed::new(1, 64);
+    testbed.options.memory_bytes = 16 << 20;
+    testbed.options.value_threshold = None;
+    testbed
 }
 
 #[test]
 fn a_load_in_order_is_moved_down_and_survives_a_crash() {
-    let bed = bed();
+    let testbed = testbed();
     let mut model = Model::default();
-    bed.session(async |stores, runtime| {
+    testbed.session(async |stores, runtime| {
         let compacted = load(&stores[0], runtime, &mut model, |number| number).await;
         assert_eq!(compacted, 0, "data loaded in order was copied");
         let stats = stores[0].stats().await.unwrap();
@@ -53,14 +53,14 @@ fn a_load_in_order_is_moved_down_and_survives_a_crash() {
         model.compare(&stores[0]).await;
     });
     // After a crash the tree is recovered from the log.
-    bed.session(async |stores, _| model.compare(&stores[0]).await);
+    testbed.session(async |stores, _| model.compare(&stores[0]).await);
 }
 
 #[test]
 fn runs_that_overlap_are_merged() {
-    let bed = bed();
+    let testbed = testbed();
     let mut model = Model::default();
-    bed.session(async |stores, runtime| {
+    testbed.session(async |stores, runtime| {
         // Every patch has keys from the whole range.
         let scattered = |number| number % VALUES * PATCHES + number / VALUES;
         let compacted = load(&stores[0], runtime, &mut model, scattered).await;

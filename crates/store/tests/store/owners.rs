@@ -7,15 +7,15 @@ use softflash_flash::Flash;
 use softflash_ftl::{FtlConfig, Hint, Inventory, Owner, OwnerTag, Superblock};
 use softflash_runtime::RealExecutor;
 use softflash_store::Entry;
-use softflash_testing::Bed;
+use softflash_testing::Testbed;
 use softflash_testing::model::key;
 
-/// Mounts all units of the bed for another owner.
-fn as_other<R>(bed: &Bed, work: impl AsyncFnOnce(&Flash, Inventory) -> R) -> R {
+/// Mounts all units of the testbed for another owner.
+fn as_other<R>(testbed: &Testbed, work: impl AsyncFnOnce(&Flash, Inventory) -> R) -> R {
     let executor = RealExecutor::new().unwrap();
     let runtime = executor.handle();
     executor.block_on(async {
-        let device = bed.device();
+        let device = testbed.device();
         let queue = device.open_queue_pair(&device.info().all_units()).unwrap();
         let owner = Owner { layer: 1, domain: 5 };
         let config = FtlConfig { owner, ..FtlConfig::default() };
@@ -37,10 +37,11 @@ async fn write(flash: &Flash, unit: u16) -> Superblock {
 
 #[test]
 fn superblocks_of_another_owner_survive_a_store_that_overwrites_its_device() {
-    let bed = Bed::new(1, 1, 4, 24, 1 << 20);
-    let theirs = as_other(&bed, async |flash, _| [write(flash, 0).await, write(flash, 3).await]);
+    let testbed = Testbed::new(1, 1, 4, 24, 1 << 20);
+    let theirs =
+        as_other(&testbed, async |flash, _| [write(flash, 0).await, write(flash, 3).await]);
     for _ in 0..2 {
-        bed.run(async |stores, _| {
+        testbed.run(async |stores, _| {
             for number in 0..20_000 {
                 let mut transaction = stores[0].begin();
                 let value = Bytes::from(vec![number as u8; 8000]);
@@ -49,14 +50,14 @@ fn superblocks_of_another_owner_survive_a_store_that_overwrites_its_device() {
             }
         });
     }
-    let report = bed.check();
+    let report = testbed.check();
     assert!(report.ok, "{report:?}");
     for superblock in theirs {
         let place = superblock.to_string();
         let found = report.findings.iter().find(|finding| finding.place == place).unwrap();
         assert!(found.problem.contains("layer 1, domain 5"), "{found:?}");
     }
-    as_other(&bed, async |flash, inventory| {
+    as_other(&testbed, async |flash, inventory| {
         let found: Vec<_> = inventory.superblocks.iter().map(|found| found.superblock).collect();
         assert_eq!(found, theirs);
         for superblock in theirs {

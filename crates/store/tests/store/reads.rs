@@ -8,7 +8,7 @@ use softflash_base::SliceId;
 use softflash_runtime::RuntimeHandle;
 use softflash_store::layout::Compression;
 use softflash_store::{Entry, Store, StoreOptions};
-use softflash_testing::Bed;
+use softflash_testing::Testbed;
 
 const KEYS: u64 = 24_000;
 const VALUE_BYTES: usize = 1000;
@@ -26,16 +26,16 @@ fn value(number: u64) -> Bytes {
 }
 
 /// A store with 24 000 keys in patches and a small cache.
-fn filled(compression: Vec<Compression>) -> Bed {
+fn filled(compression: Vec<Compression>) -> Testbed {
     flushed(compression).0
 }
 
-/// The filled bed, and the bytes of its flushes.
-fn flushed(compression: Vec<Compression>) -> (Bed, u64) {
-    let mut bed = Bed::new(1, 2, 4, 32, SUPERBLOCK_BYTES);
-    bed.layout.compression = compression;
-    bed.options = StoreOptions { memory_bytes: 1 << 20, ..bed.options };
-    let bytes = bed.run(async |stores, _| {
+/// The filled testbed, and the bytes of its flushes.
+fn flushed(compression: Vec<Compression>) -> (Testbed, u64) {
+    let mut testbed = Testbed::new(1, 2, 4, 32, SUPERBLOCK_BYTES);
+    testbed.layout.compression = compression;
+    testbed.options = StoreOptions { memory_bytes: 1 << 20, ..testbed.options };
+    let bytes = testbed.run(async |stores, _| {
         for number in 0..KEYS {
             let mut transaction = stores[0].begin();
             // In random order, so that runs overlap.
@@ -46,7 +46,7 @@ fn flushed(compression: Vec<Compression>) -> (Bed, u64) {
         stores[0].flush().await.unwrap();
         stores[0].stats().await.unwrap().flush_bytes_written
     });
-    (bed, bytes)
+    (testbed, bytes)
 }
 
 /// Waits until no flush or compaction is under way.
@@ -129,9 +129,9 @@ fn each_of_many_concurrent_scans_reads_each_page_once() {
     const LARGE_KEYS: u64 = 100;
     const LARGE_BYTES: usize = 100_000;
     const SCANS: u64 = 100;
-    let mut bed = Bed::new(1, 1, 4, 32, SUPERBLOCK_BYTES);
-    bed.options = StoreOptions { memory_bytes: 1 << 20, ..bed.options };
-    bed.run(async |stores, runtime| {
+    let mut testbed = Testbed::new(1, 1, 4, 32, SUPERBLOCK_BYTES);
+    testbed.options = StoreOptions { memory_bytes: 1 << 20, ..testbed.options };
+    testbed.run(async |stores, runtime| {
         let store = &stores[0];
         for number in 0..LARGE_KEYS {
             let mut transaction = store.begin();
@@ -168,9 +168,9 @@ fn each_of_many_concurrent_scans_reads_each_page_once() {
 #[test]
 fn a_slice_uses_the_compression_of_its_layout_and_reads_are_equal() {
     let bytes_on_flash = |compression: Compression| {
-        let (bed, bytes) = flushed(vec![compression; 2]);
-        assert!(bed.check().ok);
-        bed.run(async |stores, _| {
+        let (testbed, bytes) = flushed(vec![compression; 2]);
+        assert!(testbed.check().ok);
+        testbed.run(async |stores, _| {
             for number in 0..KEYS {
                 let found = stores[0].begin().get(&key(number)).await.unwrap().unwrap();
                 assert!(found.value.to_bytes() == value(number), "key {number}");
@@ -187,12 +187,12 @@ fn a_slice_uses_the_compression_of_its_layout_and_reads_are_equal() {
 
 #[test]
 fn slices_are_compressed_independently() {
-    let bed = filled(vec![Compression::Zstd, Compression::None]);
-    bed.run(async |stores, _| {
+    let testbed = filled(vec![Compression::Zstd, Compression::None]);
+    testbed.run(async |stores, _| {
         for number in (0..KEYS).step_by(17) {
             let found = stores[0].begin().get(&key(number)).await.unwrap().unwrap();
             assert!(found.value.to_bytes() == value(number), "key {number}");
         }
     });
-    assert!(bed.check().ok);
+    assert!(testbed.check().ok);
 }

@@ -16,7 +16,7 @@ use softflash_base::random::Rng;
 use softflash_store::StoreError;
 use softflash_store::on_flash::frame::FrameRole;
 use softflash_store::repair::OnLogLoss;
-use softflash_testing::Bed;
+use softflash_testing::Testbed;
 use softflash_testing::model::{key, value};
 
 const KEYS: u64 = 400;
@@ -30,12 +30,13 @@ fn rng(default_seed: u64) -> Rng {
 
 /// Two runs of patches, and some keys in the log. The newer run overwrites and deletes some keys of
 /// the older. Returns the patches of both runs.
-fn prepared(shards: u16) -> (Bed, History, Vec<FoundPatch>, Vec<FoundPatch>) {
-    let (mut bed, mut history) = (Bed::new(shards, shards, 2, 64, SUPERBLOCK), History::default());
+fn prepared(shards: u16) -> (Testbed, History, Vec<FoundPatch>, Vec<FoundPatch>) {
+    let (mut testbed, mut history) =
+        (Testbed::new(shards, shards, 2, 64, SUPERBLOCK), History::default());
     // Only explicit flushes and compactions.
-    bed.options.memory_bytes = 2 << 20;
+    testbed.options.memory_bytes = 2 << 20;
     let mut random = Rng::seeded(11);
-    let ids = bed.run(async |stores, _| {
+    let ids = testbed.run(async |stores, _| {
         let ids = || {
             let ids = stores.iter().flat_map(|store| store.blocks().ids());
             ids.map(|id| id.0).collect::<Vec<_>>()
@@ -61,16 +62,17 @@ fn prepared(shards: u16) -> (Bed, History, Vec<FoundPatch>, Vec<FoundPatch>) {
         }
         (older, newer)
     });
-    let (older, newer) = (patches(&bed, &ids.0, SUPERBLOCK), patches(&bed, &ids.1, SUPERBLOCK));
+    let (older, newer) =
+        (patches(&testbed, &ids.0, SUPERBLOCK), patches(&testbed, &ids.1, SUPERBLOCK));
     assert!(!older.is_empty() && !newer.is_empty());
-    assert!(bed.check().ok);
-    (bed, history, older, newer)
+    assert!(testbed.check().ok);
+    (testbed, history, older, newer)
 }
 
 #[test]
 fn a_whole_store_needs_no_repair() {
-    let (bed, history, ..) = prepared(2);
-    let (report, lost) = repair_and_compare(&bed, &history);
+    let (testbed, history, ..) = prepared(2);
+    let (report, lost) = repair_and_compare(&testbed, &history);
     assert!(report.is_clean() && !report.has_changed && lost == 0, "{report:#?}");
 }
 
@@ -78,37 +80,37 @@ fn a_whole_store_needs_no_repair() {
 /// linked.
 #[test]
 fn a_damaged_patch_is_rewritten_with_its_neighbours_and_not_with_the_whole_run() {
-    let (mut bed, mut history) = (Bed::new(1, 1, 2, 64, SUPERBLOCK), History::default());
-    bed.options.memory_bytes = 32 << 20;
-    bed.options.fragment_bytes = 1000;
+    let (mut testbed, mut history) = (Testbed::new(1, 1, 2, 64, SUPERBLOCK), History::default());
+    testbed.options.memory_bytes = 32 << 20;
+    testbed.options.fragment_bytes = 1000;
     let mut random = Rng::seeded(12);
-    let ids = bed.run(async |stores, _| {
+    let ids = testbed.run(async |stores, _| {
         for number in 0..600 {
             history.write(&stores[0], key(number), Some(value(&mut random, 20_000))).await;
         }
         stores[0].flush().await.unwrap();
         stores[0].blocks().ids().iter().map(|id| id.0).collect::<Vec<_>>()
     });
-    let run = patches(&bed, &ids, SUPERBLOCK);
+    let run = patches(&testbed, &ids, SUPERBLOCK);
     assert!(run.len() > 8, "{}", run.len());
     let damaged = &run[run.len() / 2];
-    flip(&bed, damaged.data() + 1000);
-    let (report, lost) = repair_and_compare(&bed, &history);
+    flip(&testbed, damaged.data() + 1000);
+    let (report, lost) = repair_and_compare(&testbed, &history);
     assert!((1..=3).contains(&report.patches.len()), "{report:#?}");
     assert!((1..=3).contains(&lost), "{lost} values are lost");
-    assert!(bed.check().ok);
+    assert!(testbed.check().ok);
 }
 
 /// Without its metadata the keys of a patch are unknown: no key that it may hold is reported
 /// absent.
 #[test]
 fn keys_that_may_be_in_a_lost_patch_are_never_absent() {
-    let (bed, history, older, _) = prepared(1);
+    let (testbed, history, older, _) = prepared(1);
     assert!(older.len() > 1, "a run of several patches");
     for patch in &older {
-        flip(&bed, patch.filter());
+        flip(&testbed, patch.filter());
         let (mut found, mut lost) = (0, 0);
-        bed.run(async |stores, _| {
+        testbed.run(async |stores, _| {
             for (key, versions) in &history.versions {
                 let expected = versions.last().cloned().flatten();
                 match stores[0].begin().get(key).await {
@@ -125,19 +127,19 @@ fn keys_that_may_be_in_a_lost_patch_are_never_absent() {
         });
         println!("{found} keys are found, {lost} may be lost");
         assert!(found > 10 && lost > 10);
-        flip(&bed, patch.filter());
+        flip(&testbed, patch.filter());
     }
 }
 
 #[test]
 fn damaged_blocks_lose_only_their_records_and_no_old_value_reappears() {
     for part in [0, 1, 2] {
-        let (bed, history, _, newer) = prepared(1);
+        let (testbed, history, _, newer) = prepared(1);
         let patch = &newer[0];
         let data_len = u64::from(patch.header.data_len);
         // The first block, one in the middle, the last.
-        flip(&bed, patch.data() + 30 + part * (data_len / 2 - 30));
-        let (report, lost) = repair_and_compare(&bed, &history);
+        flip(&testbed, patch.data() + 30 + part * (data_len / 2 - 30));
+        let (report, lost) = repair_and_compare(&testbed, &history);
         let repaired = &report.patches[0];
         assert_eq!(report.patches.len(), 1, "{report:#?}");
         assert_eq!(repaired.blocks_lost, Some(1), "{report:#?}");
@@ -150,10 +152,10 @@ fn damaged_blocks_lose_only_their_records_and_no_old_value_reappears() {
 
 #[test]
 fn lost_metadata_loses_no_record_where_the_blocks_are_whole() {
-    let (bed, history, older, newer) = prepared(1);
-    flip(&bed, newer[0].filter() + 20);
-    flip(&bed, older[0].payload() + 200);
-    let (report, lost) = repair_and_compare(&bed, &history);
+    let (testbed, history, older, newer) = prepared(1);
+    flip(&testbed, newer[0].filter() + 20);
+    flip(&testbed, older[0].payload() + 200);
+    let (report, lost) = repair_and_compare(&testbed, &history);
     assert_eq!((report.patches.len(), lost, report.has_loss()), (2, 0, false), "{report:#?}");
 }
 
@@ -161,12 +163,12 @@ fn lost_metadata_loses_no_record_where_the_blocks_are_whole() {
 fn without_its_header_a_patch_is_found_by_its_blocks() {
     // Damages the header alone, or also the first block, which shows where the data section starts.
     for first_block in [false, true] {
-        let (bed, history, older, _) = prepared(1);
-        flip(&bed, older[0].payload() + 24);
+        let (testbed, history, older, _) = prepared(1);
+        flip(&testbed, older[0].payload() + 24);
         if first_block {
-            flip(&bed, older[0].data() + 3);
+            flip(&testbed, older[0].data() + 3);
         }
-        let (report, lost) = repair_and_compare(&bed, &history);
+        let (report, lost) = repair_and_compare(&testbed, &history);
         let repaired = &report.patches[0];
         assert!(repaired.records_kept > 40 && repaired.records_lost.is_none(), "{report:#?}");
         assert_eq!(repaired.ranges.len(), 1 + usize::from(first_block), "{report:#?}");
@@ -177,10 +179,10 @@ fn without_its_header_a_patch_is_found_by_its_blocks() {
 
 #[test]
 fn lost_metadata_and_a_damaged_block_lose_only_that_block() {
-    let (bed, history, _, newer) = prepared(1);
-    flip(&bed, newer[0].filter() + 20);
-    flip(&bed, newer[0].data() + u64::from(newer[0].header.data_len) / 2);
-    let (report, _) = repair_and_compare(&bed, &history);
+    let (testbed, history, _, newer) = prepared(1);
+    flip(&testbed, newer[0].filter() + 20);
+    flip(&testbed, newer[0].data() + u64::from(newer[0].header.data_len) / 2);
+    let (report, _) = repair_and_compare(&testbed, &history);
     let repaired = &report.patches[0];
     assert_eq!((repaired.ranges.len(), repaired.blocks_lost), (1, Some(1)), "{report:#?}");
     assert!(repaired.older_values_may_return, "the lost keys are unknown: {report:#?}");
@@ -188,32 +190,32 @@ fn lost_metadata_and_a_damaged_block_lose_only_that_block() {
 
 #[test]
 fn a_patch_behind_a_damaged_opening_header_is_found() {
-    let (bed, history, older, _) = prepared(1);
-    flip(&bed, older[0].at + 4096 + 70);
-    let (report, lost) = repair_and_compare(&bed, &history);
+    let (testbed, history, older, _) = prepared(1);
+    flip(&testbed, older[0].at + 4096 + 70);
+    let (report, lost) = repair_and_compare(&testbed, &history);
     assert_eq!((report.patches.len(), lost, report.has_loss()), (1, 0, false), "{report:#?}");
     assert!(report.patches[0].problem.contains("opening header"), "{report:#?}");
 }
 
 #[test]
 fn a_damaged_erase_header_loses_no_record() {
-    let (bed, history, older, _) = prepared(1);
-    flip(&bed, older[0].at + 60);
-    let segment = Raw::open(&bed, SUPERBLOCK).segments(0).pop().unwrap();
-    flip(&bed, segment.at - 2 * 4096 + 60);
-    assert!(!bed.check().ok);
-    let (report, lost) = repair_and_compare(&bed, &history);
+    let (testbed, history, older, _) = prepared(1);
+    flip(&testbed, older[0].at + 60);
+    let segment = Raw::open(&testbed, SUPERBLOCK).segments(0).pop().unwrap();
+    flip(&testbed, segment.at - 2 * 4096 + 60);
+    assert!(!testbed.check().ok);
+    let (report, lost) = repair_and_compare(&testbed, &history);
     assert_eq!((report.patches.len(), report.logs.len(), lost), (1, 1, 0), "{report:#?}");
     assert!(!report.has_loss(), "{report:#?}");
 }
 
 #[test]
 fn a_missing_patch_is_removed_from_the_tree() {
-    let (bed, history, older, newer) = prepared(1);
+    let (testbed, history, older, newer) = prepared(1);
     for gone in [&older[0], &newer[0]] {
-        zero(&bed, gone.at, SUPERBLOCK + 2 * 4096);
+        zero(&testbed, gone.at, SUPERBLOCK + 2 * 4096);
     }
-    let (report, lost) = repair_and_compare(&bed, &history);
+    let (report, lost) = repair_and_compare(&testbed, &history);
     assert_eq!(report.patches.len(), 2, "{report:#?}");
     assert!(lost > 0 && report.patches.iter().all(|repaired| repaired.records_kept == 0));
 }
@@ -222,24 +224,24 @@ fn a_missing_patch_is_removed_from_the_tree() {
 fn zeroed_pages_lose_only_the_reported_records() {
     let mut random = rng(77);
     for round in 0..12 {
-        let (bed, history, older, newer) = prepared(1 + (round % 2) as u16);
+        let (testbed, history, older, newer) = prepared(1 + (round % 2) as u16);
         let all: Vec<_> = older.iter().chain(&newer).collect();
         for _ in 0..=random.below(4) {
             let patch = all[random.below(all.len() as u64) as usize];
             let pages = 2 + u64::from(patch.header.metadata_len + patch.header.data_len) / 4096;
-            zero(&bed, patch.at + 4096 * random.below(pages), 4096 * (1 + random.below(3)));
+            zero(&testbed, patch.at + 4096 * random.below(pages), 4096 * (1 + random.below(3)));
         }
-        repair_and_compare(&bed, &history);
+        repair_and_compare(&testbed, &history);
     }
 }
 
 #[test]
 fn a_value_with_a_lost_part_is_lost_as_a_whole() {
     let superblock = 4 << 20;
-    let (mut bed, mut history) = (Bed::new(1, 1, 2, 40, superblock), History::default());
-    bed.options.value_threshold = None;
+    let (mut testbed, mut history) = (Testbed::new(1, 1, 2, 40, superblock), History::default());
+    testbed.options.value_threshold = None;
     let mut random = Rng::seeded(5);
-    let ids: Vec<u64> = bed.run(async |stores, runtime| {
+    let ids: Vec<u64> = testbed.run(async |stores, runtime| {
         for number in 0..6 {
             let mut large = vec![0; 5 << 20];
             random.fill(&mut large);
@@ -250,39 +252,39 @@ fn a_value_with_a_lost_part_is_lost_as_a_whole() {
         runtime.sleep_until(runtime.now() + 2_000_000_000).await;
         stores[0].blocks().ids().iter().map(|id| id.0).collect()
     });
-    let patches = patches(&bed, &ids, superblock);
+    let patches = patches(&testbed, &ids, superblock);
     assert!(patches.len() > 5, "values lie across patches: {}", patches.len());
-    flip(&bed, patches[3].data() + 200_000);
-    let (report, lost) = repair_and_compare(&bed, &history);
+    flip(&testbed, patches[3].data() + 200_000);
+    let (report, lost) = repair_and_compare(&testbed, &history);
     assert_eq!(lost, 1, "{report:#?}");
     assert!(report.patches.iter().any(|repaired| repaired.torn_keys.len() == 1), "{report:#?}");
 }
 
 #[test]
 fn an_examination_changes_nothing() {
-    let (bed, _, older, newer) = prepared(1);
-    flip(&bed, older[0].filter() + 20);
-    flip(&bed, newer[0].data() + 30);
-    let before = std::fs::read(bed.path()).unwrap();
-    let plan = plan(&bed);
+    let (testbed, _, older, newer) = prepared(1);
+    flip(&testbed, older[0].filter() + 20);
+    flip(&testbed, newer[0].data() + 30);
+    let before = std::fs::read(testbed.path()).unwrap();
+    let plan = plan(&testbed);
     assert_eq!((plan.patches.len(), plan.has_changed), (2, false), "{plan:#?}");
-    assert!(before == std::fs::read(bed.path()).unwrap(), "the examination has written");
+    assert!(before == std::fs::read(testbed.path()).unwrap(), "the examination has written");
 }
 
 #[test]
 fn a_repair_can_apply_the_frames_behind_lost_ones() {
     let mut random = rng(99);
     for _ in 0..6 {
-        let (bed, mut history, ..) = prepared(1);
-        bed.crash(async |stores, _| {
+        let (testbed, mut history, ..) = prepared(1);
+        testbed.crash(async |stores, _| {
             for number in 2000..2100 {
                 let value = value(&mut random, 2000);
                 history.write(&stores[0], key(number), Some(value)).await;
             }
         });
-        let segments = Raw::open(&bed, SUPERBLOCK).segments(0);
+        let segments = Raw::open(&testbed, SUPERBLOCK).segments(0);
         let segment = &segments[segments.len() - 2];
-        let device = std::fs::read(bed.path()).unwrap();
+        let device = std::fs::read(testbed.path()).unwrap();
         // Edits, for example of a compaction that ends at the same time, hold no keys.
         let has_write = |frame: &&FoundFrame| {
             let bytes = &device[frame.at as usize..][..frame.covered as usize];
@@ -294,19 +296,19 @@ fn a_repair_can_apply_the_frames_behind_lost_ones() {
         let (first, lost) = (5 + random.below(30) as usize, 1 + random.below(3));
         assert!(frames.len() > first + 5, "{} frames", frames.len());
         for frame in frames.iter().skip(first).take(lost as usize) {
-            flip(&bed, frame.at + 80);
+            flip(&testbed, frame.at + 80);
         }
-        let refused = plan(&bed);
+        let refused = plan(&testbed);
         assert_eq!((refused.failures.len(), refused.is_clean()), (1, false), "{refused:#?}");
-        let report = repair(&bed, OnLogLoss::Accept);
+        let report = repair(&testbed, OnLogLoss::Accept);
         assert!(report.failures.is_empty() && report.has_loss(), "{report:#?}");
         let frames: u64 = report.logs[0].frames_lost.iter().map(|lost| lost.end - lost.start).sum();
         assert_eq!(frames, lost, "{report:#?}");
-        let checked = bed.check();
+        let checked = testbed.check();
         assert!(checked.ok, "{checked:#?}");
-        assert!(repair(&bed, OnLogLoss::Accept).is_clean());
+        assert!(repair(&testbed, OnLogLoss::Accept).is_clean());
         let mut gone = 0;
-        bed.crash(async |stores, _| {
+        testbed.crash(async |stores, _| {
             for (key, versions) in &history.versions {
                 let found = get(&stores[0], key).await;
                 if versions.last() != Some(&found) {

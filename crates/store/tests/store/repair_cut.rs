@@ -13,7 +13,7 @@ use softflash_runtime::VirtualExecutor;
 use softflash_store::check::{Progress, check};
 use softflash_store::open_all;
 use softflash_store::repair::{self, OnLogLoss, RepairReport};
-use softflash_testing::VirtualBed;
+use softflash_testing::VirtualTestbed;
 use softflash_testing::faulty::{Faults, OperationKind};
 use softflash_testing::model::{key, value};
 use std::pin::pin;
@@ -41,9 +41,9 @@ fn damaged(device: &Arc<ModelDevice>, place: Superblock) -> Arc<dyn Device> {
 }
 
 /// Writes two runs of patches; returns the superblocks of all blocks of the store.
-fn prepare(bed: &VirtualBed, history: &mut History) -> Vec<Superblock> {
+fn prepare(testbed: &VirtualTestbed, history: &mut History) -> Vec<Superblock> {
     let mut random = Rng::seeded(3);
-    let (places, _) = bed.session(async |stores, _| {
+    let (places, _) = testbed.session(async |stores, _| {
         for step in [1, 2] {
             for number in (0..300).step_by(step) {
                 let value = Some(value(&mut random, 3000));
@@ -69,18 +69,19 @@ fn prepare(bed: &VirtualBed, history: &mut History) -> Vec<Superblock> {
 
 /// Repairs until the end or a power cut; returns the report and the time of the end.
 fn repair_until(
-    bed: &VirtualBed,
+    testbed: &VirtualTestbed,
     device: &Arc<dyn Device>,
     cut: Option<u64>,
 ) -> (Option<RepairReport>, Time) {
     let executor = VirtualExecutor::new(WALL_MS);
     let runtime = executor.handle();
-    let plan = executor.block_on(repair::plan(device, &bed.layout, &runtime, OnLogLoss::Refuse));
+    let plan =
+        executor.block_on(repair::plan(device, &testbed.layout, &runtime, OnLogLoss::Refuse));
     drop((executor, runtime));
     let executor = VirtualExecutor::new(WALL_MS);
     let runtime = executor.handle();
     let report = executor.block_on(async {
-        let repair = pin!(repair::carry_out(&plan, device, &bed.layout, &runtime));
+        let repair = pin!(repair::carry_out(&plan, device, &testbed.layout, &runtime));
         let Some(cut) = cut else { return Some(repair.await) };
         drop(select(repair, runtime.sleep_until(Time::ZERO + cut)).await);
         None
@@ -90,18 +91,18 @@ fn repair_until(
 
 #[test]
 fn an_interrupted_repair_can_be_repeated() {
-    let (bed, mut history) = (VirtualBed::new(2, 40), History::default());
-    let places = prepare(&bed, &mut history);
-    let image = bed.device.image(bed.device.info().all_units()).unwrap();
+    let (testbed, mut history) = (VirtualTestbed::new(2, 40), History::default());
+    let places = prepare(&testbed, &mut history);
+    let image = testbed.device.image(testbed.device.info().all_units()).unwrap();
     let fresh = || {
-        let device = ModelDevice::in_memory(bed.device.config().clone()).unwrap();
+        let device = ModelDevice::in_memory(testbed.device.config().clone()).unwrap();
         device.restore(&image).unwrap();
         Arc::new(device)
     };
     // A superblock whose damage loses records.
     let whole = places.into_iter().find_map(|place| {
         let device = damaged(&fresh(), place);
-        let (report, took) = repair_until(&bed, &device, None);
+        let (report, took) = repair_until(&testbed, &device, None);
         let report = report.unwrap();
         (report.failures.is_empty() && report.has_loss()).then_some((place, report, took))
     });
@@ -112,29 +113,30 @@ fn an_interrupted_repair_can_be_repeated() {
         let model = fresh();
         let device = damaged(&model, place);
         let (_, ended) =
-            repair_until(&bed, &device, Some(took.since_ns(Time::ZERO) * number / CUTS));
+            repair_until(&testbed, &device, Some(took.since_ns(Time::ZERO) * number / CUTS));
         model.power_cut(ended, number).unwrap();
-        let (again, _) = repair_until(&bed, &device, None);
+        let (again, _) = repair_until(&testbed, &device, None);
         let again = again.unwrap();
         assert!(again.failures.is_empty(), "cut {number}: {again:#?}");
         unfinished += u64::from(!again.is_clean());
         if !again.is_clean() {
             assert_eq!(again.patches.len(), report.patches.len(), "cut {number}: {again:#?}");
         }
-        assert!(repair_until(&bed, &device, None).0.unwrap().is_clean(), "cut {number}");
+        assert!(repair_until(&testbed, &device, None).0.unwrap().is_clean(), "cut {number}");
         let executor = VirtualExecutor::new(WALL_MS);
         let runtime = executor.handle();
         let progress = Progress::default();
         let checked =
-            executor.block_on(check(Arc::clone(&device), &bed.layout, &runtime, &progress));
+            executor.block_on(check(Arc::clone(&device), &testbed.layout, &runtime, &progress));
         assert!(checked.ok, "cut {number}: {checked:#?}");
         drop((executor, runtime));
         let executor = VirtualExecutor::new(WALL_MS);
         let runtime = executor.handle();
         executor.block_on(async {
-            let stores =
-                open_all(Arc::clone(&device), &bed.layout, &bed.options, &runtime).await.unwrap();
-            assert!(history.compare(&stores[0], &bed.layout, &report).await > 0);
+            let stores = open_all(Arc::clone(&device), &testbed.layout, &testbed.options, &runtime)
+                .await
+                .unwrap();
+            assert!(history.compare(&stores[0], &testbed.layout, &report).await > 0);
         });
     }
     assert!((1..CUTS).contains(&unfinished), "{unfinished} of {CUTS} repairs were cut off");

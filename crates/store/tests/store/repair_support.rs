@@ -1,5 +1,5 @@
-//! Damages patches in the file of a bed's device, and compares the store with its history after a
-//! repair.
+//! Damages patches in the file of a testbed's device, and compares the store with its history after
+//! a repair.
 
 #![expect(clippy::unwrap_used, reason = "tests end at the first error")]
 #![allow(dead_code, reason = "each test uses a part")]
@@ -10,7 +10,7 @@ use softflash_runtime::{RealExecutor, RuntimeHandle};
 use softflash_store::on_flash::{HEADER_BYTES, PatchHeader};
 use softflash_store::repair::{self, Bound, KeyText, OnLogLoss, Plan, RepairReport, RepairedPatch};
 use softflash_store::{Entry, Store, StoreLayout};
-use softflash_testing::Bed;
+use softflash_testing::Testbed;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -53,25 +53,25 @@ impl FoundPatch {
 }
 
 /// Opens the device's file for damage.
-pub fn file(bed: &Bed) -> File {
-    OpenOptions::new().read(true).write(true).open(bed.path()).unwrap()
+pub fn file(testbed: &Testbed) -> File {
+    OpenOptions::new().read(true).write(true).open(testbed.path()).unwrap()
 }
 
 /// Flips a bit.
-pub fn flip(bed: &Bed, at: u64) {
-    let (file, mut byte) = (file(bed), [0]);
+pub fn flip(testbed: &Testbed, at: u64) {
+    let (file, mut byte) = (file(testbed), [0]);
     file.read_exact_at(&mut byte, at).unwrap();
     file.write_all_at(&[byte[0] ^ 4], at).unwrap();
 }
 
 /// Overwrites with zeros.
-pub fn zero(bed: &Bed, at: u64, bytes: u64) {
-    file(bed).write_all_at(&vec![0; bytes as usize], at).unwrap();
+pub fn zero(testbed: &Testbed, at: u64, bytes: u64) {
+    file(testbed).write_all_at(&vec![0; bytes as usize], at).unwrap();
 }
 
 /// The patches with these ids, by id.
-pub fn patches(bed: &Bed, ids: &[u64], superblock: u64) -> Vec<FoundPatch> {
-    let (uuid, file) = (bed.device().info().uuid, file(bed));
+pub fn patches(testbed: &Testbed, ids: &[u64], superblock: u64) -> Vec<FoundPatch> {
+    let (uuid, file) = (testbed.device().info().uuid, file(testbed));
     let stride = superblock + 2 * PAGE;
     let end = file.metadata().unwrap().len();
     let mut found = Vec::new();
@@ -159,47 +159,48 @@ fn reports(repaired: &RepairedPatch, key: &Bytes) -> bool {
     in_range || repaired.torn_keys.iter().any(|torn| torn.0 == key)
 }
 
-/// Runs `work` on a device of the bed.
+/// Runs `work` on a device of the testbed.
 pub fn on_device<R>(
-    bed: &Bed,
+    testbed: &Testbed,
     work: impl AsyncFnOnce(&Arc<dyn Device>, &StoreLayout, &RuntimeHandle) -> R,
 ) -> R {
     let executor = RealExecutor::new().unwrap();
     let runtime = executor.handle();
-    executor.block_on(work(&bed.device(), &bed.layout, &runtime))
+    executor.block_on(work(&testbed.device(), &testbed.layout, &runtime))
 }
 
 /// The report of an examination.
-pub fn plan(bed: &Bed) -> RepairReport {
-    plan_of(bed, OnLogLoss::Refuse).report
+pub fn plan(testbed: &Testbed) -> RepairReport {
+    plan_of(testbed, OnLogLoss::Refuse).report
 }
 
-fn plan_of(bed: &Bed, on_log_loss: OnLogLoss) -> Plan {
-    on_device(bed, async |device, layout, runtime| {
+fn plan_of(testbed: &Testbed, on_log_loss: OnLogLoss) -> Plan {
+    on_device(testbed, async |device, layout, runtime| {
         repair::plan(device, layout, runtime, on_log_loss).await
     })
 }
 
 /// Repairs the store.
-pub fn repair(bed: &Bed, on_log_loss: OnLogLoss) -> RepairReport {
-    let plan = plan_of(bed, on_log_loss);
-    on_device(bed, async |device, layout, runtime| {
+pub fn repair(testbed: &Testbed, on_log_loss: OnLogLoss) -> RepairReport {
+    let plan = plan_of(testbed, on_log_loss);
+    on_device(testbed, async |device, layout, runtime| {
         repair::carry_out(&plan, device, layout, runtime).await
     })
 }
 
 /// Repairs the store. The examination before must report the same, and one afterwards must report a
 /// whole store. Also returns the number of keys that lost their value.
-pub fn repair_and_compare(bed: &Bed, history: &History) -> (RepairReport, u64) {
-    let plan = plan(bed);
-    let report = repair(bed, OnLogLoss::Refuse);
+pub fn repair_and_compare(testbed: &Testbed, history: &History) -> (RepairReport, u64) {
+    let plan = plan(testbed);
+    let report = repair(testbed, OnLogLoss::Refuse);
     assert!(report.failures.is_empty(), "{report:#?}");
     assert_eq!(plan.patches.len(), report.patches.len(), "{plan:#?} {report:#?}");
     assert_eq!(plan.has_loss(), report.has_loss());
-    let checked = bed.check();
+    let checked = testbed.check();
     assert!(checked.ok, "{checked:#?} {report:#?}");
-    let again = repair(bed, OnLogLoss::Refuse);
+    let again = repair(testbed, OnLogLoss::Refuse);
     assert!(again.is_clean(), "{again:#?}");
-    let lost = bed.crash(async |stores, _| history.compare(&stores[0], &bed.layout, &report).await);
+    let lost = testbed
+        .crash(async |stores, _| history.compare(&stores[0], &testbed.layout, &report).await);
     (report, lost)
 }

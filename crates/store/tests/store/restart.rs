@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use softflash_store::{Entry, Store, StoreOptions};
-use softflash_testing::Bed;
+use softflash_testing::Testbed;
 
 const UNITS: u16 = 4;
 const SUPERBLOCKS: u32 = 48;
@@ -31,16 +31,16 @@ async fn write(store: &Store, keys: impl Iterator<Item = u64>) {
 /// Many released segments of the log are not erased, so that the mount finds them.
 #[test]
 fn after_a_close_a_start_reads_only_the_end_of_the_log() {
-    let mut bed = Bed::new(1, 2, UNITS, SUPERBLOCKS, 1 << 20);
-    bed.options = StoreOptions { memory_bytes: 2 << 20, ..bed.options };
-    bed.run(async |stores, _| {
+    let mut testbed = Testbed::new(1, 2, UNITS, SUPERBLOCKS, 1 << 20);
+    testbed.options = StoreOptions { memory_bytes: 2 << 20, ..testbed.options };
+    testbed.run(async |stores, _| {
         for _ in 0..8 {
             write(&stores[0], 0..KEYS).await;
         }
         let written = stores[0].stats().await.unwrap().log_bytes_written;
         assert!(written > 20 << 20, "{written} bytes of log");
     });
-    bed.run(async |stores, _| {
+    testbed.run(async |stores, _| {
         let stats = stores[0].stats().await.unwrap();
         // One read for both headers of a superblock, one more where the opening header is blank,
         // and two for metadata.
@@ -59,16 +59,16 @@ fn after_a_close_a_start_reads_only_the_end_of_the_log() {
 /// A close with a few writes does not write a patch each time.
 #[test]
 fn a_short_log_is_kept_at_a_close() {
-    let bed = Bed::new(1, 1, UNITS, SUPERBLOCKS, 1 << 20);
+    let testbed = Testbed::new(1, 1, UNITS, SUPERBLOCKS, 1 << 20);
     for number in 0..6 {
-        bed.run(async |stores, _| {
+        testbed.run(async |stores, _| {
             // The previous session's writes are in an earlier segment.
             let patches = stores[0].stats().await.unwrap().patches;
             assert_eq!(patches, number / 2, "at start {number}");
             write(&stores[0], number..number + 1).await;
         });
     }
-    bed.run(async |stores, _| {
+    testbed.run(async |stores, _| {
         for number in 0..6 {
             assert!(stores[0].begin().get(&key(number)).await.unwrap().is_some(), "{number}");
         }

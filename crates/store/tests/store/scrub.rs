@@ -6,35 +6,35 @@ use softflash_base::random::Rng;
 use softflash_device::{ModelConfig, ModelDevice};
 use softflash_store::stats::StoreStats;
 use softflash_testing::model::{key, value};
-use softflash_testing::{Model, VirtualBed};
+use softflash_testing::{Model, VirtualTestbed};
 use std::sync::Arc;
 use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Flash whose pages need two retries after about 50 days and are lost after about 90.
-fn forgetful(scrub: Option<Duration>) -> VirtualBed {
+fn forgetful(scrub: Option<Duration>) -> VirtualTestbed {
     let mut config = ModelConfig::model();
     config.array.geometry.blocks_per_plane = 40;
     config.array.geometry.pages_per_block = 64;
     let law = &mut config.faults.bit_errors;
     (law.rber_fresh, law.retention_days) = (1e-4, 1.0);
     (law.retry_steps, law.retry_gain) = (3, 0.7);
-    let mut bed = VirtualBed {
+    let mut testbed = VirtualTestbed {
         device: Arc::new(ModelDevice::in_memory(config).unwrap()),
-        ..VirtualBed::new(2, 40)
+        ..VirtualTestbed::new(2, 40)
     };
-    bed.options.scrub = scrub;
+    testbed.options.scrub = scrub;
     // Most of the data are on flash only.
-    bed.options.memory_bytes = 1 << 20;
-    bed
+    testbed.options.memory_bytes = 1 << 20;
+    testbed
 }
 
 /// Writes, waits 200 days, and looks all keys up, in the same session and after another start.
 fn keep_for_200_days(scrub: Option<Duration>) -> (bool, StoreStats) {
-    let bed = forgetful(scrub);
+    let testbed = forgetful(scrub);
     let (mut model, mut random) = (Model::default(), Rng::seeded(7));
-    let ((kept, stats), _) = bed.session(async |stores, runtime| {
+    let ((kept, stats), _) = testbed.session(async |stores, runtime| {
         for number in 0..500 {
             let value = value(&mut random, 9000);
             model.put(&stores[number as usize % 2], key(number), value).await;
@@ -48,7 +48,7 @@ fn keep_for_200_days(scrub: Option<Duration>) -> (bool, StoreStats) {
         (kept, stores[0].stats().await.unwrap())
     });
     if kept {
-        bed.session(async |stores, _| model.compare(&stores[0]).await);
+        testbed.session(async |stores, _| model.compare(&stores[0]).await);
     }
     (kept, stats)
 }
@@ -71,10 +71,10 @@ fn without_a_scrub_retention_errors_lose_data_and_are_reported() {
 
 #[test]
 fn an_idle_shard_does_not_wear_its_flash() {
-    let mut bed = VirtualBed::new(2, 40);
-    bed.options.scrub = Some(Duration::from_secs(60));
+    let mut testbed = VirtualTestbed::new(2, 40);
+    testbed.options.scrub = Some(Duration::from_secs(60));
     let (mut model, mut random) = (Model::default(), Rng::seeded(8));
-    bed.session(async |stores, runtime| {
+    testbed.session(async |stores, runtime| {
         for number in 0..500 {
             model.put(&stores[number as usize % 2], key(number), value(&mut random, 9000)).await;
         }

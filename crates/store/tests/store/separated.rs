@@ -9,7 +9,7 @@ use softflash_base::random::Rng;
 use softflash_store::check::CheckReport;
 use softflash_store::on_flash::VALUE_HEADER_BYTES;
 use softflash_testing::model::{key, value};
-use softflash_testing::{Bed, Model};
+use softflash_testing::{Model, Testbed};
 use std::time::Duration;
 
 /// Values of this length and longer ones are separated.
@@ -24,12 +24,12 @@ fn places(report: &CheckReport) -> Vec<&str> {
 
 /// Some keys with small values, most with separated ones, some of them in fragments; some are
 /// overwritten or deleted.
-fn prepared() -> (Bed, History) {
-    let (mut bed, mut history) = (Bed::new(1, 2, 2, 64, SUPERBLOCK), History::default());
-    bed.options.value_threshold = Some(THRESHOLD);
-    bed.options.fragment_bytes = 20_000;
+fn prepared() -> (Testbed, History) {
+    let (mut testbed, mut history) = (Testbed::new(1, 2, 2, 64, SUPERBLOCK), History::default());
+    testbed.options.value_threshold = Some(THRESHOLD);
+    testbed.options.fragment_bytes = 20_000;
     let mut random = Rng::seeded(3);
-    bed.run(async |stores, _| {
+    testbed.run(async |stores, _| {
         for number in (0..KEYS).chain([3, 8]) {
             let value = value(&mut random, if number % 5 == 0 { 1000 } else { 50_000 });
             history.write(&stores[0], key(number), Some(value)).await;
@@ -39,13 +39,13 @@ fn prepared() -> (Bed, History) {
         let last = value(&mut random, 30_000);
         history.write(&stores[0], key(6), Some(last)).await;
     });
-    assert!(bed.check().ok);
-    (bed, history)
+    assert!(testbed.check().ok);
+    (testbed, history)
 }
 
 /// The place of these bytes in the device's file.
-fn place_of(bed: &Bed, bytes: &[u8]) -> u64 {
-    let file = std::fs::read(bed.path()).unwrap();
+fn place_of(testbed: &Testbed, bytes: &[u8]) -> u64 {
+    let file = std::fs::read(testbed.path()).unwrap();
     file.windows(bytes.len()).position(|part| part == bytes).unwrap() as u64
 }
 
@@ -53,33 +53,33 @@ fn place_of(bed: &Bed, bytes: &[u8]) -> u64 {
 fn a_lost_value_is_reported_and_its_key_deleted_and_no_other() {
     // The newest version of a key in the tree, of one that was overwritten, of one in memory.
     for number in [1, 3, 6, 7] {
-        let (bed, history) = prepared();
+        let (testbed, history) = prepared();
         let newest = history.versions[&key(number)].last().cloned().flatten().unwrap();
         assert!(newest.len() >= THRESHOLD, "{}", newest.len());
-        let value = place_of(&bed, &newest[..100]);
+        let value = place_of(&testbed, &newest[..100]);
         let header = value - (key(number).len() + VALUE_HEADER_BYTES) as u64;
         // The header, the key, the value, its last byte in the first fragment.
         let last = value + newest.len().min(20_000) as u64 - 1;
         for at in [header + 40, value - 1, value + 50, last] {
-            flip(&bed, at);
-            let checked = bed.check();
+            flip(&testbed, at);
+            let checked = testbed.check();
             let named = format!("`{}`", key(number).escape_ascii());
             assert!(matches!(&places(&checked)[..], [place] if place.contains(&named)));
-            flip(&bed, at);
-            assert!(bed.check().ok);
+            flip(&testbed, at);
+            assert!(testbed.check().ok);
         }
-        flip(&bed, value + 50);
-        let (report, lost) = repair_and_compare(&bed, &history);
+        flip(&testbed, value + 50);
+        let (report, lost) = repair_and_compare(&testbed, &history);
         assert_eq!((report.values.len(), lost, report.has_loss()), (1, 1, true), "{report:#?}");
     }
 }
 
 #[test]
 fn damage_to_a_dead_value_is_no_problem() {
-    let (bed, history) = prepared();
+    let (testbed, history) = prepared();
     let overwritten = history.versions[&key(3)].first().cloned().flatten().unwrap();
-    flip(&bed, place_of(&bed, &overwritten[..100]) + 50);
-    let (report, lost) = repair_and_compare(&bed, &history);
+    flip(&testbed, place_of(&testbed, &overwritten[..100]) + 50);
+    let (report, lost) = repair_and_compare(&testbed, &history);
     assert!(report.is_clean() && lost == 0, "{report:#?}");
 }
 

@@ -10,7 +10,7 @@ use softflash_runtime::RuntimeHandle;
 use softflash_store::capacity::{Capacity, FlashSize};
 use softflash_store::layout::split;
 use softflash_store::{Entry, Store, StoreError, StoreLayout, StoreOptions};
-use softflash_testing::VirtualBed;
+use softflash_testing::VirtualTestbed;
 use softflash_testing::model::key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,12 +29,16 @@ fn config(channels: u16, superblocks: u32) -> ModelConfig {
     config
 }
 
-fn bed(config: ModelConfig, layout: StoreLayout, value_threshold: Option<usize>) -> VirtualBed {
+fn testbed(
+    config: ModelConfig,
+    layout: StoreLayout,
+    value_threshold: Option<usize>,
+) -> VirtualTestbed {
     let device = Arc::new(ModelDevice::in_memory(config).unwrap());
     let layout = StoreLayout { units: split(device.info().units, layout.shards), ..layout };
     let options =
         StoreOptions { memory_bytes: 8 << 20, value_threshold, ..StoreOptions::default() };
-    VirtualBed { device, layout, options }
+    VirtualTestbed { device, layout, options }
 }
 
 fn layout(slices: u16, copies: u8, parity: u8) -> StoreLayout {
@@ -103,8 +107,8 @@ fn the_smallest_devices_that_hold_data_fill_up_and_come_back() {
         for value_threshold in [None, Some(1000)] {
             let superblocks = smallest(&layout);
             println!("{layout:?}, values from {value_threshold:?}, {superblocks} superblocks");
-            let bed = bed(config(4, superblocks), layout.clone(), value_threshold);
-            bed.session(async |stores, runtime| {
+            let testbed = testbed(config(4, superblocks), layout.clone(), value_threshold);
+            testbed.session(async |stores, runtime| {
                 let store = &stores[0];
                 for round in 0..2 {
                     let written = fill(store, runtime).await;
@@ -167,11 +171,11 @@ fn flash_that_goes_bad_under_a_full_store_stays_readable() {
         config.faults.program_failure = 0.003;
         config.seed = seed;
         let threshold = (seed % 2 == 0).then_some(100);
-        let bed = bed(config, layout(1, 1, 0), threshold);
+        let testbed = testbed(config, layout(1, 1, 0), threshold);
         let (mut known, mut random) = (BTreeMap::new(), Rng::seeded(seed));
         let mut sessions = 0;
         loop {
-            let (is_worn_out, _) = bed.session(async |stores, _| {
+            let (is_worn_out, _) = testbed.session(async |stores, _| {
                 check(&stores[0], &known).await;
                 churn(&stores[0], &mut known, &mut random, 40).await
             });
@@ -183,7 +187,7 @@ fn flash_that_goes_bad_under_a_full_store_stays_readable() {
         }
         println!("worn out in session {sessions}");
         for _ in 0..2 {
-            bed.session(async |stores, _| check(&stores[0], &known).await);
+            testbed.session(async |stores, _| check(&stores[0], &known).await);
         }
     }
 }

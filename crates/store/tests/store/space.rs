@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use softflash_store::{Entry, Store, StoreError};
-use softflash_testing::Bed;
+use softflash_testing::Testbed;
 use softflash_testing::model::key;
 
 async fn put(store: &Store, number: u64, value: Bytes) -> Result<(), StoreError> {
@@ -20,30 +20,30 @@ async fn delete(store: &Store, number: u64) -> Result<(), StoreError> {
 
 #[test]
 fn a_full_store_refuses_writes_and_recovers_when_keys_are_deleted() {
-    fill_and_empty(Bed::new(1, 1, 4, 24, 1 << 20), 48 << 20);
+    fill_and_empty(Testbed::new(1, 1, 4, 24, 1 << 20), 48 << 20);
 }
 
 #[test]
 fn a_full_store_with_two_copies_refuses_writes_and_recovers() {
-    let mut bed = Bed::new(1, 1, 4, 48, 1 << 20);
-    bed.layout.copies = 2;
-    fill_and_empty(bed, 32 << 20);
+    let mut testbed = Testbed::new(1, 1, 4, 48, 1 << 20);
+    testbed.layout.copies = 2;
+    fill_and_empty(testbed, 32 << 20);
 }
 
 #[test]
 fn a_full_store_with_parity_refuses_writes_and_recovers() {
-    let mut bed = Bed::new(1, 1, 4, 48, 1 << 20);
-    bed.layout.parity = 3;
+    let mut testbed = Testbed::new(1, 1, 4, 48, 1 << 20);
+    testbed.layout.parity = 3;
     // More than fits with two copies.
-    fill_and_empty(bed, 68 << 20);
+    fill_and_empty(testbed, 68 << 20);
 }
 
 #[expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
 #[expect(clippy::print_stdout, reason = "the capacity is printed")]
-fn fill_and_empty(mut bed: Bed, least_bytes: u64) {
-    bed.options.memory_bytes = 8 << 20;
+fn fill_and_empty(mut testbed: Testbed, least_bytes: u64) {
+    testbed.options.memory_bytes = 8 << 20;
     let value = Bytes::from(vec![42; 8000]);
-    bed.run(async |stores, runtime| {
+    testbed.run(async |stores, runtime| {
         let store = &stores[0];
         for round in 0..2 {
             let (mut written, mut refused) = (0, 0);
@@ -81,15 +81,15 @@ fn fill_and_empty(mut bed: Bed, least_bytes: u64) {
             delete(store, 0).await.unwrap();
         }
     });
-    let report = bed.check();
+    let report = testbed.check();
     assert!(report.ok, "{report:?}");
 }
 
 #[test]
 fn overwriting_the_same_keys_never_fills_the_store() {
-    let mut bed = Bed::new(1, 2, 4, 24, 1 << 20);
-    bed.options.memory_bytes = 8 << 20;
-    bed.run(async |stores, _| {
+    let mut testbed = Testbed::new(1, 2, 4, 24, 1 << 20);
+    testbed.options.memory_bytes = 8 << 20;
+    testbed.run(async |stores, _| {
         for number in 0..40_000 {
             let value = Bytes::from(vec![number as u8; 8000]);
             put(&stores[0], number % 2000, value).await.unwrap();
@@ -97,21 +97,21 @@ fn overwriting_the_same_keys_never_fills_the_store() {
         let keys = stores[0].key_count().await.unwrap().keys;
         assert!((1990..=2010).contains(&keys), "{keys} keys");
     });
-    assert!(bed.check().ok);
+    assert!(testbed.check().ok);
 }
 
 #[test]
 fn a_value_larger_than_a_superblock_is_kept() {
-    let bed = Bed::new(1, 1, 2, 96, 256 << 10);
+    let testbed = Testbed::new(1, 1, 2, 96, 256 << 10);
     let value = Bytes::from(vec![7; 900_000]);
     for _ in 0..2 {
-        bed.run(async |stores, _| {
+        testbed.run(async |stores, _| {
             put(&stores[0], 1, value.clone()).await.expect("there is room");
         });
-        bed.run(async |stores, _| {
+        testbed.run(async |stores, _| {
             let found = stores[0].begin().get(&key(1)).await.expect("it is whole");
             assert_eq!(found.map(|entry| entry.value.to_bytes()), Some(value.clone()));
         });
-        assert!(bed.check().ok);
+        assert!(testbed.check().ok);
     }
 }

@@ -5,14 +5,14 @@
 use bytes::Bytes;
 use softflash_base::ShardId;
 use softflash_store::{Entry, Store, StoreError};
-use softflash_testing::{Bed, VirtualBed};
+use softflash_testing::{Testbed, VirtualTestbed};
 use std::cell::Cell;
 use std::rc::Rc;
 
-fn bed(shards: u16) -> Bed {
-    let mut bed = Bed::new(shards, shards, 4, 24, 1 << 20);
-    bed.options.memory_bytes = 4 << 20;
-    bed
+fn testbed(shards: u16) -> Testbed {
+    let mut testbed = Testbed::new(shards, shards, 4, 24, 1 << 20);
+    testbed.options.memory_bytes = 4 << 20;
+    testbed
 }
 
 fn number(entry: Option<Entry>) -> u64 {
@@ -48,7 +48,7 @@ async fn set_all(store: &Store, keys: &[Bytes], value: u64, wait: bool) {
 
 #[test]
 fn counters_incremented_concurrently_lose_nothing() {
-    bed(2).run(async |stores, runtime| {
+    testbed(2).run(async |stores, runtime| {
         let key = Bytes::from_static(b"counter");
         let left = Rc::new(Cell::new(8));
         for task in 0..8 {
@@ -82,7 +82,7 @@ fn counters_incremented_concurrently_lose_nothing() {
 
 #[test]
 fn watches_detect_writes_and_clears() {
-    bed(2).run(async |stores, _| {
+    testbed(2).run(async |stores, _| {
         let keys = keys_of_all_shards(&stores[0]);
         for key in &keys {
             let token = stores[0].watch(key.clone()).await.unwrap();
@@ -106,11 +106,11 @@ fn watches_detect_writes_and_clears() {
 
 #[test]
 fn a_batch_over_shards_is_atomic_after_a_crash_and_durable_if_acknowledged() {
-    let bed = bed(3);
+    let testbed = testbed(3);
     let mut acknowledged = 0;
     for round in 1..=12 {
         let last = round * 100;
-        bed.crash(async |stores, runtime| {
+        testbed.crash(async |stores, runtime| {
             let keys = keys_of_all_shards(&stores[0]);
             let mut found = Vec::new();
             for key in &keys {
@@ -128,7 +128,7 @@ fn a_batch_over_shards_is_atomic_after_a_crash_and_durable_if_acknowledged() {
             }
             runtime.sleep_until(runtime.now() + round * 40_000).await;
         });
-        let report = bed.check();
+        let report = testbed.check();
         assert!(report.ok, "round {round}: {report:?}");
     }
 }
@@ -136,8 +136,8 @@ fn a_batch_over_shards_is_atomic_after_a_crash_and_durable_if_acknowledged() {
 #[test]
 fn a_clear_survives_a_crash_and_no_key_reappears() {
     for shards in [1, 2] {
-        let bed = bed(shards);
-        bed.crash(async |stores, _| {
+        let testbed = testbed(shards);
+        testbed.crash(async |stores, _| {
             for number in 0..3000 {
                 let mut transaction = stores[0].begin();
                 let key = Bytes::from(format!("old{number}"));
@@ -156,7 +156,7 @@ fn a_clear_survives_a_crash_and_no_key_reappears() {
             stores[0].durable(&token).await.unwrap();
         });
         for _ in 0..2 {
-            bed.crash(async |stores, _| {
+            testbed.crash(async |stores, _| {
                 assert_eq!(stores[0].key_count().await.unwrap().keys, 1);
                 let found = stores[0].begin().get(&Bytes::from_static(b"new")).await.unwrap();
                 assert!(found.is_some());
@@ -164,22 +164,22 @@ fn a_clear_survives_a_crash_and_no_key_reappears() {
                 assert_eq!(old, None);
             });
         }
-        assert!(bed.check().ok);
+        assert!(testbed.check().ok);
     }
 }
 
 #[test]
 fn an_acknowledged_batch_over_shards_survives_a_second_crash_after_the_coordinator_continued() {
-    let mut bed = Bed::new(3, 3, 3, 64, 1 << 20);
-    bed.options.memory_bytes = 4 << 20;
+    let mut testbed = Testbed::new(3, 3, 3, 64, 1 << 20);
+    testbed.options.memory_bytes = 4 << 20;
     for value in 1..=6 {
-        let keys = bed.crash(async |stores, _| {
+        let keys = testbed.crash(async |stores, _| {
             let keys = keys_of_all_shards(&stores[0]);
             // Killed before the participants have logged the commit.
             set_all(&stores[0], &keys, value, true).await;
             keys
         });
-        bed.crash(async |stores, _| {
+        testbed.crash(async |stores, _| {
             // The coordinator's log grows until the segment with the commit is released.
             let coordinator = stores[0].clone();
             let mut of_coordinator = (0..).map(|number| Bytes::from(format!("fill:{number}")));
@@ -191,7 +191,7 @@ fn an_acknowledged_batch_over_shards_survives_a_second_crash_after_the_coordinat
                 coordinator.commit(transaction).await.unwrap();
             }
         });
-        bed.crash(async |stores, _| {
+        testbed.crash(async |stores, _| {
             for key in &keys {
                 let found = stores[0].begin().get(key).await.unwrap();
                 assert_eq!(number(found), value, "{key:?}");
@@ -215,7 +215,7 @@ async fn clear(store: &Store) {
 #[test]
 fn a_transaction_with_reads_conflicts_with_a_clear() {
     for shards in [1, 3] {
-        bed(shards).run(async |stores, _| {
+        testbed(shards).run(async |stores, _| {
             let keys = keys_of_all_shards(&stores[0]);
             let absent = Bytes::from_static(b"absent");
             set_all(&stores[0], &keys[..1], 7, true).await;
@@ -243,8 +243,8 @@ fn a_transaction_with_reads_conflicts_with_a_clear() {
 #[test]
 fn a_reader_of_an_absent_key_after_a_clear_can_wait_until_the_clear_is_durable() {
     for shards in [1, 3] {
-        let bed = VirtualBed::new(shards, 40);
-        let (key, ended_at) = bed.session(async |stores, _| {
+        let testbed = VirtualTestbed::new(shards, 40);
+        let (key, ended_at) = testbed.session(async |stores, _| {
             let keys = keys_of_all_shards(&stores[0]);
             set_all(&stores[0], &keys, 7, true).await;
             clear(&stores[0]).await;
@@ -255,8 +255,8 @@ fn a_reader_of_an_absent_key_after_a_clear_can_wait_until_the_clear_is_durable()
             stores[0].durable(transaction.token()).await.unwrap();
             key
         });
-        bed.device.power_cut(ended_at, 1).unwrap();
-        bed.session(async |stores, _| {
+        testbed.device.power_cut(ended_at, 1).unwrap();
+        testbed.session(async |stores, _| {
             assert_eq!(stores[0].begin().get(&key).await.unwrap(), None, "{shards} shards");
         });
     }
@@ -270,15 +270,15 @@ const OVERLAPPING: [&[usize]; 6] = [&[0, 1], &[1, 2], &[0, 2], &[0, 1, 2], &[1, 
 fn overlapping_transactions_over_three_shards_are_recovered_whole_and_in_order() {
     let mut found_some = [0; OVERLAPPING.len() + 1];
     for round in 0..60_u64 {
-        let mut bed = VirtualBed::new(3, 40);
-        bed.options.memory_bytes = 4 << 20;
+        let mut testbed = VirtualTestbed::new(3, 40);
+        testbed.options.memory_bytes = 4 << 20;
         let key = |transaction: usize, shard: usize, store: &Store| {
             let names = (0..).map(|n| Bytes::from(format!("{transaction}:{n}")));
             let mut of_shard = names.filter(|key| store.shard_of(key).index() == shard);
             of_shard.next().unwrap()
         };
         let acknowledged = Rc::new(Cell::new(0));
-        let (_, ended_at) = bed.session(async |stores, runtime| {
+        let (_, ended_at) = testbed.session(async |stores, runtime| {
             for (number, shards) in OVERLAPPING.iter().enumerate() {
                 let store = stores[number % 3].clone();
                 let ids = shards.iter().map(|shard| ShardId(*shard as u16)).collect();
@@ -298,9 +298,9 @@ fn overlapping_transactions_over_three_shards_are_recovered_whole_and_in_order()
             }
             runtime.sleep_until(runtime.now() + round * 60_000).await;
         });
-        bed.device.power_cut(ended_at, round).unwrap();
+        testbed.device.power_cut(ended_at, round).unwrap();
         for _ in 0..2 {
-            bed.session(async |stores, _| {
+            testbed.session(async |stores, _| {
                 let mut found = 0;
                 for (number, shards) in OVERLAPPING.iter().enumerate() {
                     let mut there = 0;

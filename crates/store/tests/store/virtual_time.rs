@@ -7,7 +7,7 @@ use softflash_base::random::Rng;
 use softflash_device::{Device, ModelConfig, ModelDevice};
 use softflash_store::Store;
 use softflash_testing::model::{key, value};
-use softflash_testing::{Model, VirtualBed};
+use softflash_testing::{Model, VirtualTestbed};
 use std::sync::Arc;
 
 async fn write_some(model: &mut Model, random: &mut Rng, stores: &[Store], count: u64) {
@@ -26,10 +26,10 @@ async fn write_some(model: &mut Model, random: &mut Rng, stores: &[Store], count
 #[test]
 fn equal_seeds_give_equal_runs_to_the_nanosecond() {
     let run = |seed| {
-        let bed = VirtualBed::new(2, 40);
+        let testbed = VirtualTestbed::new(2, 40);
         let mut random = Rng::seeded(seed);
         let mut model = Model::default();
-        bed.session(async |stores, _| {
+        testbed.session(async |stores, _| {
             write_some(&mut model, &mut random, stores, 400).await;
             model.compare(&stores[0]).await;
             format!("{:?}", stores[0].stats().await.unwrap())
@@ -43,12 +43,12 @@ fn equal_seeds_give_equal_runs_to_the_nanosecond() {
 fn acknowledged_writes_survive_power_cuts() {
     let seed = 77;
     println!("seed {seed}");
-    let bed = VirtualBed::new(2, 40);
+    let testbed = VirtualTestbed::new(2, 40);
     let mut random = Rng::seeded(seed);
     let mut model = Model::default();
     for round in 0..8 {
         let count = 50 + random.below(100);
-        let ((), at) = bed.session(async |stores, runtime| {
+        let ((), at) = testbed.session(async |stores, runtime| {
             model.compare(&stores[0]).await;
             write_some(&mut model, &mut random, stores, count).await;
             // One more write without acknowledgement, so that a command is under way.
@@ -58,9 +58,9 @@ fn acknowledged_writes_survive_power_cuts() {
             stores[0].commit(transaction).await.unwrap();
             runtime.sleep_until(runtime.now() + random.below(2_000_000)).await;
         });
-        bed.device.power_cut(at, round).unwrap();
+        testbed.device.power_cut(at, round).unwrap();
         model.entries.remove(&b"in flight"[..]);
-        bed.session(async |stores, _| {
+        testbed.session(async |stores, _| {
             model.delete(&stores[0], Bytes::from_static(b"in flight")).await;
         });
     }
@@ -81,20 +81,20 @@ fn the_log_continues_in_other_blocks_when_some_fail() {
         config.faults.program_failure = 3e-3;
         config.faults.erase_failure = 3e-3;
         config.seed = seed;
-        let bed = VirtualBed {
+        let testbed = VirtualTestbed {
             device: Arc::new(ModelDevice::in_memory(config).unwrap()),
-            ..VirtualBed::new(2, 400)
+            ..VirtualTestbed::new(2, 400)
         };
         let (mut model, mut random) = (Model::default(), Rng::seeded(seed));
         for _ in 0..2 {
-            bed.session(async |stores, _| {
+            testbed.session(async |stores, _| {
                 model.compare(&stores[0]).await;
                 write_some(&mut model, &mut random, stores, 250).await;
             });
         }
-        bed.session(async |stores, _| model.compare(&stores[0]).await);
-        let all = bed.device.info().all_units();
-        let queue = bed.device.open_queue_pair(&all).unwrap();
+        testbed.session(async |stores, _| model.compare(&stores[0]).await);
+        let all = testbed.device.info().all_units();
+        let queue = testbed.device.open_queue_pair(&all).unwrap();
         failed_blocks += all.iter().map(|unit| queue.bad_blocks(UnitId(unit)).len()).sum::<usize>();
     }
     assert!(failed_blocks > 12, "{failed_blocks} blocks failed");

@@ -13,7 +13,7 @@ use softflash_device::{Device, ModelConfig, ModelDevice};
 use softflash_ftl::UnitState;
 use softflash_store::layout::split;
 use softflash_store::{Entry, Store, StoreError};
-use softflash_testing::VirtualBed;
+use softflash_testing::VirtualTestbed;
 use softflash_testing::model::key;
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ async fn put(store: &Store, number: u64, value: u64) -> Result<(), StoreError> {
 }
 
 /// Units of 100 superblocks; each erase may make its superblock bad.
-fn bed(channels: u16, seed: u64) -> VirtualBed {
+fn testbed(channels: u16, seed: u64) -> VirtualTestbed {
     let mut config = ModelConfig::model();
     config.array.geometry.channels = channels;
     config.array.geometry.chips_per_channel = 1;
@@ -37,15 +37,15 @@ fn bed(channels: u16, seed: u64) -> VirtualBed {
     config.faults.erase_failure = 0.05;
     config.seed = seed;
     let device = Arc::new(ModelDevice::in_memory(config).unwrap());
-    let mut bed = VirtualBed { device, ..VirtualBed::new(1, 100) };
-    bed.layout.units = split(bed.device.info().units, bed.layout.shards);
-    bed
+    let mut testbed = VirtualTestbed { device, ..VirtualTestbed::new(1, 100) };
+    testbed.layout.units = split(testbed.device.info().units, testbed.layout.shards);
+    testbed
 }
 
 /// Units with half of their superblocks bad.
-fn worn_units(bed: &VirtualBed) -> usize {
-    let all = bed.device.info().all_units();
-    let queue = bed.device.open_queue_pair(&all).unwrap();
+fn worn_units(testbed: &VirtualTestbed) -> usize {
+    let all = testbed.device.info().all_units();
+    let queue = testbed.device.open_queue_pair(&all).unwrap();
     all.iter().filter(|unit| queue.bad_blocks(UnitId(*unit)).len() >= 50).count()
 }
 
@@ -81,16 +81,16 @@ async fn wear(store: &Store) -> (u64, u64, StoreError) {
 fn worn_out_flash_stays_readable() {
     for seed in 0..3 {
         println!("seed {seed}");
-        let bed = bed(1, seed);
-        let (written, _) = bed.session(async |stores, _| {
+        let testbed = testbed(1, seed);
+        let (written, _) = testbed.session(async |stores, _| {
             let (written, _, refusal) = wear(&stores[0]).await;
             assert_eq!(refusal, StoreError::WornOut { bad: 50, total: 100 });
             check(&stores[0], written - 1).await;
             written
         });
-        assert_eq!(worn_units(&bed), 1);
+        assert_eq!(worn_units(&testbed), 1);
         for _ in 0..2 {
-            bed.session(async |stores, _| {
+            testbed.session(async |stores, _| {
                 check(&stores[0], written - 1).await;
                 let refusal = put(&stores[0], 0, 0).await.unwrap_err();
                 assert_eq!(refusal, StoreError::WornOut { bad: 50, total: 100 });
@@ -103,13 +103,13 @@ fn worn_out_flash_stays_readable() {
 fn other_units_take_the_writes_that_a_worn_out_unit_refuses() {
     for seed in 0..3 {
         println!("seed {seed}");
-        let bed = bed(4, seed);
-        let (written, _) = bed.session(async |stores, _| {
+        let testbed = testbed(4, seed);
+        let (written, _) = testbed.session(async |stores, _| {
             let (written, with_worn_units, refusal) = wear(&stores[0]).await;
             assert!(with_worn_units > 100, "{with_worn_units}, then {refusal}");
             check(&stores[0], written - 1).await;
             written
         });
-        bed.session(async |stores, _| check(&stores[0], written - 1).await);
+        testbed.session(async |stores, _| check(&stores[0], written - 1).await);
     }
 }

@@ -3,7 +3,7 @@
 use crate::core::Core;
 use crate::error::VolumeError;
 use crate::format::tag::{self, Class};
-use crate::walk::{self, FoundFrame};
+use crate::frame_scan::{self, FoundFrame};
 use futures_util::future::join_all;
 use softflash_base::cast;
 use softflash_device::DeviceError;
@@ -85,6 +85,6 @@ pub(super) async fn frames_of(
     core: &Core,
     found: impl Iterator<Item = &FoundSuperblock>,
 ) -> Vec<FoundFrame> {
-    let walks = found.map(|found| walk::frames(core, found.superblock));
-    join_all(walks).await.into_iter().flatten().collect()
+    let scans = found.map(|found| frame_scan::frames(core, found.superblock));
+    join_all(scans).await.into_iter().flatten().collect()
 }

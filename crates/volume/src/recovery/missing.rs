@@ -2,7 +2,7 @@
 //! what they held: their data are lost, and must not be replaced by older ones.
 
 use crate::format::record::Record;
-use crate::walk::FoundFrame;
+use crate::frame_scan::FoundFrame;
 use softflash_base::planted::{self, Bug};
 use std::collections::BTreeMap;
 use std::ops::Range;

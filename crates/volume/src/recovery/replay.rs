@@ -7,7 +7,7 @@ use crate::error::VolumeError;
 use crate::format::entry::Entry;
 use crate::format::operation::Operation;
 use crate::format::record::{Contents, Record, Run};
-use crate::walk::{FoundFrame, read_checked};
+use crate::frame_scan::{FoundFrame, read_checked};
 use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
 use std::collections::BTreeSet;

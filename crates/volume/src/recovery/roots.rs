@@ -4,7 +4,7 @@ use super::report::RecoveryReport;
 use crate::core::Core;
 use crate::format::entry::Entry;
 use crate::format::root::Root;
-use crate::walk::{FoundFrame, read_checked};
+use crate::frame_scan::{FoundFrame, read_checked};
 use softflash_base::cast;
 use std::collections::BTreeMap;
 

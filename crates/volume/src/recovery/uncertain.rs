@@ -3,8 +3,8 @@
 use crate::core::Core;
 use crate::format::entry::Entry;
 use crate::format::operation::Operation;
+use crate::frame_scan::FoundFrame;
 use crate::image::ImageId;
-use crate::walk::FoundFrame;
 use softflash_ftl::Hint;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

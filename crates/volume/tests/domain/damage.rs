@@ -1,7 +1,7 @@
 //! Damage of each page in turn: the domain is mounted, and a read returns the current data or an
 //! error.
 
-use crate::bed::{Bed, UNIT, content, unit};
+use crate::testbed::{Testbed, UNIT, content, unit};
 use softflash_base::random::Rng;
 use softflash_device::UnitsImage;
 use softflash_volume::{Domain, VolumeError};
@@ -24,10 +24,10 @@ fn compared() -> impl Iterator<Item = u64> {
 type Contents = BTreeMap<&'static str, BTreeMap<u64, u64>>;
 
 /// Volumes with a snapshot and a clone, of which parts were discarded, behind several checkpoints.
-fn filled(bed: &Bed, seed: u64) -> Contents {
+fn filled(testbed: &Testbed, seed: u64) -> Contents {
     let mut contents = Contents::new();
     let mut rng = Rng::seeded(seed);
-    bed.run(async |domain, _, _| {
+    testbed.run(async |domain, _, _| {
         for name in ["v", "w"] {
             domain.create(name, UNITS * UNIT as u64).await.unwrap();
             contents.insert(name, BTreeMap::new());
@@ -108,8 +108,8 @@ async fn read_all(domain: &Domain, contents: &Contents, place: &str) -> Vec<(Str
 }
 
 /// What a check says that cannot be read.
-fn found_lost(bed: &Bed, place: &str) -> Vec<(String, u64)> {
-    let examined = bed.examine().unwrap();
+fn found_lost(testbed: &Testbed, place: &str) -> Vec<(String, u64)> {
+    let examined = testbed.examine().unwrap();
     let mut lost = Vec::new();
     for image in &examined.images {
         let name = match &image.snapshot {
@@ -130,15 +130,15 @@ fn found_lost(bed: &Bed, place: &str) -> Vec<(String, u64)> {
 #[test]
 fn with_any_page_damaged_a_read_returns_current_data_or_an_error() {
     let seed = 1;
-    let bed = Bed::new(16, 256);
-    let contents = filled(&bed, seed);
-    let image = bed.device.image(0..4).unwrap();
+    let testbed = Testbed::new(16, 256);
+    let contents = filled(&testbed, seed);
+    let image = testbed.device.image(0..4).unwrap();
     let (mut most_lost, mut leaves, mut roots) = (0, 0, 0);
     for damaged in 0..pages(&image) {
         let place = format!("seed {seed}, page {damaged}");
-        bed.device.restore(&with_damage(&image, damaged)).unwrap();
-        let found = found_lost(&bed, &place);
-        let mut lost = bed.run(async |domain, _, report| {
+        testbed.device.restore(&with_damage(&image, damaged)).unwrap();
+        let found = found_lost(&testbed, &place);
+        let mut lost = testbed.run(async |domain, _, report| {
             leaves += report.copied_halves;
             roots += report.damaged_root_copies;
             assert_eq!((report.rebuilt_halves, report.lost_halves), (0, 0), "{place}");
@@ -148,7 +148,7 @@ fn with_any_page_damaged_a_read_returns_current_data_or_an_error() {
         assert_eq!(found, lost, "{place}: a check finds the same");
         most_lost = lost.len().max(most_lost);
         // The map is whole again, and what was lost stays lost.
-        bed.run(async |domain, _, report| {
+        testbed.run(async |domain, _, report| {
             assert!(!report.has_damaged_leaves(), "{place}");
             let mut again = read_all(domain, &contents, &place).await;
             again.sort_unstable();
@@ -175,10 +175,10 @@ fn without_leaves(image: &UnitsImage) -> (UnitsImage, usize) {
 
 #[test]
 fn leaves_without_a_readable_copy_are_rebuilt_from_the_frames() {
-    let bed = Bed::new(16, 256);
+    let testbed = Testbed::new(16, 256);
     let mut expected = BTreeMap::new();
     for session in 0..3 {
-        bed.run(async |domain, _, _| {
+        testbed.run(async |domain, _, _| {
             if session == 0 {
                 domain.create("v", UNITS * UNIT as u64).await.unwrap();
             }
@@ -192,11 +192,11 @@ fn leaves_without_a_readable_copy_are_rebuilt_from_the_frames() {
             domain.checkpoint().await.unwrap();
         });
     }
-    let (image, damaged) = without_leaves(&bed.device.image(0..4).unwrap());
+    let (image, damaged) = without_leaves(&testbed.device.image(0..4).unwrap());
     assert!(damaged >= 12, "two copies of six halves, but only {damaged} pages");
-    bed.device.restore(&image).unwrap();
+    testbed.device.restore(&image).unwrap();
     for mount in 0..2 {
-        bed.run(async |domain, _, report| {
+        testbed.run(async |domain, _, report| {
             let rebuilt = if mount == 0 { 6 } else { 0 };
             assert_eq!((report.rebuilt_halves, report.lost_halves), (rebuilt, 0));
             let volume = domain.volume("v").unwrap();
@@ -214,12 +214,12 @@ fn what_cannot_be_rebuilt_is_lost_until_it_is_written_or_discarded() {
     let mut met = 0;
     for seed in 1..9 {
         println!("seed {seed}");
-        let bed = Bed::new(16, 256);
-        let contents = filled(&bed, seed);
-        let (image, _) = without_leaves(&bed.device.image(0..4).unwrap());
-        bed.device.restore(&image).unwrap();
+        let testbed = Testbed::new(16, 256);
+        let contents = filled(&testbed, seed);
+        let (image, _) = without_leaves(&testbed.device.image(0..4).unwrap());
+        testbed.device.restore(&image).unwrap();
         let place = format!("seed {seed}");
-        bed.run(async |domain, _, _| {
+        testbed.run(async |domain, _, _| {
             let lost = read_all(domain, &contents, &place).await;
             for (name, lba) in lost.iter().filter(|(name, _)| !name.contains('@')) {
                 let (volume, offset) = (domain.volume(name).unwrap(), lba * UNIT as u64);
@@ -268,10 +268,10 @@ const NAMED: &[u8] = b"named-volume";
 fn without_the_newest_root_no_older_data_are_served() {
     let (mut refused, mut served) = (0, 0);
     for seed in 1..20 {
-        let bed = Bed::new(16, 128);
+        let testbed = Testbed::new(16, 128);
         let mut rng = Rng::seeded(seed);
         let mut expected = BTreeMap::new();
-        bed.run(async |domain, _, _| {
+        testbed.run(async |domain, _, _| {
             let name = std::str::from_utf8(NAMED).unwrap();
             domain.create(name, 400 * UNIT as u64).await.unwrap();
             let volume = domain.volume(name).unwrap();
@@ -293,10 +293,10 @@ fn without_the_newest_root_no_older_data_are_served() {
             }
             volume.flush().await.unwrap();
         });
-        let (image, damaged) = without_newest_root(&bed.device.image(0..4).unwrap());
+        let (image, damaged) = without_newest_root(&testbed.device.image(0..4).unwrap());
         assert!(damaged > 0, "seed {seed}: no root is damaged");
-        bed.device.restore(&image).unwrap();
-        let outcome = bed.try_run(async |domain, _, _| {
+        testbed.device.restore(&image).unwrap();
+        let outcome = testbed.try_run(async |domain, _, _| {
             let volume = domain.volume(std::str::from_utf8(NAMED).unwrap()).unwrap();
             for lba in 0..400 {
                 let mut read = vec![0; UNIT];

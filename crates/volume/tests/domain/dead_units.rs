@@ -1,7 +1,7 @@
 //! Units that fail one after the other, each after a mount without the one before. The domain is
 //! there, and each read returns the flushed data or an error; or the mount is refused.
 
-use crate::bed::{Bed, UNIT, content, unit};
+use crate::testbed::{Testbed, UNIT, content, unit};
 use softflash_device::{Device, ModelConfig, UnitsImage};
 use softflash_nand::faults::{FaultPlace, FaultSchedule, FaultTime, PlannedFault, Strike};
 use softflash_volume::{Domain, VolumeError};
@@ -9,24 +9,25 @@ use std::time::Duration;
 
 const UNITS: u64 = 60;
 
-fn bed(units: u16) -> Bed {
+fn testbed(units: u16) -> Testbed {
     let mut config = ModelConfig::model();
     // A die each.
     config.array.geometry.channels = units;
     config.array.geometry.chips_per_channel = 1;
     config.array.geometry.blocks_per_plane = 60;
     config.array.geometry.pages_per_block = 16;
-    Bed::of(config)
+    Testbed::of(config)
 }
 
 /// Plans the failure of these units at this time.
-fn fail(bed: &Bed, units: &[u16], at_ns: u64) {
+fn fail(testbed: &Testbed, units: &[u16], at_ns: u64) {
     let fault = |&unit: &u16| PlannedFault {
         place: FaultPlace::Die(unit.into()),
         when: FaultTime::AtNs(at_ns),
         what: Strike::Death,
     };
-    bed.device
+    testbed
+        .device
         .schedule_faults(&FaultSchedule { faults: units.iter().map(fault).collect() })
         .unwrap();
 }
@@ -62,9 +63,9 @@ async fn compare(domain: &Domain, has_data: bool) -> u64 {
 
 /// Mounts while these units have failed; returns the number of lost reads, or nothing if the mount
 /// is refused.
-fn mount_without(bed: &Bed, units: &[u16], at_ns: u64, has_data: bool) -> Option<u64> {
-    let mounted: Result<u64, VolumeError> = bed.on_flash(async |queue, config, runtime| {
-        fail(bed, units, at_ns);
+fn mount_without(testbed: &Testbed, units: &[u16], at_ns: u64, has_data: bool) -> Option<u64> {
+    let mounted: Result<u64, VolumeError> = testbed.on_flash(async |queue, config, runtime| {
+        fail(testbed, units, at_ns);
         let (domain, _) = Domain::mount(queue, config, runtime.clone()).await?;
         let lost = compare(&domain, has_data).await;
         domain.stop();
@@ -74,8 +75,8 @@ fn mount_without(bed: &Bed, units: &[u16], at_ns: u64, has_data: bool) -> Option
 }
 
 /// A volume whose creation is proven, perhaps with data.
-fn created(bed: &Bed, has_data: bool) -> UnitsImage {
-    bed.run(async |domain, runtime, _| {
+fn created(testbed: &Testbed, has_data: bool) -> UnitsImage {
+    testbed.run(async |domain, runtime, _| {
         domain.create("v", UNITS * UNIT as u64).await.unwrap();
         if has_data {
             write(domain).await;
@@ -83,22 +84,22 @@ fn created(bed: &Bed, has_data: bool) -> UnitsImage {
         runtime.sleep_until(runtime.now() + Duration::from_secs(3)).await;
     });
     // Has a root, and no frames behind it.
-    bed.run(async |_, _, _| {});
-    bed.device.image(0..bed.device.info().units).unwrap()
+    testbed.run(async |_, _, _| {});
+    testbed.device.image(0..testbed.device.info().units).unwrap()
 }
 
 #[test]
 fn units_that_fail_one_after_the_other_never_bring_older_states_back() {
     for (units, has_data) in [2, 3, 4].into_iter().flat_map(|units| [(units, false), (units, true)])
     {
-        let bed = bed(units);
-        let image = created(&bed, has_data);
+        let testbed = testbed(units);
+        let image = created(&testbed, has_data);
         for first in 0..units {
             for second in (0..units).filter(|&second| second != first) {
-                bed.device.restore(&image).unwrap();
-                let lost = mount_without(&bed, &[first], 0, has_data);
+                testbed.device.restore(&image).unwrap();
+                let lost = mount_without(&testbed, &[first], 0, has_data);
                 assert!(lost.is_some_and(|lost| lost < UNITS), "{lost:?}");
-                let after = mount_without(&bed, &[first, second], 0, has_data);
+                let after = mount_without(&testbed, &[first, second], 0, has_data);
                 assert_eq!(after.is_some(), units > 2, "the mount had written all roots twice");
                 assert!(after.is_none_or(|after| after >= lost.unwrap()), "{lost:?} {after:?}");
             }
@@ -109,11 +110,11 @@ fn units_that_fail_one_after_the_other_never_bring_older_states_back() {
 #[test]
 fn a_unit_that_fails_while_its_domain_is_mounted_never_makes_it_empty() {
     for has_data in [false, true] {
-        let bed = bed(1);
-        let image = created(&bed, has_data);
+        let testbed = testbed(1);
+        let image = created(&testbed, has_data);
         let refused = (0..60).filter(|step| {
-            bed.device.restore(&image).unwrap();
-            mount_without(&bed, &[0], 100_000 * step, has_data).is_none()
+            testbed.device.restore(&image).unwrap();
+            mount_without(&testbed, &[0], 100_000 * step, has_data).is_none()
         });
         assert!(refused.count() > 0);
     }
@@ -121,11 +122,11 @@ fn a_unit_that_fails_while_its_domain_is_mounted_never_makes_it_empty() {
 
 #[test]
 fn the_space_of_a_unit_that_dies_is_gone_and_writes_go_on_in_the_others() {
-    let bed = bed(2);
-    bed.run(async |domain, _, _| {
+    let testbed = testbed(2);
+    testbed.run(async |domain, _, _| {
         domain.create("v", UNITS * UNIT as u64).await.unwrap();
         let before = domain.space().usable_bytes;
-        fail(&bed, &[1], 0);
+        fail(&testbed, &[1], 0);
         for _ in 0..4 {
             write(domain).await;
         }
@@ -137,11 +138,11 @@ fn the_space_of_a_unit_that_dies_is_gone_and_writes_go_on_in_the_others() {
 
 #[test]
 fn a_domain_whose_only_unit_dies_is_worn_out_and_not_full() {
-    let bed = bed(1);
-    let refused = bed.run(async |domain, _, _| {
+    let testbed = testbed(1);
+    let refused = testbed.run(async |domain, _, _| {
         domain.create("v", UNITS * UNIT as u64).await.unwrap();
         let volume = domain.volume("v").unwrap();
-        fail(&bed, &[0], 0);
+        fail(&testbed, &[0], 0);
         let mut refused = Vec::new();
         for lba in 0..UNITS {
             refused.extend(volume.write(lba * UNIT as u64, &unit(1)).await.err());

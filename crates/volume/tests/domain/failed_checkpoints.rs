@@ -1,6 +1,6 @@
 //! Checkpoints that fail.
 
-use crate::bed::{Bed, UNIT, content, unit};
+use crate::testbed::{Testbed, UNIT, content, unit};
 use softflash_base::Time;
 use softflash_device::{
     Command, Completion, Decorator, Device, DeviceError, Operation, QueuePair, Submit, Tag, Wake,
@@ -49,13 +49,14 @@ impl QueuePair for Failing {
 
 #[test]
 fn a_failed_checkpoint_leaves_its_leaves_to_the_next_one() {
-    let bed = Bed::new(64, 256);
+    let testbed = Testbed::new(64, 256);
     let fails = Arc::new(AtomicBool::new(false));
     let executor = VirtualExecutor::new(1_000_000);
     executor.block_on(async {
-        let queue = bed.device.open_queue_pair(&bed.device.info().all_units()).unwrap();
+        let queue = testbed.device.open_queue_pair(&testbed.device.info().all_units()).unwrap();
         let queue = Failing { inner: queue, fails: Arc::clone(&fails), failed: Vec::new() };
-        let mounted = Domain::mount(Box::new(queue), bed.config.clone(), executor.handle()).await;
+        let mounted =
+            Domain::mount(Box::new(queue), testbed.config.clone(), executor.handle()).await;
         let (domain, _) = mounted.unwrap();
         domain.create("v", 1 << 20).await.unwrap();
         let volume = domain.volume("v").unwrap();
@@ -70,9 +71,9 @@ fn a_failed_checkpoint_leaves_its_leaves_to_the_next_one() {
         domain.checkpoint().await.unwrap();
         domain.stop();
     });
-    bed.device.power_cut(executor.now(), 1).unwrap();
+    testbed.device.power_cut(executor.now(), 1).unwrap();
     drop(executor);
-    bed.run(async |domain, _, _| {
+    testbed.run(async |domain, _, _| {
         let mut bytes = vec![0; UNIT];
         domain.volume("v").unwrap().read(0, &mut bytes).await.unwrap();
         assert_eq!(content(&bytes), 2);

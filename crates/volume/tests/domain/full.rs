@@ -1,11 +1,11 @@
-use crate::bed::{Bed, UNIT, unit};
+use crate::testbed::{Testbed, UNIT, unit};
 use softflash_volume::VolumeError;
 
 #[test]
 fn a_full_domain_refuses_new_data_takes_overwrites_and_recovers_by_discards() {
-    let bed = Bed::new(32, 256);
+    let testbed = Testbed::new(32, 256);
     let mut fits = 0;
-    bed.run(async |domain, _, _| {
+    testbed.run(async |domain, _, _| {
         domain.create("v", 1 << 40).await.unwrap();
         let volume = domain.volume("v").unwrap();
         loop {
@@ -33,7 +33,7 @@ fn a_full_domain_refuses_new_data_takes_overwrites_and_recovers_by_discards() {
         assert!(volume.write(0, &unit(7)).await.is_err());
         volume.flush().await.unwrap();
     });
-    bed.run(async |domain, _, _| {
+    testbed.run(async |domain, _, _| {
         domain.delete("v").await.unwrap();
         assert_eq!(domain.space().used_bytes, 0);
         domain.create("w", 1 << 40).await.unwrap();

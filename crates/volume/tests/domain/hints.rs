@@ -1,4 +1,4 @@
-use crate::bed::{Bed, UNIT, content, unit};
+use crate::testbed::{Testbed, UNIT, content, unit};
 use softflash_base::random::Rng;
 use softflash_volume::{Domain, Setting, Temperature, Volume};
 
@@ -22,8 +22,8 @@ async fn write(volume: &Volume, request: u64, content: u64) {
 
 /// Write amplification of nine hot writes for each cold one, after the cold volume was filled among
 /// hot writes.
-fn write_amplification(bed: &Bed, hints: bool) -> f64 {
-    bed.run(async |domain, _, _| {
+fn write_amplification(testbed: &Testbed, hints: bool) -> f64 {
+    testbed.run(async |domain, _, _| {
         let hint = |temperature| hints.then_some(temperature);
         create(domain, "hot", HOT, hint(Temperature::Hot)).await;
         create(domain, "cold", COLD, hint(Temperature::Cold)).await;
@@ -47,17 +47,17 @@ fn write_amplification(bed: &Bed, hints: bool) -> f64 {
 #[test]
 fn hot_and_cold_volumes_with_hints_have_a_lower_write_amplification() {
     // Four units of 192 superblocks of 64 mapping units: three classes.
-    let without = write_amplification(&Bed::new(192, 256), false);
-    let with = write_amplification(&Bed::new(192, 256), true);
+    let without = write_amplification(&Testbed::new(192, 256), false);
+    let with = write_amplification(&Testbed::new(192, 256), true);
     println!("write amplification: {with:.3} with hints, {without:.3} without");
     assert!(with < 0.9 * without, "{with:.3} with hints, {without:.3} without");
 }
 
 #[test]
 fn small_units_take_hints_and_mix_the_data() {
-    let bed = Bed::new(32, 256);
-    let before = bed.run(async |domain, _, _| domain.space().usable_bytes);
-    bed.run(async |domain, _, _| {
+    let testbed = Testbed::new(32, 256);
+    let before = testbed.run(async |domain, _, _| domain.space().usable_bytes);
+    testbed.run(async |domain, _, _| {
         create(domain, "hot", 100, Some(Temperature::Hot)).await;
         create(domain, "cold", 100, Some(Temperature::Cold)).await;
         assert_eq!(domain.space().usable_bytes, before);
@@ -70,10 +70,10 @@ fn small_units_take_hints_and_mix_the_data() {
 /// Writes volumes with all hints until the domain is full, overwrites them, and reads everything.
 #[test]
 fn a_full_domain_with_all_classes_takes_overwrites_and_recovers() {
-    let bed = Bed::new(512, 128);
+    let testbed = Testbed::new(512, 128);
     let mut newest = vec![Vec::new(); 9];
     let names: Vec<String> = (0..9).map(|number| format!("v{number}")).collect();
-    bed.run(async |domain, _, _| {
+    testbed.run(async |domain, _, _| {
         let none = domain.space().usable_bytes;
         for (number, name) in (0_u8..).zip(&names) {
             let temperature =
@@ -105,7 +105,7 @@ fn a_full_domain_with_all_classes_takes_overwrites_and_recovers() {
         }
         domain.flush().await.unwrap();
     });
-    bed.run(async |domain, _, _| {
+    testbed.run(async |domain, _, _| {
         for (name, newest) in names.iter().zip(&newest) {
             let mut read = vec![0; newest.len() * UNIT];
             domain.volume(name).unwrap().read(0, &mut read).await.unwrap();

@@ -1,4 +1,4 @@
-use crate::bed::{Bed, UNIT, content, unit};
+use crate::testbed::{Testbed, UNIT, content, unit};
 use softflash_volume::{Domain, Volume, VolumeError};
 
 async fn contents(volume: &Volume) -> Vec<u64> {
@@ -24,8 +24,8 @@ async fn check(domain: &Domain) {
 
 #[test]
 fn snapshots_and_clones_keep_their_contents_also_after_a_power_cut() {
-    let bed = Bed::new(32, 256);
-    bed.run(async |domain, _, _| {
+    let testbed = Testbed::new(32, 256);
+    testbed.run(async |domain, _, _| {
         domain.create("v", 4 * UNIT as u64).await.unwrap();
         let volume = domain.volume("v").unwrap();
         write(&volume, 0, 1).await;
@@ -44,7 +44,7 @@ fn snapshots_and_clones_keep_their_contents_also_after_a_power_cut() {
         check(domain).await;
         volume.flush().await.unwrap();
     });
-    bed.run(async |domain, _, _| {
+    testbed.run(async |domain, _, _| {
         check(domain).await;
         let refused = domain.delete("v").await;
         assert!(matches!(refused, Err(VolumeError::HasSnapshots { .. })), "{refused:?}");
@@ -57,7 +57,7 @@ fn snapshots_and_clones_keep_their_contents_also_after_a_power_cut() {
         assert_eq!(listed[0].parent, Some(("v".to_owned(), "first".to_owned())));
         domain.delete_snapshot("v", "second").await.unwrap();
     });
-    bed.run(async |domain, _, _| {
+    testbed.run(async |domain, _, _| {
         let first = domain.open_snapshot("v", "first").unwrap();
         assert_eq!(contents(&first).await, [1, 2, 3, 0]);
         domain.delete("c").await.unwrap();

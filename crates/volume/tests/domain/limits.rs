@@ -1,4 +1,4 @@
-use crate::bed::{Bed, UNIT, unit};
+use crate::testbed::{Testbed, UNIT, unit};
 use futures_util::future::{Either, join, join_all, select};
 use softflash_base::Time;
 use softflash_runtime::RuntimeHandle;
@@ -40,7 +40,7 @@ async fn limited(domain: &Domain, name: &str, limits: &[Setting]) -> Volume {
 
 #[test]
 fn requests_keep_to_the_limit_of_requests() {
-    Bed::new(32, 256).run(async |domain, runtime, _| {
+    Testbed::new(32, 256).run(async |domain, runtime, _| {
         let volume = limited(domain, "v", &[Setting::Iops(Some(200))]).await;
         let written = writes(runtime, &volume, 3 * SECOND, 8, 1).await;
         // A burst of 100 ms, and those that have begun.
@@ -61,7 +61,7 @@ fn requests_keep_to_the_limit_of_requests() {
 
 #[test]
 fn requests_keep_to_the_limit_of_bytes() {
-    Bed::new(64, 256).run(async |domain, runtime, _| {
+    Testbed::new(64, 256).run(async |domain, runtime, _| {
         let volume = limited(domain, "v", &[Setting::Bandwidth(Some(2 << 20))]).await;
         let written = writes(runtime, &volume, 4 * SECOND, 8, 16).await * 16 * UNIT as u64;
         let range = 8 << 20..=(8 << 20) + (2 << 20) / 10 + 64 * 1024;
@@ -73,7 +73,7 @@ fn requests_keep_to_the_limit_of_bytes() {
 
 #[test]
 fn a_limited_volume_delays_neither_others_nor_flushes_and_changes() {
-    Bed::new(32, 256).run(async |domain, runtime, _| {
+    Testbed::new(32, 256).run(async |domain, runtime, _| {
         let slow = limited(domain, "slow", &[Setting::Iops(Some(1))]).await;
         let fast = limited(domain, "fast", &[]).await;
         let work = async {
@@ -96,7 +96,7 @@ fn a_limited_volume_delays_neither_others_nor_flushes_and_changes() {
 
 #[test]
 fn waiting_requests_follow_a_change_of_the_limit_a_deletion_and_the_end() {
-    Bed::new(32, 256).run(async |domain, runtime, _| {
+    Testbed::new(32, 256).run(async |domain, runtime, _| {
         let later = async |work: &dyn Fn() -> futures_util::future::LocalBoxFuture<'static, ()>| {
             runtime.sleep_until(runtime.now() + SECOND).await;
             work().await;

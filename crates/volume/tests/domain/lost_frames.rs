@@ -2,7 +2,7 @@
 //! restored from an older image. A read returns the newest flushed data or an error, never anything
 //! else.
 
-use crate::bed::{Bed, UNIT, content, unit};
+use crate::testbed::{Testbed, UNIT, content, unit};
 use softflash_base::random::Rng;
 use softflash_device::{Device, ModelConfig, UnitsImage};
 use softflash_nand::faults::{FaultPlace, FaultSchedule, FaultTime, PlannedFault, Strike};
@@ -92,12 +92,12 @@ async fn compare(volume: &Volume, expected: &[u64], outcome: &mut Outcome) {
 }
 
 /// A domain of so many units of 24 superblocks.
-fn bed(units: u16) -> Bed {
+fn testbed(units: u16) -> Testbed {
     let mut config = ModelConfig::model();
     config.array.geometry.blocks_per_plane = 24;
     config.array.geometry.pages_per_block = 32;
     config.array.geometry.channels = units;
-    Bed::of(config)
+    Testbed::of(config)
 }
 
 async fn rest(runtime: &RuntimeHandle, seconds: u64) {
@@ -105,23 +105,23 @@ async fn rest(runtime: &RuntimeHandle, seconds: u64) {
 }
 
 /// All units, while the power is off.
-fn image(bed: &Bed) -> UnitsImage {
-    bed.device.image(0..bed.device.info().units).unwrap()
+fn image(testbed: &Testbed) -> UnitsImage {
+    testbed.device.image(0..testbed.device.info().units).unwrap()
 }
 
 /// Mounts without a unit, whose dies are dead, and runs with the domain.
 fn run_without<R>(
-    bed: &Bed,
+    testbed: &Testbed,
     unit: u16,
     test: impl AsyncFnOnce(&Domain, &RuntimeHandle, &RecoveryReport) -> R,
 ) -> R {
-    bed.on_flash(async |queue, config, runtime| {
+    testbed.on_flash(async |queue, config, runtime| {
         let death = PlannedFault {
             place: FaultPlace::Channel(unit.into()),
             when: FaultTime::AtNs(0),
             what: Strike::Death,
         };
-        bed.device.schedule_faults(&FaultSchedule { faults: vec![death] }).unwrap();
+        testbed.device.schedule_faults(&FaultSchedule { faults: vec![death] }).unwrap();
         let (domain, report) = Domain::mount(queue, config, runtime.clone()).await.unwrap();
         let result = test(&domain, &runtime, &report).await;
         domain.stop();
@@ -160,10 +160,13 @@ fn flipped(image: &UnitsImage, damaged: u32, bit: usize) -> UnitsImage {
 
 /// Mounts the damaged domain twice, since the first mount records what is lost; and writes what is
 /// lost again, which makes it readable.
-fn examine(bed: &Bed, expected: &Contents) -> Result<(Outcome, RecoveryReport), VolumeError> {
-    let first =
-        bed.try_run(async |domain, _, report| (expected.compare(domain).await, report.clone()))?;
-    bed.run(async |domain, _, _| {
+fn examine(
+    testbed: &Testbed,
+    expected: &Contents,
+) -> Result<(Outcome, RecoveryReport), VolumeError> {
+    let first = testbed
+        .try_run(async |domain, _, report| (expected.compare(domain).await, report.clone()))?;
+    testbed.run(async |domain, _, _| {
         assert_eq!(expected.compare(domain).await, first.0, "the second mount");
         let volume = domain.volume("v").unwrap();
         for (lba, &value) in (0..).zip(&expected.volume) {
@@ -177,9 +180,9 @@ fn examine(bed: &Bed, expected: &Contents) -> Result<(Outcome, RecoveryReport), 
 }
 
 /// Three seconds after the last flush of some work.
-fn worked(bed: &Bed, seed: u64) -> Contents {
+fn worked(testbed: &Testbed, seed: u64) -> Contents {
     let mut contents = Contents::new();
-    bed.run(async |domain, runtime, _| {
+    testbed.run(async |domain, runtime, _| {
         contents.work(domain, &mut Rng::seeded(seed), 30).await;
         rest(runtime, 3).await;
     });
@@ -190,15 +193,15 @@ fn worked(bed: &Bed, seed: u64) -> Contents {
 fn a_flipped_bit_in_any_head_loses_no_more_than_that_frame_and_reads_of_it_fail() {
     for units in [1, 2, 4] {
         println!("{units} units");
-        let bed = bed(units);
-        let contents = worked(&bed, 7);
-        let intact = image(&bed);
+        let testbed = testbed(units);
+        let contents = worked(&testbed, 7);
+        let intact = image(&testbed);
         let mut rng = Rng::seeded(11);
         let (mut damaged, mut losing) = (0, 0);
         for head in heads(&intact) {
             let image = flipped(&intact, head, rng.below(8 * 4096) as usize);
-            bed.device.restore(&image).unwrap();
-            let (outcome, report) = examine(&bed, &contents).unwrap();
+            testbed.device.restore(&image).unwrap();
+            let (outcome, report) = examine(&testbed, &contents).unwrap();
             assert!(
                 outcome.lost <= 2 * 30 && outcome.read + outcome.lost == 2 * UNITS,
                 "{outcome:?}"
@@ -218,17 +221,17 @@ fn a_unit_restored_from_an_older_image_returns_errors_and_never_older_data() {
         for seed in 0..6 {
             for stale in 0..units {
                 println!("{units} units, seed {seed}, unit {stale} is stale");
-                let bed = bed(units);
+                let testbed = testbed(units);
                 let mut contents = Contents::new();
                 let mut rng = Rng::seeded(seed);
-                bed.run(async |domain, _, _| contents.work(domain, &mut rng, 20).await);
-                let older = bed.device.image(stale..stale + 1).unwrap();
-                bed.run(async |domain, runtime, _| {
+                testbed.run(async |domain, _, _| contents.work(domain, &mut rng, 20).await);
+                let older = testbed.device.image(stale..stale + 1).unwrap();
+                testbed.run(async |domain, runtime, _| {
                     contents.work(domain, &mut rng, 4 + 3 * seed as u32).await;
                     rest(runtime, 2).await;
                 });
-                bed.device.restore(&older).unwrap();
-                let (outcome, report) = examine(&bed, &contents).unwrap();
+                testbed.device.restore(&older).unwrap();
+                let (outcome, report) = examine(&testbed, &contents).unwrap();
                 println!("{outcome:?}, {report:?}");
                 assert!(report.stale_units.iter().all(|unit| unit.unit == stale));
             }
@@ -238,9 +241,9 @@ fn a_unit_restored_from_an_older_image_returns_errors_and_never_older_data() {
 
 #[test]
 fn the_only_unit_that_has_the_newest_flushed_frame_may_lose_it_a_second_later() {
-    let bed = bed(2);
+    let testbed = testbed(2);
     let mut contents = Contents::new();
-    bed.run(async |domain, runtime, _| {
+    testbed.run(async |domain, runtime, _| {
         contents.work(domain, &mut Rng::seeded(3), 10).await;
         domain.checkpoint().await.unwrap();
         let volume = domain.volume("v").unwrap();
@@ -249,12 +252,12 @@ fn the_only_unit_that_has_the_newest_flushed_frame_may_lose_it_a_second_later() 
         contents.volume[5] = 77;
         rest(runtime, 2).await;
     });
-    let intact = image(&bed);
+    let intact = image(&testbed);
     let mut lost = 0;
     for head in heads(&intact) {
         let image = flipped(&intact, head, 800);
-        bed.device.restore(&image).unwrap();
-        let outcome = bed.run(async |domain, _, _| contents.compare(domain).await);
+        testbed.device.restore(&image).unwrap();
+        let outcome = testbed.run(async |domain, _, _| contents.compare(domain).await);
         lost += outcome.lost;
     }
     assert_eq!(lost, 1, "one head is that of the newest frame");
@@ -265,31 +268,31 @@ fn the_only_unit_that_has_the_newest_flushed_frame_may_lose_it_a_second_later() 
 #[test]
 fn a_frame_lost_beside_a_dead_unit_is_an_error() {
     for dead in [0, 1] {
-        let bed = bed(2);
+        let testbed = testbed(2);
         let left = 1 - dead;
         let mut contents = Contents::new();
-        bed.run(async |domain, runtime, _| {
+        testbed.run(async |domain, runtime, _| {
             contents.work(domain, &mut Rng::seeded(3), 10).await;
             rest(runtime, 2).await;
         });
-        run_without(&bed, dead, async |domain, _, _| {
+        run_without(&testbed, dead, async |domain, _, _| {
             contents.work(domain, &mut Rng::seeded(4), 10).await;
         });
-        let before = pages_with_heads(&bed.device.image(left..left + 1).unwrap());
-        let survivors = run_without(&bed, dead, async |domain, runtime, _| {
+        let before = pages_with_heads(&testbed.device.image(left..left + 1).unwrap());
+        let survivors = run_without(&testbed, dead, async |domain, runtime, _| {
             contents.work(domain, &mut Rng::seeded(5), 3).await;
             rest(runtime, 2).await;
             contents.compare(domain).await
         });
-        let intact = bed.device.image(left..left + 1).unwrap();
+        let intact = testbed.device.image(left..left + 1).unwrap();
         let mut heads = pages_with_heads(&intact);
         heads.retain(|number, page| before.get(number) != Some(page));
         println!("unit {dead} is dead: {survivors:?}, {} heads", heads.len());
         let mut losing = 0;
         for head in heads.into_keys() {
-            bed.device.restore(&flipped(&intact, head, 800)).unwrap();
+            testbed.device.restore(&flipped(&intact, head, 800)).unwrap();
             let outcome =
-                run_without(&bed, dead, async |domain, _, _| contents.compare(domain).await);
+                run_without(&testbed, dead, async |domain, _, _| contents.compare(domain).await);
             losing += u32::from(outcome.lost > survivors.lost);
         }
         assert!(losing > 0, "no head of the last frames was damaged");

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first error")]
 
-mod bed;
 mod damage;
 mod dead_units;
 mod failed_checkpoints;
@@ -16,5 +15,6 @@ mod policies;
 mod quota;
 mod reads_and_writes;
 mod settings;
+mod testbed;
 mod unit_sets;
 mod weights;

@@ -1,6 +1,6 @@
 //! Policies of the registry in a domain.
 
-use crate::bed::{Bed, UNIT, content, unit};
+use crate::testbed::{Testbed, UNIT, content, unit};
 use softflash_base::random::Rng;
 use softflash_flash::Flash;
 use softflash_ftl::FtlConfig;
@@ -49,25 +49,25 @@ fn every_victim_policy_collects_a_domain() {
         let name = form.split(':').next().unwrap_or_default();
         let numbers = parameters.iter().map(|it| format!(":{}", it.least.max(2).min(it.most)));
         let text = format!("victim={name}{}", numbers.collect::<String>());
-        let mut bed = Bed::new(64, 64);
-        bed.config = bed.config.clone().with_policies(&text.parse().unwrap());
-        let newest = bed.run(async |domain, _, _| {
+        let mut testbed = Testbed::new(64, 64);
+        testbed.config = testbed.config.clone().with_policies(&text.parse().unwrap());
+        let newest = testbed.run(async |domain, _, _| {
             let newest = overwrite(domain, 6_000).await;
             assert!(domain.counters().collected > 0, "{text}: nothing was collected");
             check(domain, &newest).await;
             newest
         });
-        bed.run(async |domain, _, _| check(domain, &newest).await);
+        testbed.run(async |domain, _, _| check(domain, &newest).await);
     }
 }
 
 /// The fewest and the most erases of the blocks of any unit, after many overwrites.
 fn erases(wear: WearPolicy) -> (u32, u32) {
-    let mut bed = Bed::new(64, 64);
-    bed.config.wear = wear;
-    let newest = bed.run(async |domain, _, _| overwrite(domain, 40_000).await);
-    bed.run(async |domain, _, _| check(domain, &newest).await);
-    bed.on_flash(async |queue, config, runtime| {
+    let mut testbed = Testbed::new(64, 64);
+    testbed.config.wear = wear;
+    let newest = testbed.run(async |domain, _, _| overwrite(domain, 40_000).await);
+    testbed.run(async |domain, _, _| check(domain, &newest).await);
+    testbed.on_flash(async |queue, config, runtime| {
         let ftl = FtlConfig { owner: Domain::owner(config.domain), ..FtlConfig::default() };
         let (flash, _) = Flash::mount(queue, ftl, runtime).await.unwrap();
         let units = flash.units().iter().map(|unit| flash.telemetry(unit)).collect::<Vec<_>>();

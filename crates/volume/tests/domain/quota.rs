@@ -1,4 +1,4 @@
-use crate::bed::{Bed, UNIT, unit};
+use crate::testbed::{Testbed, UNIT, unit};
 use futures_util::future::join_all;
 use softflash_base::random::Rng;
 use softflash_volume::{Domain, Setting, VolumeError};
@@ -26,8 +26,8 @@ fn is_refused(result: &Result<(), VolumeError>, used: u64) -> bool {
 
 #[test]
 fn a_write_beyond_the_quota_is_refused_and_nothing_else_suffers() {
-    let bed = Bed::new(32, 256);
-    bed.run(async |domain, _, _| {
+    let testbed = Testbed::new(32, 256);
+    testbed.run(async |domain, _, _| {
         domain.create_with("v", 1 << 30, &[quota(QUOTA)]).await.unwrap();
         domain.create("w", 1 << 30).await.unwrap();
         write(domain, "v", 0, QUOTA).await.unwrap();
@@ -51,7 +51,7 @@ fn a_write_beyond_the_quota_is_refused_and_nothing_else_suffers() {
         assert_eq!((held(domain, "v"), held(domain, "w")), (QUOTA + 10, 2 * QUOTA));
         volume.flush().await.unwrap();
     });
-    bed.run(async |domain, _, _| {
+    testbed.run(async |domain, _, _| {
         assert_eq!(held(domain, "v"), QUOTA + 10);
         // Below what the volume holds: what it holds stays, and can be overwritten.
         domain.set("v", &[quota(QUOTA)]).await.unwrap();
@@ -62,7 +62,7 @@ fn a_write_beyond_the_quota_is_refused_and_nothing_else_suffers() {
 
 #[test]
 fn snapshots_count_for_the_quota_of_their_volume_and_clones_do_not() {
-    Bed::new(32, 256).run(async |domain, _, _| {
+    Testbed::new(32, 256).run(async |domain, _, _| {
         domain.create_with("v", 1 << 30, &[quota(QUOTA)]).await.unwrap();
         write(domain, "v", 0, 60).await.unwrap();
         domain.snapshot("v", "s").await.unwrap();
@@ -84,7 +84,7 @@ fn snapshots_count_for_the_quota_of_their_volume_and_clones_do_not() {
 fn the_quota_is_never_exceeded_by_writes_under_way_and_all_of_it_can_be_used() {
     for seed in 0..8 {
         println!("seed {seed}");
-        Bed::new(32, 256).run(async |domain, _, _| {
+        Testbed::new(32, 256).run(async |domain, _, _| {
             domain.create_with("v", 1 << 30, &[quota(QUOTA)]).await.unwrap();
             let writers = (0..16).map(async |writer| {
                 let mut rng = Rng::seeded(seed).fork(format!("writer {writer}"));

@@ -1,10 +1,10 @@
-use crate::bed::{Bed, UNIT, content, unit};
+use crate::testbed::{Testbed, UNIT, content, unit};
 use softflash_base::random::Rng;
 use softflash_volume::VolumeError;
 
 #[test]
 fn what_was_written_is_read_and_all_else_is_zeros() {
-    Bed::new(32, 256).run(async |domain, _, report| {
+    Testbed::new(32, 256).run(async |domain, _, report| {
         assert_eq!(report.superblocks, 0);
         domain.create("v", 4 << 20).await.unwrap();
         let volume = domain.volume("v").unwrap();
@@ -26,7 +26,7 @@ fn what_was_written_is_read_and_all_else_is_zeros() {
 
 #[test]
 fn requests_that_do_not_fit_are_refused_and_change_nothing() {
-    Bed::new(32, 256).run(async |domain, _, _| {
+    Testbed::new(32, 256).run(async |domain, _, _| {
         domain.create("v", 10 * UNIT as u64).await.unwrap();
         let volume = domain.volume("v").unwrap();
         let refused = volume.write(9 * UNIT as u64, &[0; 2 * UNIT]).await;
@@ -49,8 +49,8 @@ fn requests_that_do_not_fit_are_refused_and_change_nothing() {
 
 #[test]
 fn everything_flushed_is_there_after_a_power_cut() {
-    let bed = Bed::new(32, 256);
-    bed.run(async |domain, _, _| {
+    let testbed = Testbed::new(32, 256);
+    testbed.run(async |domain, _, _| {
         domain.create("v", 4 << 20).await.unwrap();
         let volume = domain.volume("v").unwrap();
         for lba in 0..500 {
@@ -59,7 +59,7 @@ fn everything_flushed_is_there_after_a_power_cut() {
         volume.flush().await.unwrap();
     });
     for _ in 0..3 {
-        bed.run(async |domain, _, report| {
+        testbed.run(async |domain, _, report| {
             assert!(report.root > 0 || report.frames > 0, "{report:?}");
             let volume = domain.volume("v").unwrap();
             let mut read = vec![0; 500 * UNIT];
@@ -71,10 +71,10 @@ fn everything_flushed_is_there_after_a_power_cut() {
 
 #[test]
 fn a_volume_is_overwritten_many_times_and_collection_keeps_up() {
-    let bed = Bed::new(32, 256);
+    let testbed = Testbed::new(32, 256);
     let lbas = 3000;
     let mut newest = vec![0; lbas as usize];
-    bed.run(async |domain, _, _| {
+    testbed.run(async |domain, _, _| {
         domain.create("v", lbas * UNIT as u64).await.unwrap();
         let volume = domain.volume("v").unwrap();
         let mut rng = Rng::seeded(3);
@@ -87,7 +87,7 @@ fn a_volume_is_overwritten_many_times_and_collection_keeps_up() {
         let counters = domain.counters();
         assert!(counters.released > 300 && counters.checkpoints > 0, "{counters:?}");
     });
-    bed.run(async |domain, _, _| {
+    testbed.run(async |domain, _, _| {
         let volume = domain.volume("v").unwrap();
         let mut read = vec![0; newest.len() * UNIT];
         volume.read(0, &mut read).await.unwrap();

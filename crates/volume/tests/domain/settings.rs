@@ -1,4 +1,4 @@
-use crate::bed::{Bed, UNIT, unit};
+use crate::testbed::{Testbed, UNIT, unit};
 use softflash_volume::{Lifetime, Setting, Temperature, VolumeError, VolumeSettings};
 
 const SOME: [Setting; 6] = [
@@ -12,11 +12,11 @@ const SOME: [Setting; 6] = [
 
 #[test]
 fn settings_are_there_after_power_cuts_with_and_without_a_checkpoint() {
-    let bed = Bed::new(32, 256);
+    let testbed = Testbed::new(32, 256);
     let all = VolumeSettings::default().with(&SOME);
     let lifetime = Lifetime { temperature: Temperature::Cold, stream: 3 };
     assert_eq!((all.weight, all.lifetime), (300, lifetime));
-    bed.run(async |domain, _, _| {
+    testbed.run(async |domain, _, _| {
         domain.create_with("all", 1 << 20, &SOME).await.unwrap();
         domain.create("later", 1 << 20).await.unwrap();
         domain.set("later", &SOME[..2]).await.unwrap();
@@ -24,7 +24,7 @@ fn settings_are_there_after_power_cuts_with_and_without_a_checkpoint() {
         domain.create("none", 1 << 20).await.unwrap();
     });
     for round in 0..3 {
-        bed.run(async |domain, _, _| {
+        testbed.run(async |domain, _, _| {
             let listed = domain.list();
             assert_eq!(listed[0].settings, all, "round {round}");
             let later = VolumeSettings {
@@ -41,8 +41,8 @@ fn settings_are_there_after_power_cuts_with_and_without_a_checkpoint() {
 
 #[test]
 fn a_clone_begins_with_the_default_settings_and_its_parent_keeps_its_own() {
-    let bed = Bed::new(32, 256);
-    bed.run(async |domain, _, _| {
+    let testbed = Testbed::new(32, 256);
+    testbed.run(async |domain, _, _| {
         domain.create_with("v", 1 << 20, &SOME).await.unwrap();
         domain.volume("v").unwrap().write(0, &unit(1)).await.unwrap();
         domain.snapshot("v", "s").await.unwrap();
@@ -55,7 +55,7 @@ fn a_clone_begins_with_the_default_settings_and_its_parent_keeps_its_own() {
 
 #[test]
 fn wrong_settings_are_refused_and_change_nothing() {
-    Bed::new(32, 256).run(async |domain, _, _| {
+    Testbed::new(32, 256).run(async |domain, _, _| {
         let wrong = [Setting::Iops(Some(5)), Setting::Weight(0)];
         let refused = domain.create_with("v", UNIT as u64, &wrong).await;
         assert!(matches!(refused, Err(VolumeError::BadSetting { .. })), "{refused:?}");

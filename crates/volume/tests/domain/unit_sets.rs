@@ -1,24 +1,24 @@
 //! Domains on units that are not neighbours.
 
-use crate::bed::{Bed, UNIT, content, unit};
+use crate::testbed::{Testbed, UNIT, content, unit};
 use softflash_base::UnitSet;
 use softflash_base::random::Rng;
 
 /// Pages of a unit that were written.
-fn pages(bed: &Bed, unit: u16) -> usize {
+fn pages(testbed: &Testbed, unit: u16) -> usize {
     let mut pages = 0;
-    bed.device.image(unit..unit + 1).unwrap().visit(|_, _, _| pages += 1);
+    testbed.device.image(unit..unit + 1).unwrap().visit(|_, _, _| pages += 1);
     pages
 }
 
 #[test]
 fn a_domain_on_separate_units_is_collected_and_recovered() {
-    let mut bed = Bed::new(32, 256);
-    bed.units = UnitSet::from_iter([0, 2, 3]);
+    let mut testbed = Testbed::new(32, 256);
+    testbed.units = UnitSet::from_iter([0, 2, 3]);
     let lbas = 2000;
     let (mut newest, mut rng) = (vec![0; lbas as usize], Rng::seeded(5));
     for session in 0..4 {
-        bed.run(async |domain, _, _| {
+        testbed.run(async |domain, _, _| {
             if session == 0 {
                 domain.create("v", lbas * UNIT as u64).await.unwrap();
             }
@@ -37,8 +37,8 @@ fn a_domain_on_separate_units_is_collected_and_recovered() {
             assert!(domain.counters().released > 0, "superblocks were collected");
         });
     }
-    let examined = bed.examine().unwrap();
+    let examined = testbed.examine().unwrap();
     assert!(examined.images.iter().all(|image| image.lost_bytes() == 0), "{examined:?}");
-    assert_eq!(pages(&bed, 1), 0, "the other unit stays as it was");
-    assert!([0, 2, 3].iter().all(|unit| pages(&bed, *unit) > 0));
+    assert_eq!(pages(&testbed, 1), 0, "the other unit stays as it was");
+    assert!([0, 2, 3].iter().all(|unit| pages(&testbed, *unit) > 0));
 }

@@ -1,4 +1,4 @@
-use crate::bed::{Bed, UNIT, unit};
+use crate::testbed::{Testbed, UNIT, unit};
 use futures_util::future::join_all;
 use softflash_base::Time;
 use softflash_base::random::Rng;
@@ -35,7 +35,7 @@ fn bytes(domain: &Domain) -> Vec<u64> {
 #[test]
 fn saturated_volumes_get_shares_by_their_weights() {
     for reads in [false, true] {
-        Bed::new(32, 256).run(async |domain, runtime, _| {
+        Testbed::new(32, 256).run(async |domain, runtime, _| {
             let (a, b) = (weighted(domain, "a", 100).await, weighted(domain, "b", 300).await);
             let end = runtime.now() + 2_000_000_000;
             let work =
@@ -66,8 +66,8 @@ async fn alone_at_a_time(domain: &Domain, runtime: &RuntimeHandle, volume: &Volu
 
 #[test]
 fn an_unsaturated_volume_does_not_wait_for_its_turn_whatever_its_weight() {
-    let bed = Bed::new(32, 256);
-    let (slowest, waits) = bed.run(async |domain, runtime, _| {
+    let testbed = Testbed::new(32, 256);
+    let (slowest, waits) = testbed.run(async |domain, runtime, _| {
         let (a, b) = (weighted(domain, "a", 1000).await, weighted(domain, "b", 1000).await);
         let quiet = weighted(domain, "quiet", 1).await;
         let end = runtime.now() + 1_100_000_000;

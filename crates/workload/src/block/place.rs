@@ -129,7 +129,8 @@ fn at_or_before(granule: u64, granule_bytes: u32, class: Class) -> u64 {
 #[derive(Debug, Clone)]
 pub(super) struct Streams {
     streams: Box<[Stream]>,
-    turn: usize,
+    /// Round-robin cursor: the next stream.
+    cursor: usize,
 }
 
 /// A part of the span that is accessed from begin to end, repeatedly.
@@ -163,15 +164,15 @@ impl Streams {
             Some(class) => {
                 Err(Problem::TooManyStreams { streams: count, bytes: class.bytes, span_bytes })
             }
-            None => Ok(Streams { streams, turn: 0 }),
+            None => Ok(Streams { streams, cursor: 0 }),
         }
     }
 
     #[inline]
     fn draw(&mut self, class: Class) -> (u64, u32) {
-        let turn = self.turn;
-        self.turn = if turn + 1 == self.streams.len() { 0 } else { turn + 1 };
-        (self.streams[turn].draw(class), turn as u32)
+        let cursor = self.cursor;
+        self.cursor = if cursor + 1 == self.streams.len() { 0 } else { cursor + 1 };
+        (self.streams[cursor].draw(class), cursor as u32)
     }
 }
 

@@ -4,7 +4,7 @@ use super::placement::{Placement, Range};
 use super::source::Source;
 use super::tape::Tape;
 use serde::Serialize;
-use softflash_console::counted::counted;
+use softflash_console::plural::plural;
 use softflash_trace::{Kind, Request};
 use std::io::{self, Write};
 
@@ -99,8 +99,8 @@ impl Source for Keys {
     fn tell(&self) -> (String, Vec<String>) {
         let misses = self.misses;
         let missed = (misses > 0)
-            .then(|| format!("without a key and without a request: {}", counted(misses, "read")));
-        (counted(self.placement.keys() as u64, "key"), missed.into_iter().collect())
+            .then(|| format!("without a key and without a request: {}", plural(misses, "read")));
+        (plural(self.placement.keys() as u64, "key"), missed.into_iter().collect())
     }
 }
 

@@ -13,9 +13,9 @@ use events::Batch;
 use keys::Keys;
 use serde::Serialize;
 use softflash_console::CliError;
-use softflash_console::counted::counted;
 use softflash_console::new_file::{Existing, NewFile};
 use softflash_console::output::{self, Form};
+use softflash_console::plural::plural;
 use softflash_console::values::parse_time;
 use softflash_console::{host, interrupt};
 use softflash_trace::Format;
@@ -210,7 +210,7 @@ impl Record {
                     [(counts.left_out.trims, "trim"), (counts.left_out.flushes, "flush")]
                 {
                     if left_out > 0 {
-                        let (left_out, format) = (counted(left_out, kind), self.format);
+                        let (left_out, format) = (plural(left_out, kind), self.format);
                         output::say(&format!("left out, because {format} has none: {left_out}"));
                     }
                 }
@@ -223,7 +223,7 @@ impl Record {
                     (trims, "trim"),
                     (flushes, "flush"),
                 ]
-                .map(|(count, kind)| counted(count, kind));
+                .map(|(count, kind)| plural(count, kind));
                 output::say(&format!(
                     "{name}: {requests} ({reads}, {writes}, {trims}, {flushes}) of {of}"
                 ));

@@ -75,32 +75,38 @@ impl<'a> Run<'a> {
         let layout = store_layout(self.workload, device.info().units);
         let options = store_options(self.workload, self.layout, layout.shards);
         let stores = open(device, &layout, &options, log_apart, &runtime).await?;
-        let bed = KvBed { stores, layout, runtime, geometry };
-        let outcome = self.on_store(&bed, watch).await;
-        for store in &bed.stores {
+        let testbed = KvTestbed { stores, layout, runtime, geometry };
+        let outcome = self.on_store(&testbed, watch).await;
+        for store in &testbed.stores {
             store.close().await.map_err(failed)?;
         }
         outcome
     }
 
-    async fn on_store(&self, bed: &KvBed, watch: &mut dyn Watch) -> Result<Outcome, LabError> {
+    async fn on_store(
+        &self,
+        testbed: &KvTestbed,
+        watch: &mut dyn Watch,
+    ) -> Result<Outcome, LabError> {
         let progress = Progress::new(self.control);
-        let slices = self.slices(bed)?;
+        let slices = self.slices(testbed)?;
         if self.precondition != Precondition::None {
             let told = |all| progress.filled(all);
-            try_join_all(bed.stores.iter().map(|store| self.preload(bed, store, &slices, &told)))
-                .await?;
-            self.settle(bed).await?;
+            try_join_all(
+                testbed.stores.iter().map(|store| self.preload(testbed, store, &slices, &told)),
+            )
+            .await?;
+            self.settle(testbed).await?;
         }
         let clients = self.clients(&slices)?;
         let spread = Spread::of(&slices);
         let mut outcome = match (self.limits.requests, self.limits.duration_ns) {
             (None, Some(duration_ns)) => {
-                self.window(bed, &clients, duration_ns, &progress, watch).await?
+                self.window(testbed, &clients, duration_ns, &progress, watch).await?
             }
-            _ => self.counted(bed, &clients, &progress, watch).await?,
+            _ => self.counted(testbed, &clients, &progress, watch).await?,
         };
-        outcome.figures.insert("shards".to_owned(), bed.layout.shards.into());
+        outcome.figures.insert("shards".to_owned(), testbed.layout.shards.into());
         outcome.figures.extend(spread.figures());
         Ok(outcome)
     }
@@ -108,27 +114,27 @@ impl<'a> Run<'a> {
     /// Measures a number of requests, from the first submission to the last completion.
     async fn counted(
         &self,
-        bed: &KvBed,
+        testbed: &KvTestbed,
         clients: &[Client],
         progress: &Progress<'_>,
         watch: &mut dyn Watch,
     ) -> Result<Outcome, LabError> {
         if self.limits.warm_up_ns > 0 {
-            let end = bed.runtime.now() + self.limits.warm_up_ns;
-            self.phase(bed, None, clients, repeat(Quota::until(end)), &|| {}).await?;
+            let end = testbed.runtime.now() + self.limits.warm_up_ns;
+            self.phase(testbed, None, clients, repeat(Quota::until(end)), &|| {}).await?;
         }
         (self.control.on_measuring)();
-        let begin = bed.runtime.now();
-        let before = bed.stats().await?;
+        let begin = testbed.runtime.now();
+        let before = testbed.stats().await?;
         watch.begins(begin);
         let tally = Tally::new(begin);
         let count = clients.len() as u64;
         let quotas = (0..count).map(|client| Quota::share(&self.limits, begin, client, count));
-        let told = || progress.measured(&self.limits, begin, bed.runtime.now());
-        self.phase(bed, Some(&tally), clients, quotas, &told).await?;
+        let told = || progress.measured(&self.limits, begin, testbed.runtime.now());
+        self.phase(testbed, Some(&tally), clients, quotas, &told).await?;
         let mut outcome = tally.outcome(self.limits.samples);
-        watch.ended(bed.runtime.now(), &mut outcome)?;
-        add_up(&mut outcome, &before, &bed.stats().await?, bed.geometry.page_bytes.into());
+        watch.ended(testbed.runtime.now(), &mut outcome)?;
+        add_up(&mut outcome, &before, &testbed.stats().await?, testbed.geometry.page_bytes.into());
         Ok(outcome)
     }
 
@@ -136,63 +142,64 @@ impl<'a> Run<'a> {
     /// their start nor their end counts.
     async fn window(
         &self,
-        bed: &KvBed,
+        testbed: &KvTestbed,
         clients: &[Client],
         duration_ns: u64,
         progress: &Progress<'_>,
         watch: &mut dyn Watch,
     ) -> Result<Outcome, LabError> {
-        let begin = bed.runtime.now() + self.limits.warm_up_ns;
+        let begin = testbed.runtime.now() + self.limits.warm_up_ns;
         let end = begin + duration_ns;
         let tally = Tally::within(begin, end);
-        let told = || progress.measured(&self.limits, begin, bed.runtime.now());
-        let work = self.phase(bed, Some(&tally), clients, repeat(Quota::until(end)), &told);
+        let told = || progress.measured(&self.limits, begin, testbed.runtime.now());
+        let work = self.phase(testbed, Some(&tally), clients, repeat(Quota::until(end)), &told);
         let watching = async {
-            bed.runtime.sleep_until(begin).await;
+            testbed.runtime.sleep_until(begin).await;
             (self.control.on_measuring)();
             watch.begins(begin);
-            let before = bed.stats().await?;
-            bed.runtime.sleep_until(end).await;
+            let before = testbed.stats().await?;
+            testbed.runtime.sleep_until(end).await;
             let mut seen = Outcome { simulated_ns: duration_ns, ..Outcome::default() };
             watch.ended(end, &mut seen)?;
-            add_up(&mut seen, &before, &bed.stats().await?, bed.geometry.page_bytes.into());
+            add_up(&mut seen, &before, &testbed.stats().await?, testbed.geometry.page_bytes.into());
             Ok(seen)
         };
         let ((), seen) = try_join(work, watching).await?;
         Ok(tally.outcome(self.limits.samples).with_observed(seen))
     }
 
-    fn slices(&self, bed: &KvBed) -> Result<Vec<Rc<SliceClients>>, LabError> {
+    fn slices(&self, testbed: &KvTestbed) -> Result<Vec<Rc<SliceClients>>, LabError> {
         let slice = |slice: u16| {
-            let shard = bed.layout.shard_of_slice(SliceId(slice));
+            let shard = testbed.layout.shard_of_slice(SliceId(slice));
             let keys = self
                 .workload
-                .key_maker(&key_prefix(&bed.layout, slice))
+                .key_maker(&key_prefix(&testbed.layout, slice))
                 .map_err(|error| LabError::Parameter(error.to_string()))?;
-            let store = bed.stores.get(shard.index()).cloned();
+            let store = testbed.stores.get(shard.index()).cloned();
             let store = store.ok_or_else(|| failed(StoreError::Closed))?;
             Ok(Rc::new(SliceClients { store, slice: SliceId(slice), keys, version: 0.into() }))
         };
-        (0..bed.layout.slices).map(slice).collect()
+        (0..testbed.layout.slices).map(slice).collect()
     }
 
     /// Fills the slices of a shard, each in the order of its keys. They are filled concurrently;
     /// the slice of each next patch is random.
     async fn preload(
         &self,
-        bed: &KvBed,
+        testbed: &KvTestbed,
         store: &Store,
         slices: &[Rc<SliceClients>],
         told: &dyn Fn(usize),
     ) -> Result<(), LabError> {
-        let ours =
-            |slice: &&Rc<SliceClients>| bed.layout.shard_of_slice(slice.slice) == store.local_id();
+        let ours = |slice: &&Rc<SliceClients>| {
+            testbed.layout.shard_of_slice(slice.slice) == store.local_id()
+        };
         let mut rng = self.rng.fork("preload").fork(store.local_id().0.to_le_bytes());
         let mut begun: Vec<_> = slices.iter().filter(ours).map(|slice| (slice, 0)).collect();
         while !begun.is_empty() {
             let place = rng.below(begun.len() as u64) as usize;
             let Some((slice, next)) = begun.get_mut(place) else { break };
-            *next = self.preload_patch(bed, slice, *next, told).await?;
+            *next = self.preload_patch(testbed, slice, *next, told).await?;
             if *next == self.workload.keys() {
                 begun.swap_remove(place);
             }
@@ -204,7 +211,7 @@ impl<'a> Run<'a> {
     /// the next key.
     async fn preload_patch(
         &self,
-        bed: &KvBed,
+        testbed: &KvTestbed,
         slice: &SliceClients,
         first: u64,
         told: &dyn Fn(usize),
@@ -216,7 +223,7 @@ impl<'a> Run<'a> {
         for key in first..all {
             let value = u64::from(value_bytes.of(key));
             let bytes = value + u64::from(key_bytes);
-            if patch_bytes > 0 && patch_bytes + bytes > bed.patch_bytes() {
+            if patch_bytes > 0 && patch_bytes + bytes > testbed.patch_bytes() {
                 break;
             }
             (batch_bytes, patch_bytes) = (batch_bytes + bytes, patch_bytes + bytes);
@@ -240,17 +247,17 @@ impl<'a> Run<'a> {
     }
 
     /// Waits until all flushes and compactions have completed.
-    async fn settle(&self, bed: &KvBed) -> Result<(), LabError> {
+    async fn settle(&self, testbed: &KvTestbed) -> Result<(), LabError> {
         let traffic = |stats: &StoreStats| (stats.flash_bytes_read, stats.flash_bytes_written);
-        let give_up = bed.runtime.now() + PATIENCE_NS;
-        let mut last = traffic(&bed.stats().await?);
+        let give_up = testbed.runtime.now() + PATIENCE_NS;
+        let mut last = traffic(&testbed.stats().await?);
         loop {
-            bed.runtime.sleep_until(bed.runtime.now() + QUIET_NS).await;
-            let now = traffic(&bed.stats().await?);
+            testbed.runtime.sleep_until(testbed.runtime.now() + QUIET_NS).await;
+            let now = traffic(&testbed.stats().await?);
             if now == last {
                 return Ok(());
             }
-            if bed.runtime.now() >= give_up {
+            if testbed.runtime.now() >= give_up {
                 return Err(LabError::Simulation("compaction does not finish".to_owned()));
             }
             if self.control.stopped() {
@@ -275,14 +282,14 @@ impl<'a> Run<'a> {
     /// Runs all clients until their quotas are used up.
     async fn phase(
         &self,
-        bed: &KvBed,
+        testbed: &KvTestbed,
         tally: Option<&Tally>,
         clients: &[Client],
         quotas: impl Iterator<Item = Quota>,
         told: &dyn Fn(),
     ) -> Result<(), LabError> {
         let KvWorkload { batch, barrier, think_ns, .. } = *self.workload;
-        let (runtime, control) = (&bed.runtime, self.control);
+        let (runtime, control) = (&testbed.runtime, self.control);
         let phase = Phase { runtime, tally, control, think_ns, told };
         clients.iter().zip(quotas).for_each(|(client, quota)| client.allow(quota));
         if barrier {
@@ -296,14 +303,14 @@ impl<'a> Run<'a> {
 }
 
 /// A store in virtual time.
-struct KvBed {
+struct KvTestbed {
     stores: Vec<Store>,
     layout: StoreLayout,
     runtime: RuntimeHandle,
     geometry: UnitGeometry,
 }
 
-impl KvBed {
+impl KvTestbed {
     /// Bytes of keys and values that always fit into a patch: a superblock minus 3 in 128 for
     /// headers, filters and the overhead of records.
     fn patch_bytes(&self) -> u64 {

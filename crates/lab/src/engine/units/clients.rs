@@ -1,6 +1,6 @@
 //! Clients, with one request each at a time.
 
-use super::bed::BedHandle;
+use super::testbed::TestbedHandle;
 use crate::cell::Control;
 use crate::engine::caps::Caps;
 use crate::engine::tally::Tally;
@@ -24,7 +24,7 @@ pub enum Place {
 /// The state that all clients of a phase share.
 pub struct Phase<'a> {
     /// The device.
-    pub bed: &'a BedHandle,
+    pub testbed: &'a TestbedHandle,
     /// Records the requests; `None` during a warm-up, which is not measured.
     pub tally: Option<&'a Tally>,
     /// Checked periodically for a stop.
@@ -60,50 +60,50 @@ impl Client {
     /// Submits one request and waits for its completion. A request that a cap holds back to `until`
     /// or later is not submitted.
     pub async fn request(&self, phase: &Phase<'_>, until: Option<Time>) -> Result<(), LabError> {
-        let (bed, access) = (phase.bed, self.source.borrow_mut().next());
-        let held = phase.caps.borrow_mut().hold(access.kind, access.bytes.into(), bed.now());
+        let (testbed, access) = (phase.testbed, self.source.borrow_mut().next());
+        let held = phase.caps.borrow_mut().hold(access.kind, access.bytes.into(), testbed.now());
         if let Some(at) = held {
-            bed.runtime.sleep_until(until.map_or(at, |until| at.min(until))).await;
+            testbed.runtime.sleep_until(until.map_or(at, |until| at.min(until))).await;
             if until.is_some_and(|until| at >= until) {
                 return Ok(());
             }
         }
-        let made_at = bed.now();
+        let made_at = testbed.now();
         if let Some(tally) = phase.tally {
             tally.submitted();
         }
         let bytes = match access.kind {
-            AccessKind::Read => self.read(bed, &access).await?,
-            AccessKind::Write => self.write(bed, &access).await?,
+            AccessKind::Read => self.read(testbed, &access).await?,
+            AccessKind::Write => self.write(testbed, &access).await?,
             AccessKind::Trim => return Err(no_trims()),
         };
         if let Some(tally) = phase.tally {
-            tally.completed(access.kind, made_at, bed.now(), bytes);
+            tally.completed(access.kind, made_at, testbed.now(), bytes);
         }
         (phase.told)();
         Ok(())
     }
 
-    async fn read(&self, bed: &BedHandle, access: &Access) -> Result<u64, LabError> {
+    async fn read(&self, testbed: &TestbedHandle, access: &Access) -> Result<u64, LabError> {
         let unit = match self.place {
             Place::Own(unit) => unit,
-            Place::Any(_) => bed.any(&mut self.rng.borrow_mut()),
+            Place::Any(_) => testbed.any(&mut self.rng.borrow_mut()),
         };
         let bytes = u64::from(access.bytes);
-        bed.read(unit, access.offset_bytes, bytes).await?;
+        testbed.read(unit, access.offset_bytes, bytes).await?;
         Ok(bytes)
     }
 
     /// Writes a whole superblock; only the payload counts.
-    async fn write(&self, bed: &BedHandle, access: &Access) -> Result<u64, LabError> {
-        let payload = bed.flash.payload_bytes() as u64;
+    async fn write(&self, testbed: &TestbedHandle, access: &Access) -> Result<u64, LabError> {
+        let payload = testbed.flash.payload_bytes() as u64;
         check_write(access.bytes.into(), payload)?;
         let unit = match self.place {
             Place::Own(unit) => unit,
-            Place::Any(scheduler) => bed.place(scheduler.placement()),
+            Place::Any(scheduler) => testbed.place(scheduler.placement()),
         };
-        let data = self.buffer.take().unwrap_or_else(|| bed.buffer());
-        let data = bed.overwrite(unit, data).await?;
+        let data = self.buffer.take().unwrap_or_else(|| testbed.buffer());
+        let data = testbed.overwrite(unit, data).await?;
         self.buffer.set(Some(data));
         Ok(payload)
     }

@@ -1,7 +1,7 @@
 //! The times of requests: closed loops of clients, or open arrivals.
 
-use super::bed::BedHandle;
 use super::clients::{Client, Phase, Place};
+use super::testbed::TestbedHandle;
 use crate::engine::client_loop;
 use crate::engine::quota::Quota;
 use crate::error::LabError;
@@ -12,7 +12,7 @@ use softflash_workload::{BlockWorkload, Load, Span};
 
 /// The clients of a run, in the warm-up and in the measured part.
 pub struct Clients<'a> {
-    bed: &'a BedHandle,
+    testbed: &'a TestbedHandle,
     workload: BlockWorkload,
     scheduler: Scheduler,
     rng: Rng,
@@ -29,14 +29,14 @@ enum Pace {
 impl<'a> Clients<'a> {
     /// The clients of a workload, on written blocks.
     pub fn new(
-        bed: &'a BedHandle,
+        testbed: &'a TestbedHandle,
         workload: &BlockWorkload,
         scheduler: Scheduler,
         rng: Rng,
     ) -> Result<Clients<'a>, LabError> {
         let pace = Pace::Open { idle: Vec::new(), made: 0 };
         let workload = BlockWorkload { span: Span::default(), ..workload.clone() };
-        let mut clients = Clients { bed, workload, scheduler, rng, pace };
+        let mut clients = Clients { testbed, workload, scheduler, rng, pace };
         if let Load::Closed { threads, queue_depth, batch, barrier, think_ns } =
             clients.workload.load
         {
@@ -48,7 +48,7 @@ impl<'a> Clients<'a> {
             let mut batches = Vec::new();
             for thread in 0..threads {
                 let own = (slots == 1 && of_batch == 1)
-                    .then_some(Place::Own(thread as usize % bed.units()));
+                    .then_some(Place::Own(thread as usize % testbed.units()));
                 for slot in 0..slots {
                     let numbers = slot * of_batch..(slot + 1) * of_batch;
                     let of = |number| clients.client(own, thread, number);
@@ -65,8 +65,8 @@ impl<'a> Clients<'a> {
         let unit = if let Place::Own(unit) = place { unit } else { 0 };
         let rng = self.rng.fork(thread.to_le_bytes()).fork(number.to_le_bytes());
         // A workload of writes only needs no data before it.
-        let written = 2 * self.bed.flash.payload_bytes() as u64;
-        let capacity = self.bed.stored_bytes(unit).max(written);
+        let written = 2 * self.testbed.flash.payload_bytes() as u64;
+        let capacity = self.testbed.stored_bytes(unit).max(written);
         let source = self
             .workload
             .source(capacity, rng.fork("requests"))
@@ -127,11 +127,11 @@ async fn run_batch(
     let until = quota.until;
     client_loop::closed(&pace(phase, think_ns), batch.len(), |place| {
         let client = batch.get(place)?;
-        quota.take(phase.bed.now()).then(|| client.request(phase, until))
+        quota.take(phase.testbed.now()).then(|| client.request(phase, until))
     })
     .await
 }
 
 fn pace<'a>(phase: &Phase<'a>, think_ns: u64) -> client_loop::Pace<'a> {
-    client_loop::Pace { runtime: &phase.bed.runtime, control: phase.control, think_ns }
+    client_loop::Pace { runtime: &phase.testbed.runtime, control: phase.control, think_ns }
 }

@@ -2,14 +2,14 @@
 
 use super::{encode, words};
 use softflash_store::{Durability, Store};
-use softflash_testing::Bed;
+use softflash_testing::Testbed;
 use std::time::Duration;
 
 /// A store that acknowledges writes before they are on flash.
-pub fn bed(shards: u16) -> Bed {
-    let mut bed = Bed::new(shards, shards * 2, 6, 24, 2 << 20);
-    bed.options.durability = Durability::Interval(Duration::from_millis(100));
-    bed
+pub fn testbed(shards: u16) -> Testbed {
+    let mut testbed = Testbed::new(shards, shards * 2, 6, 24, 2 << 20);
+    testbed.options.durability = Durability::Interval(Duration::from_millis(100));
+    testbed
 }
 
 /// A pipeline of commands given as lines.

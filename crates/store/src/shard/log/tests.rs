@@ -16,7 +16,7 @@ use softflash_device::Device;
 use softflash_flash::Flash;
 use softflash_ftl::FtlConfig;
 use softflash_runtime::RealExecutor;
-use softflash_testing::Bed;
+use softflash_testing::Testbed;
 use std::sync::Arc;
 
 mod by_hand;
@@ -34,13 +34,13 @@ struct Bench {
 }
 
 impl Bench {
-    async fn new(bed: &Bed, runtime: &RuntimeHandle) -> Bench {
-        Bench::on(bed, bed.device(), runtime).await
+    async fn new(testbed: &Testbed, runtime: &RuntimeHandle) -> Bench {
+        Bench::on(testbed, testbed.device(), runtime).await
     }
 
-    /// On the bed's device, or a wrapper of it.
-    async fn on(bed: &Bed, device: Arc<dyn Device>, runtime: &RuntimeHandle) -> Bench {
-        let queue = device.open_queue_pair(&bed.layout.units_of(SHARD)).unwrap();
+    /// On the testbed's device, or a wrapper of it.
+    async fn on(testbed: &Testbed, device: Arc<dyn Device>, runtime: &RuntimeHandle) -> Bench {
+        let queue = device.open_queue_pair(&testbed.layout.units_of(SHARD)).unwrap();
         let mounted = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await;
         let (flash, inventory) = mounted.unwrap();
         let (blocks, _) =
@@ -120,10 +120,10 @@ fn found(segment: u64, id: BlockId) -> Found {
 }
 
 fn on_bench<R>(test: impl AsyncFnOnce(Bench) -> R) -> R {
-    let bed = Bed::new(1, 1, 2, 48, 256 << 10);
+    let testbed = Testbed::new(1, 1, 2, 48, 256 << 10);
     let executor = RealExecutor::new().unwrap();
     let runtime = executor.handle();
-    executor.block_on(async { test(Bench::new(&bed, &runtime).await).await })
+    executor.block_on(async { test(Bench::new(&testbed, &runtime).await).await })
 }
 
 #[test]

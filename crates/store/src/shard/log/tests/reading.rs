@@ -7,10 +7,10 @@ use softflash_testing::faulty::{Faults, FaultyDevice};
 
 /// A bench with segments of 4 MiB.
 fn on_large_bench<R>(test: impl AsyncFnOnce(Bench) -> R) -> R {
-    let bed = Bed::new(1, 1, 2, 16, 4 << 20);
+    let testbed = Testbed::new(1, 1, 2, 16, 4 << 20);
     let executor = RealExecutor::new().unwrap();
     let runtime = executor.handle();
-    executor.block_on(async { test(Bench::new(&bed, &runtime).await).await })
+    executor.block_on(async { test(Bench::new(&testbed, &runtime).await).await })
 }
 
 async fn frames(reader: &LogReader, segments: &[Segment]) -> (Vec<Frame>, End) {
@@ -165,12 +165,12 @@ fn a_newer_format_version_is_not_data_loss() {
 
 #[test]
 fn an_unreadable_page_that_was_programmed_is_refused_or_reported_as_a_loss() {
-    let (bed, faults) = (Bed::new(1, 1, 2, 48, 256 << 10), Faults::default());
-    let device = Arc::new(FaultyDevice::new(bed.device(), faults.clone()));
+    let (testbed, faults) = (Testbed::new(1, 1, 2, 48, 256 << 10), Faults::default());
+    let device = Arc::new(FaultyDevice::new(testbed.device(), faults.clone()));
     let executor = RealExecutor::new().unwrap();
     let runtime = executor.handle();
     executor.block_on(async {
-        let mut bench = Bench::on(&bed, device, &runtime).await;
+        let mut bench = Bench::on(&testbed, device, &runtime).await;
         for _ in 0..3 {
             bench.append_batch(9_000);
             bench.log.written_soon(bench.seq).await.unwrap();

@@ -8,7 +8,7 @@ use softflash_blocks::{Member, Redundancy};
 use softflash_flash::Flash;
 use softflash_ftl::FtlConfig;
 use softflash_runtime::RealExecutor;
-use softflash_testing::Bed;
+use softflash_testing::Testbed;
 
 const SHARD: ShardId = ShardId(0);
 
@@ -68,12 +68,12 @@ fn listed(replay: &Replay<'_>) -> Vec<u64> {
 pub(in crate::shard) fn on_flash<R>(
     test: impl AsyncFnOnce(&BlockLayer, &LogReader, &ExpiryClock) -> R,
 ) -> R {
-    let bed = Bed::new(1, 2, 2, 48, 256 << 10);
+    let testbed = Testbed::new(1, 2, 2, 48, 256 << 10);
     let executor = RealExecutor::new().unwrap();
     let runtime = executor.handle();
     executor.block_on(async {
-        let device = bed.device();
-        let queue = device.open_queue_pair(&bed.layout.units_of(SHARD)).unwrap();
+        let device = testbed.device();
+        let queue = device.open_queue_pair(&testbed.layout.units_of(SHARD)).unwrap();
         let mounted = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await;
         let (flash, inventory) = mounted.unwrap();
         let (blocks, _) =

@@ -16,7 +16,7 @@ use softflash_device::{Command, Device, DeviceError, Target};
 use softflash_flash::Flash;
 use softflash_ftl::{FtlConfig, Hint};
 use softflash_runtime::{RealExecutor, RuntimeHandle};
-use softflash_testing::Bed;
+use softflash_testing::Testbed;
 use softflash_testing::faulty::{Faults, FaultyDevice, OperationKind};
 use std::sync::Arc;
 
@@ -102,10 +102,10 @@ pub(in crate::shard) struct Hand {
 }
 
 impl Hand {
-    async fn new(bed: &Bed, redundancy: Redundancy, runtime: &RuntimeHandle) -> Hand {
+    async fn new(testbed: &Testbed, redundancy: Redundancy, runtime: &RuntimeHandle) -> Hand {
         let faults = Faults::default();
-        let device = Arc::new(FaultyDevice::new(bed.device(), faults.clone()));
-        let queue = device.open_queue_pair(&bed.layout.units_of(SHARD)).unwrap();
+        let device = Arc::new(FaultyDevice::new(testbed.device(), faults.clone()));
+        let queue = device.open_queue_pair(&testbed.layout.units_of(SHARD)).unwrap();
         let mounted = Flash::mount(queue, FtlConfig::default(), runtime.clone()).await;
         let (flash, inventory) = mounted.unwrap();
         let uuid = device.info().uuid;
@@ -234,10 +234,10 @@ pub(in crate::shard) fn by_hand_on<R>(
     redundancy: Redundancy,
     test: impl AsyncFnOnce(Hand) -> R,
 ) -> R {
-    let bed = Bed::new(1, 2, 2, 48, superblock_bytes);
+    let testbed = Testbed::new(1, 2, 2, 48, superblock_bytes);
     let executor = RealExecutor::new().unwrap();
     let runtime = executor.handle();
-    executor.block_on(async { test(Hand::new(&bed, redundancy, &runtime).await).await })
+    executor.block_on(async { test(Hand::new(&testbed, redundancy, &runtime).await).await })
 }
 
 /// The ids of blocks, in ascending order.

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// The units of a device with the blocks that clients have written to them.
-pub struct Bed {
+pub struct Testbed {
     /// The FTL.
     pub flash: Flash,
     /// Clock and executor.
@@ -33,12 +33,12 @@ struct UnitBlocks {
     written: RefCell<VecDeque<usize>>,
 }
 
-impl Bed {
-    /// A bed without blocks.
-    pub fn new(flash: Flash, runtime: RuntimeHandle) -> Bed {
+impl Testbed {
+    /// A testbed without blocks.
+    pub fn new(flash: Flash, runtime: RuntimeHandle) -> Testbed {
         let units: Vec<UnitBlocks> = flash.units().iter().map(|_| UnitBlocks::default()).collect();
         let writers = RefCell::new(vec![0; units.len()]);
-        Bed { last: Cell::new(units.len().saturating_sub(1)), flash, runtime, units, writers }
+        Testbed { last: Cell::new(units.len().saturating_sub(1)), flash, runtime, units, writers }
     }
 
     /// Units of the device.
@@ -178,9 +178,9 @@ impl Bed {
             erases: &column(&|unit| self.flash.most_erases(unit)),
             die: &column(&u32::from),
             waiting: &column(&|unit| self.flash.load(unit) + writers[usize::from(unit)]),
-            turn: ((self.last.get() + 1) % units) as u32,
+            cursor: ((self.last.get() + 1) % units) as u32,
         };
-        let chosen = placement::choose(policy, &lanes).unwrap_or(lanes.turn) as usize;
+        let chosen = placement::choose(policy, &lanes).unwrap_or(lanes.cursor) as usize;
         self.last.set(chosen);
         chosen
     }
@@ -191,8 +191,8 @@ impl Bed {
     }
 }
 
-/// A bed that its clients share.
-pub type BedHandle = Rc<Bed>;
+/// A testbed that its clients share.
+pub type TestbedHandle = Rc<Testbed>;
 
 fn failed(error: FtlError) -> LabError {
     LabError::Simulation(error.to_string())

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 /// The contents found, and the time.
-pub(super) struct Firm<'a> {
+pub(super) struct DurabilityCheck<'a> {
     pub found: &'a Found,
     pub at: Window,
     pub shards: u16,
@@ -29,7 +29,7 @@ pub(super) struct Open {
 /// The possible prefix lengths of each shard, by the number of removals that have happened.
 type Candidates = BTreeMap<usize, Vec<Vec<usize>>>;
 
-impl Firm<'_> {
+impl DurabilityCheck<'_> {
     /// Checks the contents found after `ended` removals of all keys were answered. Returns how many
     /// of the unanswered removals may have happened.
     ///

@@ -1,4 +1,4 @@
-//! Commands on the whole store: KEYS, SCAN, RANDOMKEY, DBSIZE, and their shared parts.
+//! What commands on the whole keyspace share: KEYS, SCAN, RANDOMKEY, DBSIZE and others.
 
 use crate::acl::User;
 use crate::context::Context;
@@ -9,8 +9,8 @@ use softflash_base::SliceId;
 use softflash_store::stats::KeyCount;
 use softflash_store::{ScanPage, Store, StoreError};
 
-/// A running command on the whole store.
-pub(crate) struct Wide<'a> {
+/// What a command on the whole keyspace runs with.
+pub(crate) struct KeyspaceContext<'a> {
     pub store: &'a Store,
     pub context: &'a Context,
     pub args: &'a [Bytes],
@@ -23,7 +23,7 @@ pub(crate) struct Wide<'a> {
 /// Page size when all keys are read.
 const PAGE_KEYS: usize = 1024;
 
-impl Wide<'_> {
+impl KeyspaceContext<'_> {
     /// Whether the user may see a key.
     pub fn shows(&self, key: &[u8]) -> bool {
         self.viewer.is_none_or(|user| user.sees(key))

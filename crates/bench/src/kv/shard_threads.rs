@@ -52,19 +52,19 @@ impl State {
 /// The command channel of a thread, and the thread.
 type Worker = (async_channel::Sender<Order>, JoinHandle<Result<(), DataDirError>>);
 
-/// All threads.
-pub struct Fleet {
+/// The threads of all shards.
+pub struct ShardThreads {
     path: PathBuf,
     threads: Vec<Worker>,
 }
 
-impl Fleet {
+impl ShardThreads {
     /// Starts a thread for each shard; they open their shards concurrently.
     pub fn start(
         directory: &OpenDir,
         options: &StoreOptions,
         load: Arc<Load>,
-    ) -> Result<Fleet, CliError> {
+    ) -> Result<ShardThreads, CliError> {
         let (mesh, inboxes) = Mesh::new(directory.layout.shards);
         let mut threads = Vec::new();
         for (inbox, id) in inboxes.into_iter().zip(0..) {
@@ -85,7 +85,7 @@ impl Fleet {
                 thread.map_err(|source| CliError::Io { what: "starting a thread", source })?;
             threads.push((sender, thread));
         }
-        Ok(Fleet { path: directory.path.clone(), threads })
+        Ok(ShardThreads { path: directory.path.clone(), threads })
     }
 
     /// Runs a phase on all threads and waits for its end, with progress in `unit`.

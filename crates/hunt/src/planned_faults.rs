@@ -8,24 +8,24 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The faults planned for a session.
-pub type Strikes = Vec<PlannedFault>;
+pub type PlannedFaults = Vec<PlannedFault>;
 
 /// The dies that are dead from the start of the session.
-pub fn dead_dies(strikes: &Strikes) -> BTreeSet<u16> {
+pub fn dead_dies(planned_faults: &PlannedFaults) -> BTreeSet<u16> {
     let of = |fault: &PlannedFault| match fault {
         PlannedFault { place: FaultPlace::Die(die), what: Strike::Death, .. } => Some(*die as u16),
         _ => None,
     };
-    strikes.iter().filter_map(of).collect()
+    planned_faults.iter().filter_map(of).collect()
 }
 
 /// When the first die fails.
-pub(crate) fn first_death(strikes: &Strikes) -> Option<Time> {
+pub(crate) fn first_death(planned_faults: &PlannedFaults) -> Option<Time> {
     let of = |fault: &PlannedFault| match (fault.when, fault.what) {
         (FaultTime::AtNs(at), Strike::Death) => Some(Time(at)),
         _ => None,
     };
-    strikes.iter().filter_map(of).min()
+    planned_faults.iter().filter_map(of).min()
 }
 
 /// A die that fails at this time.
@@ -34,11 +34,11 @@ pub(crate) fn death(die: u32, at: Time) -> PlannedFault {
 }
 
 /// Schedules the faults as soon as the device is in use.
-pub fn plan(strikes: &Strikes, device: &Arc<ModelDevice>, runtime: &RuntimeHandle) {
-    if strikes.is_empty() {
+pub fn plan(planned_faults: &PlannedFaults, device: &Arc<ModelDevice>, runtime: &RuntimeHandle) {
+    if planned_faults.is_empty() {
         return;
     }
-    let schedule = FaultSchedule { faults: strikes.clone() };
+    let schedule = FaultSchedule { faults: planned_faults.clone() };
     let device = Arc::clone(device);
     runtime.spawn(Box::pin(async move {
         // All queue pairs are opened before the first task waits.

@@ -10,26 +10,26 @@ use std::sync::Arc;
 
 pub const UNIT: usize = MAPPING_UNIT_BYTES;
 
-pub struct Bed {
+pub struct Testbed {
     pub device: Arc<ModelDevice>,
     /// The units of the domain.
     pub units: UnitSet,
     pub config: DomainConfig,
 }
 
-impl Bed {
+impl Testbed {
     /// Four units of `superblocks` superblocks of `kib` KiB.
-    pub fn new(superblocks: u32, kib: u32) -> Bed {
+    pub fn new(superblocks: u32, kib: u32) -> Testbed {
         let mut config = ModelConfig::model();
         config.array.geometry.blocks_per_plane = superblocks;
         // Four blocks, one of each plane, make a superblock of pages of 4 KiB.
         config.array.geometry.pages_per_block = kib / 16;
-        Bed::of(config)
+        Testbed::of(config)
     }
 
-    pub fn of(config: ModelConfig) -> Bed {
+    pub fn of(config: ModelConfig) -> Testbed {
         let device = Arc::new(ModelDevice::in_memory(config).unwrap());
-        Bed { units: device.info().all_units(), device, config: DomainConfig::default() }
+        Testbed { units: device.info().all_units(), device, config: DomainConfig::default() }
     }
 
     /// Mounts the domain and runs with it; the power is cut at the end.
@@ -40,7 +40,7 @@ impl Bed {
         self.try_run(test).unwrap()
     }
 
-    /// As [`run`](Bed::run), where the domain may not be mounted.
+    /// As [`run`](Testbed::run), where the domain may not be mounted.
     pub fn try_run<R>(
         &self,
         test: impl AsyncFnOnce(&Domain, &RuntimeHandle, &RecoveryReport) -> R,

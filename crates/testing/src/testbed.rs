@@ -1,4 +1,4 @@
-//! A test bed: a store on a file device in a temporary directory, opened repeatedly.
+//! A testbed: a store on a file device in a temporary directory, opened repeatedly.
 
 use softflash_device::{Device, FileFormat, format_file, open};
 use softflash_runtime::{RealExecutor, RuntimeHandle};
@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// Configuration of a bed.
+/// Configuration of a testbed.
 #[derive(Debug, Clone)]
-pub struct Bed {
+pub struct Testbed {
     directory: Arc<TempDir>,
     /// Layout of the store.
     pub layout: StoreLayout,
@@ -18,7 +18,7 @@ pub struct Bed {
     pub options: StoreOptions,
 }
 
-impl Bed {
+impl Testbed {
     /// A new device of `units` units with `superblocks` superblocks of `superblock_bytes` each.
     pub fn new(
         shards: u16,
@@ -26,7 +26,7 @@ impl Bed {
         units: u16,
         superblocks: u32,
         superblock_bytes: u64,
-    ) -> Bed {
+    ) -> Testbed {
         let directory = tempfile::tempdir().unwrap();
         let per_unit = (superblock_bytes + 2 * 4096) * u64::from(superblocks);
         let format = FileFormat {
@@ -35,13 +35,13 @@ impl Bed {
             superblock_bytes,
             ..FileFormat::new(0, 0x5eed)
         };
-        let bed = Bed {
+        let testbed = Testbed {
             directory: Arc::new(directory),
             layout: StoreLayout::new(shards, slices, units),
             options: StoreOptions::default(),
         };
-        format_file(&bed.path(), &format).unwrap();
-        bed
+        format_file(&testbed.path(), &format).unwrap();
+        testbed
     }
 
     /// Path of the device file.

@@ -12,7 +12,7 @@ const IO_ERROR: DeviceError = DeviceError::Io { errno: 5 };
 /// The faults planned for a session, and the command counts so far. Each unit of a drive is one
 /// die.
 #[derive(Default)]
-pub(super) struct Struck {
+pub(super) struct Injector {
     faults: Vec<PlannedFault>,
     reads: BTreeMap<u16, u64>,
     programs: BTreeMap<u16, u64>,
@@ -33,10 +33,10 @@ pub(super) enum Outcome {
     Failed(DeviceError),
 }
 
-impl Struck {
+impl Injector {
     /// The faults of a new session.
-    pub(super) fn planned(faults: &[PlannedFault]) -> Struck {
-        Struck { faults: faults.to_vec(), ..Struck::default() }
+    pub(super) fn planned(faults: &[PlannedFault]) -> Injector {
+        Injector { faults: faults.to_vec(), ..Injector::default() }
     }
 
     /// The outcome of a command that completes at `now`.
@@ -72,8 +72,8 @@ impl Struck {
             Operation::Read(_) => FaultTime::Read(*number),
             _ => FaultTime::Program(*number),
         };
-        let strike = self.faults.iter().filter(here).find(|fault| fault.when == when);
-        match strike.map(|fault| fault.what) {
+        let planned = self.faults.iter().filter(here).find(|fault| fault.when == when);
+        match planned.map(|fault| fault.what) {
             Some(Strike::Fail) => Outcome::Failed(IO_ERROR),
             Some(Strike::Misdirect) => Outcome::Elsewhere(next_blocks(target, geometry)),
             Some(Strike::Phantom | Strike::Stale) => Outcome::Nothing,

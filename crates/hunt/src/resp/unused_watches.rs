@@ -7,20 +7,20 @@ use super::session::Session;
 use super::watching::watch_words;
 use super::wire::Reply;
 use crate::client_model::Resp;
-use crate::trouble::Trouble;
+use crate::session_failure::SessionFailure;
 use bytes::Bytes;
 use softflash_base::random::Rng;
 
 impl RespClient {
     /// Watches keys and drops the watches in one of several ways: no transaction may be refused
     /// because of them. A connection that ends leaves its watches behind.
-    pub(super) async fn litter<'a>(
+    pub(super) async fn leave_unused_watches<'a>(
         &self,
         session: &'a Session<'a>,
         resp: &Resp,
         line: &mut Line<'a>,
         rng: &mut Rng,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SessionFailure> {
         let mut keys: Vec<Bytes> =
             (0..1 + rng.below(8)).map(|_| self.any_key(session, rng)).collect();
         if rng.chance(0.3) {

@@ -1,4 +1,4 @@
-//! Tells recorders of the requests of a connection (FLASH.RECORD).
+//! Records the requests of a connection for the clients that asked for it (FLASH.RECORD).
 
 use softflash_nbd::{ByteRange, Command, Request};
 use softflash_protocol::shared::recording::volume::{
@@ -7,9 +7,9 @@ use softflash_protocol::shared::recording::volume::{
 use softflash_runtime::RuntimeHandle;
 use std::sync::Arc;
 
-/// Where the requests of a connection are told.
+/// Records the requests of a connection.
 #[derive(Clone)]
-pub(super) struct Tap {
+pub(super) struct RequestRecorder {
     recordings: Arc<VolumeRecordings>,
     export: String,
     runtime: RuntimeHandle,
@@ -21,9 +21,13 @@ pub(super) struct Recorded {
     runtime: RuntimeHandle,
 }
 
-impl Tap {
-    pub fn new(recordings: Arc<VolumeRecordings>, export: String, runtime: RuntimeHandle) -> Tap {
-        Tap { recordings, export, runtime }
+impl RequestRecorder {
+    pub fn new(
+        recordings: Arc<VolumeRecordings>,
+        export: String,
+        runtime: RuntimeHandle,
+    ) -> RequestRecorder {
+        RequestRecorder { recordings, export, runtime }
     }
 
     /// Records a request that has arrived as a whole, if anyone records.

@@ -9,7 +9,7 @@ use softflash_base::{IoBuf, cast};
 use softflash_flash::Flash;
 
 /// A frame that is being filled: a buffer with a head and data.
-pub(crate) struct Building {
+pub(crate) struct OpenFrame {
     pub unit: u32,
     pub stream: Stream,
     buffer: IoBuf,
@@ -21,13 +21,13 @@ pub(crate) struct Building {
     completion: Completion,
 }
 
-impl Building {
+impl OpenFrame {
     /// An empty frame of at most so many entries.
-    pub fn new(flash: &Flash, unit: u32, stream: Stream, most: u32) -> Building {
+    pub fn new(flash: &Flash, unit: u32, stream: Stream, most: u32) -> OpenFrame {
         let most = cast::index(most);
         let page_units = (flash.page_bytes() / MAPPING_UNIT_BYTES).max(1);
         let units = (most + 1).next_multiple_of(page_units);
-        Building {
+        OpenFrame {
             unit,
             stream,
             buffer: flash.buffer(units * MAPPING_UNIT_BYTES),
@@ -39,10 +39,10 @@ impl Building {
     }
 
     /// A frame that could not be programmed, for another superblock.
-    pub fn again(unit: u32, stream: Stream, buffer: IoBuf, entries: Vec<Entry>) -> Building {
+    pub fn again(unit: u32, stream: Stream, buffer: IoBuf, entries: Vec<Entry>) -> OpenFrame {
         let most = entries.len();
         let (growths, completion) = (Vec::new(), Completion::default());
-        Building { unit, stream, buffer, entries, most, growths, completion }
+        OpenFrame { unit, stream, buffer, entries, most, growths, completion }
     }
 
     pub fn len(&self) -> usize {

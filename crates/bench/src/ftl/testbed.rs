@@ -18,7 +18,7 @@ const GROUP: usize = 16;
 const NAME: &str = "bench";
 
 /// A mounted domain with its executor.
-pub struct Bed {
+pub struct Testbed {
     executor: VirtualExecutor,
     pub domain: Domain,
     pub report: RecoveryReport,
@@ -27,13 +27,13 @@ pub struct Bed {
     batch: usize,
 }
 
-impl Bed {
+impl Testbed {
     /// Mounts the domain on a medium; an empty one gets its volume.
     pub fn mount(
         medium: &SharedMedium,
         config: &DomainConfig,
         batch: usize,
-    ) -> Result<Bed, VolumeError> {
+    ) -> Result<Testbed, VolumeError> {
         let executor = VirtualExecutor::new(WALL_MS);
         let (runtime, queue) = (executor.handle(), Box::new(NullQueue::new(medium)));
         let mounted: Result<(Domain, RecoveryReport), VolumeError> = executor.block_on(async {
@@ -46,7 +46,7 @@ impl Bed {
         });
         let (domain, report) = mounted?;
         let units = domain.volume(NAME)?.size_bytes()? / UNIT;
-        Ok(Bed { executor, domain, report, units, batch })
+        Ok(Testbed { executor, domain, report, units, batch })
     }
 
     /// Writes every mapping unit once, in order.
@@ -88,7 +88,7 @@ impl Bed {
         })
     }
 
-    /// Reads as [`overwrite`](Bed::overwrite) writes.
+    /// Reads as [`overwrite`](Testbed::overwrite) writes.
     pub fn read(&self, reads: u64, rng: &mut Rng) -> Result<(), VolumeError> {
         let volume = self.volume()?;
         let mut buffers = vec![vec![0; PAGE_BYTES]; self.batch];

@@ -1,11 +1,11 @@
-//! Errors that end a session.
+//! Failures that end a session.
 
 use crate::resp::wire::Reply;
 use softflash_store::StoreError;
 
 /// Why a session ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trouble {
+pub enum SessionFailure {
     /// The store refuses writes for lack of space; it may be behind with cleaning.
     Full,
     /// The store reports lost data or failed flash.
@@ -21,16 +21,16 @@ pub enum Trouble {
 /// Message of a shard that is worn out, or has a transaction with a worn-out shard.
 const WORN_OUT: &str = "the flash is worn out";
 
-impl From<StoreError> for Trouble {
-    fn from(error: StoreError) -> Trouble {
+impl From<StoreError> for SessionFailure {
+    fn from(error: StoreError) -> SessionFailure {
         match &error {
-            StoreError::OutOfSpace => Trouble::Full,
-            StoreError::WornOut { .. } => Trouble::WornOut(error.to_string()),
+            StoreError::OutOfSpace => SessionFailure::Full,
+            StoreError::WornOut { .. } => SessionFailure::WornOut(error.to_string()),
             StoreError::LogFailed(reason) if reason.contains(WORN_OUT) => {
-                Trouble::WornOut(error.to_string())
+                SessionFailure::WornOut(error.to_string())
             }
             StoreError::DataLoss(_) | StoreError::Flash(_) | StoreError::LogFailed(_) => {
-                Trouble::Lost(error.to_string())
+                SessionFailure::Lost(error.to_string())
             }
             // Another shard could not be opened, for the same reason or another.
             StoreError::Unusable(reason) => {
@@ -39,22 +39,22 @@ impl From<StoreError> for Trouble {
                     .iter()
                     .any(|begin| reason.contains(&format!("could not be opened: {begin}")))
                 {
-                    true => Trouble::Lost(reason.clone()),
-                    false => Trouble::Refused(error.to_string()),
+                    true => SessionFailure::Lost(reason.clone()),
+                    false => SessionFailure::Refused(error.to_string()),
                 }
             }
-            _ => Trouble::Refused(error.to_string()),
+            _ => SessionFailure::Refused(error.to_string()),
         }
     }
 }
 
-impl Trouble {
+impl SessionFailure {
     /// The store's error in a reply, or in a reply to one of the commands of a transaction; none
     /// where the error is the command's own.
-    pub fn of_reply(reply: &Reply) -> Option<Trouble> {
+    pub fn of_reply(reply: &Reply) -> Option<SessionFailure> {
         let text = match reply {
             Reply::Error(text) => text,
-            Reply::Array(replies) => return replies.iter().find_map(Trouble::of_reply),
+            Reply::Array(replies) => return replies.iter().find_map(SessionFailure::of_reply),
             _ => return None,
         };
         let begins = |begins: &[&str]| {
@@ -67,13 +67,13 @@ impl Trouble {
             })
         };
         if begins(&["OOM ", "the flash is full"]) {
-            Some(Trouble::Full)
+            Some(SessionFailure::Full)
         } else if text.contains(WORN_OUT) {
-            Some(Trouble::WornOut(text.clone()))
+            Some(SessionFailure::WornOut(text.clone()))
         } else if begins(&["data loss", "flash: ", "the log has failed"]) {
-            Some(Trouble::Lost(text.clone()))
+            Some(SessionFailure::Lost(text.clone()))
         } else if begins(&["the store is shutting down", "the keys read were changed"]) {
-            Some(Trouble::Refused(text.clone()))
+            Some(SessionFailure::Refused(text.clone()))
         } else {
             None
         }
@@ -82,11 +82,13 @@ impl Trouble {
     /// As text.
     pub fn what(&self) -> String {
         match self {
-            Trouble::Full => "the flash is full".to_owned(),
-            Trouble::Lost(what) | Trouble::WornOut(what) | Trouble::Refused(what) => {
+            SessionFailure::Full => "the flash is full".to_owned(),
+            SessionFailure::Lost(what)
+            | SessionFailure::WornOut(what)
+            | SessionFailure::Refused(what) => {
                 format!("the store returns an error: {what}")
             }
-            Trouble::Wrong(what) => what.clone(),
+            SessionFailure::Wrong(what) => what.clone(),
         }
     }
 }
@@ -104,26 +106,26 @@ mod tests {
 
     #[test]
     fn errors_of_the_store_differ_from_those_of_commands() {
-        let of = |text: &str| Trouble::of_reply(&Reply::Error(text.to_owned()));
-        assert_eq!(of("OOM command not allowed when ..."), Some(Trouble::Full));
+        let of = |text: &str| SessionFailure::of_reply(&Reply::Error(text.to_owned()));
+        assert_eq!(of("OOM command not allowed when ..."), Some(SessionFailure::Full));
         let aborted = "EXECABORT Transaction discarded because of: ";
-        assert_eq!(of(&format!("{aborted}the flash is full; ...")), Some(Trouble::Full));
-        assert!(matches!(of(&format!("{aborted}data loss: x")), Some(Trouble::Lost(_))));
-        assert!(matches!(of("ERR flash: unit 3"), Some(Trouble::Lost(_))));
+        assert_eq!(of(&format!("{aborted}the flash is full; ...")), Some(SessionFailure::Full));
+        assert!(matches!(of(&format!("{aborted}data loss: x")), Some(SessionFailure::Lost(_))));
+        assert!(matches!(of("ERR flash: unit 3"), Some(SessionFailure::Lost(_))));
         let worn_out = StoreError::WornOut { bad: 4, total: 8 }.to_string();
-        assert!(matches!(of(&format!("ERR {worn_out}")), Some(Trouble::WornOut(_))));
-        assert!(matches!(of(&format!("{aborted}{worn_out}")), Some(Trouble::WornOut(_))));
-        assert!(matches!(of("ERR the store is shutting down"), Some(Trouble::Refused(_))));
+        assert!(matches!(of(&format!("ERR {worn_out}")), Some(SessionFailure::WornOut(_))));
+        assert!(matches!(of(&format!("{aborted}{worn_out}")), Some(SessionFailure::WornOut(_))));
+        assert!(matches!(of("ERR the store is shutting down"), Some(SessionFailure::Refused(_))));
         assert_eq!(of("ERR value is not an integer or out of range"), None);
         assert_eq!(of("EXECABORT Transaction discarded because of previous errors."), None);
-        assert_eq!(Trouble::of_reply(&Reply::OK), None);
+        assert_eq!(SessionFailure::of_reply(&Reply::OK), None);
     }
 
     #[test]
     fn a_shard_that_waits_for_another_passes_on_its_error() {
-        let of = |text: &str| Trouble::from(StoreError::Unusable(text.to_owned()));
+        let of = |text: &str| SessionFailure::from(StoreError::Unusable(text.to_owned()));
         let lost = of("shard 1 could not be opened: data loss: the log ...");
-        assert!(matches!(lost, Trouble::Lost(_)), "{lost:?}");
-        assert!(matches!(of("the device is another's"), Trouble::Refused(_)));
+        assert!(matches!(lost, SessionFailure::Lost(_)), "{lost:?}");
+        assert!(matches!(of("the device is another's"), SessionFailure::Refused(_)));
     }
 }

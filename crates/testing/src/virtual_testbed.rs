@@ -1,4 +1,4 @@
-//! A test bed: a store on a simulated flash array in virtual time, opened repeatedly.
+//! A testbed: a store on a simulated flash array in virtual time, opened repeatedly.
 
 use softflash_base::Time;
 use softflash_device::{Device, ModelConfig, ModelDevice};
@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// Default wall clock at the start of a session.
 const WALL_MS: u64 = 1_000_000;
 
-/// Configuration of a bed.
-pub struct VirtualBed {
+/// Configuration of a testbed.
+pub struct VirtualTestbed {
     /// The array, which keeps its data between sessions.
     pub device: Arc<ModelDevice>,
     /// Layout of the store.
@@ -19,15 +19,15 @@ pub struct VirtualBed {
     pub options: StoreOptions,
 }
 
-impl VirtualBed {
+impl VirtualTestbed {
     /// 4 channels of `superblocks` superblocks of 1 MiB each, in as many slices as shards.
-    pub fn new(shards: u16, superblocks: u32) -> VirtualBed {
+    pub fn new(shards: u16, superblocks: u32) -> VirtualTestbed {
         let mut config = ModelConfig::model();
         config.array.geometry.blocks_per_plane = superblocks;
         config.array.geometry.pages_per_block = 64;
         let device = Arc::new(ModelDevice::in_memory(config).unwrap());
         let units = device.info().units;
-        VirtualBed {
+        VirtualTestbed {
             device,
             layout: StoreLayout::new(shards, shards, units),
             options: StoreOptions { memory_bytes: 4 << 20, ..StoreOptions::default() },
@@ -39,8 +39,8 @@ impl VirtualBed {
         self.session_at(WALL_MS, async |stores, runtime, _| work(stores, runtime).await)
     }
 
-    /// As [`session`](VirtualBed::session), with a wall clock that starts at `wall_ms` and can be
-    /// set.
+    /// As [`session`](VirtualTestbed::session), with a wall clock that starts at `wall_ms` and can
+    /// be set.
     pub fn session_at<R>(
         &self,
         wall_ms: u64,

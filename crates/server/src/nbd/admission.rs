@@ -18,13 +18,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const MOST_CONNECTIONS: usize = 1024;
 
 /// Decides which connections are admitted.
-pub(crate) struct Door {
+pub(crate) struct NbdAdmission {
     rules: Rules,
     pub tls: Option<Arc<Tls>>,
     context: Arc<Context>,
     unauthenticated: Arc<UnauthenticatedLimit>,
-    /// Places for connections.
-    places: Arc<Semaphore>,
+    /// One permit for each connection that may be open.
+    permits: Arc<Semaphore>,
 }
 
 /// The settings that matter here.
@@ -42,7 +42,7 @@ struct Rules {
 /// An admitted connection.
 pub(crate) struct Admitted {
     pub tls: TlsMode,
-    pub place: OwnedSemaphorePermit,
+    pub permit: OwnedSemaphorePermit,
     /// Its slot in the limit of clients that have not chosen an export.
     pub slot: UnauthenticatedSlot,
 }
@@ -70,20 +70,20 @@ impl Rules {
     }
 }
 
-impl Door {
+impl NbdAdmission {
     pub fn new(
         config: &ServerConfig,
         nbd: NbdSettings,
         tls: Option<Arc<Tls>>,
         context: Arc<Context>,
         unauthenticated: Arc<UnauthenticatedLimit>,
-    ) -> Door {
-        Door {
+    ) -> NbdAdmission {
+        NbdAdmission {
             rules: Rules::of(config, nbd),
             tls,
             context,
             unauthenticated,
-            places: Arc::new(Semaphore::new(config.max_clients.min(MOST_CONNECTIONS))),
+            permits: Arc::new(Semaphore::new(config.max_clients.min(MOST_CONNECTIONS))),
         }
     }
 
@@ -114,11 +114,11 @@ impl Door {
     pub fn admit(&self, peer: SocketAddr) -> Result<Admitted, &'static str> {
         let mode = self.rules.mode(self.context.needs_password(), peer.ip());
         let tls = mode.ok_or("clients must show a certificate, see `softflash serve --help`")?;
-        let place = Arc::clone(&self.places).try_acquire_owned();
-        let place = place.map_err(|_| "too many NBD connections")?;
+        let permit = Arc::clone(&self.permits).try_acquire_owned();
+        let permit = permit.map_err(|_| "too many NBD connections")?;
         let slot = self.unauthenticated.enter(peer.ip());
         let slot = slot.ok_or("too many connections that have not chosen an export")?;
-        Ok(Admitted { tls, place, slot })
+        Ok(Admitted { tls, permit, slot })
     }
 }
 
