@@ -21,14 +21,16 @@ pub struct Capabilities {
     pub label_in_place: bool,
 }
 
+/// Opens a device whose label has been read. The text is a remark about the label.
+pub(crate) type Open =
+    fn(LabelStore, Option<String>, OpenOptions) -> Result<Arc<dyn Device>, OpenError>;
+
 /// A backend of formatted devices.
 pub(crate) struct Backend {
     /// Its name in labels.
     pub(crate) name: &'static str,
     pub(crate) capabilities: Capabilities,
-    /// Opens a device whose label has been read. The text is a remark about the label.
-    pub(crate) open:
-        fn(LabelStore, Option<String>, OpenOptions) -> Result<Arc<dyn Device>, OpenError>,
+    pub(crate) open: Open,
     /// The size of a device's file; none if its configuration is wrong.
     pub(crate) bytes: fn(&Configuration) -> Option<u64>,
 }

@@ -33,7 +33,7 @@ pub struct Target {
 #[derive(Debug)]
 pub enum Operation {
     /// Sense the pages and transfer them into the buffer (`rows * planes * page_bytes` long; of one
-    /// page also [`sector_bytes`](crate::QueuePair::sector_bytes), its beginning).
+    /// page also [`sector_bytes`](crate::Described::sector_bytes), its beginning).
     Read(IoBuf),
     /// Program the pages from the buffer. Pages of a block must be programmed in order.
     Program {
