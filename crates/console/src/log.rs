@@ -14,8 +14,14 @@ pub struct Log {
     filter: Option<Targets>,
 }
 
-/// Checks a log filter.
+/// Checks a log filter. What cannot be the name of a target is refused: it would match nothing.
 fn parse_filter(text: &str) -> Result<Targets, String> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+    let target = |directive: &str| directive.split('=').next().unwrap_or_default().to_owned();
+    let wrong = text.split(',').map(target).find(|target| !target.trim().chars().all(is_of_name));
+    if let Some(wrong) = wrong {
+        return Err(format!("invalid filter directive `{wrong}`"));
+    }
     text.parse().map_err(|error: ParseError| error.to_string())
 }
 
