@@ -51,7 +51,7 @@ impl Classes {
     }
 
     /// All that there can be, from the cursor on.
-    pub fn in_cursor_order(&self) -> impl Iterator<Item = u8> {
+    pub fn round_robin(&self) -> impl Iterator<Item = u8> {
         let (cursor, most) = (self.cursor.get(), self.most);
         (cursor..most).chain(0..cursor)
     }

@@ -186,7 +186,7 @@ async fn growth(
         match quota::count(core, tenant, lba)? {
             Inside::Yes(growth) => return Ok(growth),
             Inside::Unknown => {
-                for class in core.clients.classes().in_cursor_order() {
+                for class in core.clients.classes().round_robin() {
                     send_frame(core, class);
                 }
                 tenant.grown().await;
@@ -211,7 +211,7 @@ fn check_space(core: &Core, volume: ImageId, lba: u32) -> Result<(), VolumeError
 /// the end of one of them does.
 fn send_if_idle(core: &Shared) {
     let most = u32::from(core.geometry.unit_count()) * core.config.frames_per_unit;
-    for class in core.clients.classes().in_cursor_order() {
+    for class in core.clients.classes().round_robin() {
         if core.clients.frames().under_way() >= most {
             return;
         }
