@@ -1,4 +1,5 @@
-//! Blocks that need a refresh: hard to read, or with fewer whole copies than they should have.
+//! Blocks that need a refresh: hard to read, with fewer whole copies than they should have, or
+//! behind in wear.
 
 use crate::tag::BlockId;
 use softflash_runtime::Notify;

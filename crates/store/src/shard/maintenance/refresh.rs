@@ -1,4 +1,4 @@
-//! Refresh: rewrites patches that are hard to read or lack a copy.
+//! Refresh: rewrites patches that are hard to read, lack a copy, or lag behind in wear.
 
 use super::manifest::Manifest;
 use super::tasks::Tasks;
