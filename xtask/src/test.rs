@@ -18,8 +18,9 @@ pub fn run(arguments: &[&str]) -> Outcome {
     let mut command = cargo();
     command.args(["test", "--workspace", "--locked", "--no-fail-fast"]).args(arguments);
     clients.tell(&mut command);
-    let (passed, totals) = run_counting(&mut command)?;
+    let (passed, totals, failures) = run_counting(&mut command)?;
     clients.describe();
+    failures.print_again();
     println!(
         "test: {} passed, {} failed, {} ignored in {} binaries, {} s",
         totals.passed,
@@ -63,20 +64,47 @@ impl Totals {
     }
 }
 
+/// The reports of failed tests, which are printed again at the end: a log of the gate that is cut
+/// in its middle still has them.
+#[derive(Debug, Default)]
+struct Failures {
+    lines: Vec<String>,
+    is_inside: bool,
+}
+
+/// The most lines of them.
+const MOST_FAILURE_LINES: usize = 200;
+
+impl Failures {
+    /// Keeps the lines from `failures:` to the result of a test binary.
+    fn add(&mut self, line: &str) {
+        self.is_inside |= line == "failures:";
+        self.is_inside &= !line.starts_with("test result: ");
+        if self.is_inside && self.lines.len() < MOST_FAILURE_LINES {
+            self.lines.push(line.to_owned());
+        }
+    }
+
+    fn print_again(&self) {
+        self.lines.iter().for_each(|line| println!("{line}"));
+    }
+}
+
 /// Runs `cargo test`, prints its output and sums up the results.
-fn run_counting(command: &mut Command) -> Outcome<(bool, Totals)> {
+fn run_counting(command: &mut Command) -> Outcome<(bool, Totals, Failures)> {
     println!("$ cargo test --workspace");
     let failed = |error: std::io::Error| format!("cargo test: {error}");
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
-    let mut totals = Totals::default();
+    let (mut totals, mut failures) = (Totals::default(), Failures::default());
     if let Some(printed) = child.stdout.take() {
         for line in BufReader::new(printed).split(b'\n') {
             let line = String::from_utf8_lossy(&line.map_err(failed)?).into_owned();
             println!("{line}");
             totals.add(&line);
+            failures.add(&line);
         }
     }
-    Ok((child.wait().map_err(failed)?.success(), totals))
+    Ok((child.wait().map_err(failed)?.success(), totals, failures))
 }
 
 #[cfg(test)]
@@ -95,5 +123,15 @@ mod tests {
             totals.add(line);
         }
         assert_eq!(totals, Totals { binaries: 2, passed: 8, failed: 2, ignored: 1 });
+    }
+
+    #[test]
+    fn reports_of_failed_tests_are_kept() {
+        let mut failures = Failures::default();
+        let lines = "test a ... FAILED\n\nfailures:\n\n---- a stdout ----\nleft: 1\n\nfailures:\n    a\n\ntest result: FAILED. 0 passed\nrunning 1 test";
+        lines.lines().for_each(|line| failures.add(line));
+        assert_eq!(failures.lines.first().map(String::as_str), Some("failures:"));
+        assert_eq!(failures.lines.len(), 8);
+        assert!(failures.lines.contains(&"left: 1".to_owned()));
     }
 }

@@ -11,9 +11,9 @@ use std::time::Duration;
 /// Attempts to find no value that is being moved, which counts twice, and the pause between them.
 const ATTEMPTS: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(20);
-/// The longest fragment by default, and the most of them in a block.
+/// The longest fragment by default, and a share of a block that is a whole fragment in any case.
 const LONGEST_FRAGMENT: u64 = 1 << 20;
-const FRAGMENTS_OF_A_BLOCK: u64 = 4;
+const WHOLE_SHARE: u64 = 8;
 
 /// Bytes of dead values that count as live. A start may list some: versions that a short value or a
 /// deletion on flash has superseded. A session adds none.
@@ -41,7 +41,7 @@ impl DeadValues {
             0 => LONGEST_FRAGMENT,
             bytes => bytes,
         };
-        let longest = fragment.min(payload / FRAGMENTS_OF_A_BLOCK);
+        let longest = fragment.min(payload / WHOLE_SHARE);
         let found = scan_all(store).await?;
         let lengths = || found.values().map(|(value, _)| value.len() as u64);
         if scenario.clients.value_bytes > longest || lengths().any(|length| length > longest) {

@@ -108,7 +108,7 @@ impl Shard {
         let Recovered { slices, resume, next_transaction, commits, stale_units, values, .. } =
             recovered;
         let seq = resume.seq;
-        let values = ValueLog::new(id, blocks.clone(), runtime.clone(), options.durability, values);
+        let values = ValueLog::new(id, blocks.clone(), runtime.clone(), &options, values);
         let log = Log::new(
             id,
             blocks.clone(),

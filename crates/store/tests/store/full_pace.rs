@@ -134,3 +134,25 @@ fn writers_get_the_space_of_a_full_store_at_an_even_rate() {
         assert!(waf <= most, "{waf}");
     }
 }
+
+/// The fragments of a large value do not fill blocks to their last byte. What they need beyond
+/// their bytes is reserved before the value is taken: the log waits for values that were taken, and
+/// blocks that they replace are freed only after a write of the log.
+#[test]
+fn values_of_many_blocks_that_were_taken_find_their_space() {
+    for (keys, mib) in [(3, 48), (2, 64), (5, 24)] {
+        let testbed = testbed();
+        testbed.session(async |stores, _| {
+            let store = &stores[0];
+            let rounds = 400 / (WRITERS * mib).min(400) + 2;
+            join_all((0..WRITERS).map(async |writer| {
+                for round in 0..rounds {
+                    write(store, (writer + round) % keys, (mib << 20) as usize).await;
+                }
+            }))
+            .await;
+            let newest = store.begin().get(&Bytes::from("00000000")).await.unwrap();
+            assert_eq!(newest.map(|entry| entry.value.len()), Some((mib << 20) as usize));
+        });
+    }
+}

@@ -6,7 +6,7 @@ use crate::format::log::event::Checkpoint;
 use crate::format::log::{End, EventStream, FrameRole, Replayed};
 use crate::format::testing::rng;
 use crate::format::version::Version;
-use crate::options::ClockSource;
+use crate::options::{ClockSource, StoreOptions};
 use crate::shard::values::ValueLog;
 use crate::shard::values::ledger::Ledger;
 use crate::value::Entry;
@@ -55,7 +55,7 @@ impl Bench {
                 SHARD,
                 blocks.clone(),
                 runtime.clone(),
-                Durability::Flash,
+                &StoreOptions::default(),
                 Ledger::default(),
             ),
             Durability::Flash,

@@ -46,7 +46,7 @@ impl Space<'_> {
         let log = self.log.backlog_bytes().div_ceil(block);
         let needed =
             cast::index(LEAST_RESERVE + self.reserve_of_collector()) + flushes + merge + log;
-        let waiting = self.values.waiting_bytes().div_ceil(block);
+        let waiting = self.values.waiting_space().div_ceil(block);
         cast::saturating_u32(needed.min(cast::index(of_tree)) + waiting)
     }
 

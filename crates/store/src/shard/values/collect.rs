@@ -3,7 +3,6 @@
 //! The old block is deleted once all events up to the moves are durable and decided, because until
 //! then a recovery may need it, and once no scan needs it.
 
-use super::frontier::FREE_FOR_LOG;
 use super::ledger::Empty;
 use super::moving::Mover;
 use super::retiring::Victim;
@@ -276,7 +275,7 @@ impl Collection<'_> {
             }
         }
         // Without room for a block of moved values the collector has no work.
-        if !self.room.space().is_short_for_values() || self.blocks.free_blocks() <= FREE_FOR_LOG {
+        if !self.room.space().is_short_for_values() || !self.values.has_room_for_moves() {
             return None;
         }
         let size = (self.blocks.capacity_bytes() as u64, self.blocks.page_bytes() as u64);

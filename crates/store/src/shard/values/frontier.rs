@@ -6,7 +6,7 @@ use crate::format::reference::Reference;
 use crate::format::value::ValueBytes;
 use crate::options::Durability;
 use crate::shard::values::block::ValueBlock;
-use softflash_base::cast::wide;
+use softflash_base::cast::{saturating_u32, wide};
 use softflash_base::planted::{self, Bug};
 use softflash_blocks::space::{BLOCKS_OF_LOG, KEPT_BY_BACKGROUND, SPARES_OF_LOG};
 use softflash_blocks::{BlockError, BlockId, BlockKind, OpenBlock};
@@ -36,7 +36,7 @@ const FREE_FOR_OTHERS: u32 = FREE_FOR_LOG + 2;
 /// Free blocks that clients' values leave after [`PATIENT_ATTEMPTS`]: those of the log.
 const FREE_FOR_LOG_ALONE: u32 = BLOCKS_OF_LOG + SPARES_OF_LOG;
 /// Free blocks that the collector leaves to the log, and to the flush of its moves.
-pub(super) const FREE_FOR_LOG: u32 = KEPT_BY_BACKGROUND;
+const FREE_FOR_LOG: u32 = KEPT_BY_BACKGROUND;
 
 /// An open block.
 pub(super) struct Frontier {
@@ -62,6 +62,11 @@ pub(super) struct Started<F> {
 }
 
 impl ValueLog {
+    /// Whether a block for moved values can be opened.
+    pub(super) fn has_room_for_moves(&self) -> bool {
+        self.inner.blocks.free_blocks() > self.inner.kept_by_collector()
+    }
+
     /// Bytes left in the open blocks of clients' values, and of moved ones.
     pub(crate) fn open_bytes(&self) -> (u64, u64) {
         let (mut fresh, mut moved) = (0, 0);
@@ -78,6 +83,12 @@ impl ValueLog {
 }
 
 impl Inner {
+    /// Free blocks that the collector leaves to others: also those of the clients' values that were
+    /// taken. The log waits for these, and the blocks that the collector empties wait for the log.
+    fn kept_by_collector(&self) -> u32 {
+        FREE_FOR_LOG + saturating_u32(self.fresh.space.get().div_ceil(self.capacity()))
+    }
+
     /// The priority of writes to a stream.
     pub(super) fn hint(&self, stream: ValueStream) -> Hint {
         match (stream, self.durability) {
@@ -124,7 +135,7 @@ impl Inner {
                 return Ok(open);
             }
             let kept = match stream {
-                ValueStream::Moved(_) => FREE_FOR_LOG,
+                ValueStream::Moved(_) => self.kept_by_collector(),
                 _ if attempt < PATIENT_ATTEMPTS => FREE_FOR_OTHERS,
                 _ => FREE_FOR_LOG_ALONE,
             };

@@ -17,6 +17,7 @@ mod frontier;
 mod gain;
 pub mod ledger;
 mod moving;
+mod packing;
 pub(crate) mod reading;
 mod recovery;
 mod relocation;
@@ -34,13 +35,14 @@ use crate::error::{Result, StoreError};
 use crate::format::reference::Reference;
 use crate::format::separated::Separated;
 use crate::format::value::StoredValue;
-use crate::options::Durability;
+use crate::options::{Durability, StoreOptions};
 use crate::value::{Entry, Value};
 use bytes::Bytes;
 use frontier::Frontier;
 use futures_util::future::try_join_all;
 use gain::Gain;
 use ledger::Ledger;
+use packing::Packing;
 use reading::read_stored;
 use softflash_base::ShardId;
 use softflash_base::cast::{index, saturating_u16};
@@ -64,6 +66,8 @@ struct WriteQueue {
     items: RefCell<VecDeque<Item>>,
     /// Bytes of the items, and of values that are being written.
     bytes: Cell<usize>,
+    /// Bytes of blocks that they need.
+    space: Cell<usize>,
     queued_bytes: Cell<usize>,
     work: Notify,
 }
@@ -73,6 +77,8 @@ struct Item {
     stored: StoredValue,
     owner: Rc<Separated>,
     stream: ValueStream,
+    /// Bytes of blocks that are reserved for it.
+    space: usize,
 }
 
 struct Inner {
@@ -80,6 +86,7 @@ struct Inner {
     blocks: BlockLayer,
     runtime: RuntimeHandle,
     durability: Durability,
+    packing: Packing,
     streams: StreamCounts,
     /// Clients' values that are not written.
     fresh: WriteQueue,
@@ -104,15 +111,21 @@ impl ValueLog {
         shard: ShardId,
         blocks: BlockLayer,
         runtime: RuntimeHandle,
-        durability: Durability,
+        options: &StoreOptions,
         ledger: Ledger,
     ) -> ValueLog {
+        let packing = Packing {
+            block_bytes: blocks.capacity_bytes(),
+            page_bytes: blocks.page_bytes(),
+            fragment_bytes: options.fragment_bytes,
+        };
         let streams = StreamCounts::on(blocks.total_blocks());
         let inner = Inner {
             shard,
             blocks,
             runtime,
-            durability,
+            durability: options.durability,
+            packing,
             streams,
             fresh: WriteQueue::default(),
             frontiers: RefCell::default(),
@@ -213,6 +226,23 @@ impl ValueLog {
         self.inner.fresh.bytes.get()
     }
 
+    /// Bytes of blocks that they need, with those that stay unused at the ends of blocks.
+    pub fn waiting_space(&self) -> usize {
+        self.inner.fresh.space.get()
+    }
+
+    /// Bytes of blocks that a new value needs.
+    pub fn space_of(&self, key: &[u8], value: &Value) -> usize {
+        let (packing, pieces) = (&self.inner.packing, value.fragments().len());
+        let fragments = packing.most_fragments(key.len(), value.len(), pieces);
+        packing.space(key.len(), value.len(), fragments)
+    }
+
+    /// The most bytes of a fragment of a value with this key.
+    pub fn longest_fragment(&self, key: &[u8]) -> usize {
+        self.inner.packing.longest_fragment(key.len())
+    }
+
     /// Whether the shard has, or will have, value blocks.
     pub fn is_used(&self) -> bool {
         !self.inner.ledger.borrow().is_empty() || self.waiting_bytes() > 0
@@ -247,6 +277,8 @@ impl Inner {
         let queue = &self.fresh;
         let Some(value) = owner.value() else { return 0 };
         let fragments = value.fragments().len();
+        let space =
+            self.packing.space(key.len(), value.len(), fragments).div_ceil(fragments.max(1));
         let mut bytes = 0;
         for (fragment, value) in value.fragments().iter().enumerate() {
             let stored = StoredValue {
@@ -260,7 +292,8 @@ impl Inner {
             };
             bytes += stored.stored_len();
             let owner = Rc::clone(owner);
-            queue.items.borrow_mut().push_back(Item { stored, owner, stream });
+            queue.items.borrow_mut().push_back(Item { stored, owner, stream, space });
+            queue.space.set(queue.space.get() + space);
         }
         queue.bytes.set(queue.bytes.get() + bytes);
         queue.queued_bytes.set(queue.queued_bytes.get() + bytes);

@@ -116,6 +116,8 @@ impl Inner {
             self.note_places(&part, &places);
             let bytes: usize = values.iter().map(ValueBytes::stored_len).sum();
             self.fresh.bytes.set(self.fresh.bytes.get() - bytes);
+            let space: usize = part.iter().map(|item| item.space).sum();
+            self.fresh.space.set(self.fresh.space.get() - space);
             self.note_complete(stream, block, &pages);
         }
         Ok(())

@@ -123,7 +123,7 @@ pub struct Demand {
     pub bytes: usize,
     /// Bytes of them that go to flash.
     pub stored: usize,
-    /// Bytes of separated values.
+    /// Bytes of blocks for its separated values.
     pub separated: usize,
     /// False for a batch that only deletes. It is admitted longer, because it frees space.
     pub grows: bool,

@@ -23,6 +23,7 @@ use crate::shard::transactions::gate::Gate;
 use crate::shard::transactions::history::History;
 use crate::shard::transactions::read_mark::ReadMark;
 use crate::shard::values::ValueLog;
+use crate::value::Entry;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use softflash_base::planted::{self, Bug};
@@ -97,8 +98,11 @@ impl Committer<'_> {
         let (mut records, mut inline, mut separated) = (0, 0, 0);
         for (key, entry) in writes.entries() {
             (records, inline) = (records + 1, inline + key.len());
-            let len = entry.as_ref().map_or(0, |entry| entry.value.len());
-            if self.is_separated(key, len) { separated += len } else { inline += len }
+            let Some(Entry { value, .. }) = entry else { continue };
+            match self.is_separated(key, value.len()) {
+                true => separated += self.values.space_of(key, value),
+                false => inline += value.len(),
+            }
         }
         let bytes = inline + records * OVERHEAD_BYTES;
         let stored = inline + records * BYTES_OF_RECORD as usize;
@@ -115,13 +119,12 @@ impl Committer<'_> {
             .into_entries()
             .filter_map(|(key, entry)| {
                 // Limits were checked when the transaction took the write.
-                let longest = self.options.fragment_bytes;
                 let len = entry.as_ref().map_or(0, |entry| entry.value.len());
                 let version = match entry {
                     Some(entry) if self.is_separated(&key, len) => {
-                        Version::separate(&key, seq, entry, longest)
+                        Version::separate(&key, seq, entry, self.values.longest_fragment(&key))
                     }
-                    entry => Version::seal_in(&key, seq, entry, longest),
+                    entry => Version::seal_in(&key, seq, entry, self.options.fragment_bytes),
                 };
                 Some((key, version.ok()?))
             })
