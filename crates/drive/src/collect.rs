@@ -6,7 +6,8 @@
 //! host's writes wait for it.
 
 use crate::dies::Dies;
-use crate::space::Space;
+use crate::mapping::Mapping;
+use crate::space::{Collected, Space};
 use softflash_mapping::NONE;
 use softflash_nand::timeline::Accepted;
 use softflash_nand::{Work, WorkKind};
@@ -14,8 +15,8 @@ use softflash_nand::{Work, WorkKind};
 /// Starts the next step of the collection of a write frontier: moves the next row, or erases.
 /// Returns the kinds of work that the die still accepts.
 #[inline(never)]
-pub(crate) fn step(
-    space: &mut Space,
+pub(crate) fn step<M: Mapping>(
+    space: &mut Space<M>,
     dies: &mut Dies,
     die: u32,
     frontier: u32,
@@ -24,13 +25,10 @@ pub(crate) fn step(
     if !accepts.has(WorkKind::Move) {
         return None;
     }
-    if !space.frontier(frontier).is_moving() {
-        if space.left_to_move(frontier) == 0 {
-            let victim = space.begin_erase(frontier);
-            let work = Work { tag: victim, page: 0, pages: 1, kind: WorkKind::Erase };
-            return Some(dies.begin_on(die, victim, work));
-        }
-        space.move_chunk(frontier);
+    if let Collected::Erase(victim) = space.next_collected(frontier) {
+        space.count_erase();
+        let work = Work { tag: victim, page: 0, pages: 1, kind: WorkKind::Erase };
+        return Some(dies.begin_on(die, victim, work));
     }
     Some(if dies.copies_back() {
         let to_program = space.frontier(frontier).to_program(space.shape());
@@ -43,7 +41,7 @@ pub(crate) fn step(
 
 /// The program of the next row of pages that have moved in the map.
 #[inline]
-fn program_moved(space: &mut Space, frontier: u32) -> Work {
+fn program_moved<M: Mapping>(space: &mut Space<M>, frontier: u32) -> Work {
     let row = space.take_moved_row(frontier);
     match row.data {
         0 => Work { tag: NONE, page: row.row, pages: row.parity as u8, kind: WorkKind::Program },
@@ -53,7 +51,7 @@ fn program_moved(space: &mut Space, frontier: u32) -> Work {
 
 /// A command of collection has completed.
 #[inline(never)]
-pub(crate) fn completed(space: &mut Space, dies: &mut Dies, die: u32, work: Work) {
+pub(crate) fn completed<M: Mapping>(space: &mut Space<M>, dies: &mut Dies, die: u32, work: Work) {
     match work.kind {
         WorkKind::Erase => {
             dies.end_oldest(die);

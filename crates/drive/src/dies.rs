@@ -111,7 +111,15 @@ impl Dies {
     }
 
     /// Ranks a page to be read or written that has arrived at a die, if the schedule does.
+    #[inline(always)]
     pub(crate) fn rank(&mut self, die: u32, kind: AccessKind) {
+        if self.is_ranked {
+            self.rank_arrival(die, kind);
+        }
+    }
+
+    #[inline(never)]
+    fn rank_arrival(&mut self, die: u32, kind: AccessKind) {
         let now = self.flash.now().0;
         let Some(ranks) = &mut self.ranks else { return };
         let cost = if kind == AccessKind::Read { ranks.read_ns } else { ranks.write_ns };

@@ -3,6 +3,7 @@
 use crate::buffer::Buffer;
 use crate::collect;
 use crate::dies::Dies;
+use crate::mapping::Mapping;
 use crate::pages::Pages;
 use crate::space::Space;
 use crate::write_frontier::Due;
@@ -13,21 +14,21 @@ use softflash_nand::{Work, WorkKind};
 use softflash_policy::order::{Rule, read_is_older};
 
 /// The parts of a drive that the start of a command uses.
-pub(crate) struct Dispatch<'a> {
-    space: &'a mut Space,
+pub(crate) struct Dispatch<'a, M> {
+    space: &'a mut Space<M>,
     dies: &'a mut Dies,
     pages: &'a mut Pages,
     buffer: &'a mut Option<Buffer>,
 }
 
-impl<'a> Dispatch<'a> {
+impl<'a, M: Mapping> Dispatch<'a, M> {
     #[inline(always)]
     pub(crate) fn new(
-        space: &'a mut Space,
+        space: &'a mut Space<M>,
         dies: &'a mut Dies,
         pages: &'a mut Pages,
         buffer: &'a mut Option<Buffer>,
-    ) -> Dispatch<'a> {
+    ) -> Dispatch<'a, M> {
         Dispatch { space, dies, pages, buffer }
     }
 
@@ -97,25 +98,11 @@ impl<'a> Dispatch<'a> {
         if !accepts.has(WorkKind::Program) {
             return None;
         }
-        if self.space.is_plain() {
-            return self.write_or_collect_in_turn::<true>(die, accepts);
+        if self.space.has_map_on_flash()
+            && let Some(further) = self.write_map(die, accepts)
+        {
+            return Some(further);
         }
-        self.write_map(die, accepts).or_else(|| self.write_of_stream(die, accepts))
-    }
-
-    #[inline(never)]
-    fn write_of_stream(&mut self, die: u32, accepts: Accepted) -> Option<Accepted> {
-        self.write_or_collect_in_turn::<false>(die, accepts)
-    }
-
-    /// As [`write_or_collect`](Dispatch::write_or_collect), on a [plain](Space::is_plain) drive or
-    /// on another.
-    #[inline(always)]
-    fn write_or_collect_in_turn<const PLAIN: bool>(
-        &mut self,
-        die: u32,
-        accepts: Accepted,
-    ) -> Option<Accepted> {
         let frontiers = self.space.shape().frontiers_of(die);
         let mut frontier = frontiers.start + self.space.cursor(die);
         let mut collectable = NONE;
@@ -123,14 +110,11 @@ impl<'a> Dispatch<'a> {
             let next = if frontier + 1 == frontiers.end { frontiers.start } else { frontier + 1 };
             let state = self.space.frontier(frontier);
             if !state.writes().is_empty() {
-                if let Some(further) = self.advance_frontier::<PLAIN>(die, frontier, accepts) {
+                if let Some(further) = self.advance_frontier(die, frontier, accepts) {
                     self.space.set_cursor(die, next - frontiers.start);
                     return Some(further);
                 }
-            } else if collectable == NONE
-                && state.collects()
-                && (PLAIN || self.space.can_collect(frontier))
-            {
+            } else if collectable == NONE && state.collects() && self.space.can_collect(frontier) {
                 collectable = frontier;
             }
             frontier = next;
@@ -142,14 +126,11 @@ impl<'a> Dispatch<'a> {
     /// would come faster than they are programmed.
     #[inline(never)]
     fn write_map(&mut self, die: u32, accepts: Accepted) -> Option<Accepted> {
-        if !self.space.has_map_on_flash() {
-            return None;
-        }
-        let streams = self.space.shape().streams();
+        let streams = self.space.streams();
         let of_map = self.space.shape().frontiers_of(die).skip(streams as usize - 1);
         for frontier in of_map.step_by(streams as usize) {
             if !self.space.frontier(frontier).writes().is_empty()
-                && let Some(further) = self.advance_frontier::<false>(die, frontier, accepts)
+                && let Some(further) = self.advance_frontier(die, frontier, accepts)
             {
                 return Some(further);
             }
@@ -159,15 +140,8 @@ impl<'a> Dispatch<'a> {
 
     /// Starts a program for the host, or collection if it is due.
     #[inline(always)]
-    fn advance_frontier<const PLAIN: bool>(
-        &mut self,
-        die: u32,
-        frontier: u32,
-        accepts: Accepted,
-    ) -> Option<Accepted> {
-        let due = if PLAIN { self.space.due_alone(frontier) } else { self.space.due(frontier) };
-        match due {
-            Due::Collection if PLAIN => self.collect_from(die, frontier, accepts),
+    fn advance_frontier(&mut self, die: u32, frontier: u32, accepts: Accepted) -> Option<Accepted> {
+        match self.space.due(frontier) {
             Due::Collection => {
                 let collector = self.space.collector_for(frontier);
                 if collector == NONE { None } else { self.collect_from(die, collector, accepts) }
@@ -256,8 +230,8 @@ impl<'a> Dispatch<'a> {
 /// As [`Dispatch::feed`], for a die that has writes or collection. The parts are separate arguments
 /// because those are passed in registers.
 #[inline(never)]
-fn feed_all(
-    space: &mut Space,
+fn feed_all<M: Mapping>(
+    space: &mut Space<M>,
     dies: &mut Dies,
     pages: &mut Pages,
     buffer: &mut Option<Buffer>,

@@ -1,40 +1,38 @@
-//! The state machine of a drive: assembles its parts, takes requests, plays events, returns
-//! completions.
-
-mod figures;
-mod placed_pages;
-mod requests;
+//! A conventional drive: its controller, compiled for the kind of mapping that its layout needs.
 
 use crate::ahead::FirmwareProgress;
-use crate::buffer::Buffer;
-use crate::completions::Completions;
-use crate::counters::DriveCounters;
-use crate::dies::Dies;
-use crate::dispatch::Dispatch;
+use crate::controller::Controller;
+use crate::counters::{DriveCounters, MapCounters};
 use crate::error::DriveError;
-use crate::front::Front;
-use crate::host_queue::HostQueue;
 use crate::interleaving;
-use crate::pages::Pages;
+use crate::mapping::{PlacedMapping, StaticMapping};
 use crate::request::{Done, HostRequest};
 use crate::shape::Shape;
-use crate::space::Space;
 use crate::spec::{DeviceSpec, PageMapped};
 use softflash_base::Time;
-use softflash_nand::timeline::{Accepted, Step};
+use softflash_nand::timeline::Interval;
 
 /// A conventional drive.
-pub struct Drive {
-    now: u64,
-    host: HostQueue,
-    front: Front,
-    buffer: Option<Buffer>,
-    pages: Pages,
-    space: Space,
-    dies: Dies,
-    completions: Completions,
-    /// All but those of programs and erases, which the space counts.
-    counters: DriveCounters,
+pub struct Drive(Kind);
+
+/// The controller, by the kind of its mapping.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a drive hardly moves, and a box costs 2 % of the requests that are simulated a second"
+)]
+enum Kind {
+    Static(Controller<StaticMapping>),
+    Placed(Controller<PlacedMapping>),
+}
+
+/// The same for each kind of mapping.
+macro_rules! each {
+    ($drive:expr, $controller:ident => $result:expr) => {
+        match $drive {
+            Drive(Kind::Static($controller)) => $result,
+            Drive(Kind::Placed($controller)) => $result,
+        }
+    };
 }
 
 impl Drive {
@@ -48,201 +46,218 @@ impl Drive {
     ) -> Result<Drive, DriveError> {
         let device = &*interleaving::as_commanded(device, layout)?;
         let shape = Shape::new(device, layout, op_percent)?;
-        let dies = Dies::new(device, layout, &shape)?;
-        let buffer_pages =
-            device.controller.write_buffer_bytes / u64::from(device.geometry.page_bytes);
-        let buffer = (layout.write_buffer && buffer_pages > 0).then(|| Buffer::new(buffer_pages));
-        Ok(Drive {
-            now: 0,
-            host: HostQueue::new(device.controller.queue_depth),
-            front: Front::new(device, buffer.is_some()),
-            buffer,
-            pages: Pages::default(),
-            space: Space::new(shape, layout),
-            dies,
-            completions: Completions::new(),
-            counters: DriveCounters::default(),
-        })
+        Ok(Drive(match StaticMapping::of(layout) {
+            Some(mapping) => Kind::Static(Controller::new(device, layout, shape, mapping)?),
+            None => {
+                let mapping = PlacedMapping::new(layout, &shape);
+                Kind::Placed(Controller::new(device, layout, shape, mapping)?)
+            }
+        }))
+    }
+
+    /// Bytes that the host can address on a drive, without building it.
+    pub fn capacity_of(
+        device: &DeviceSpec,
+        layout: &PageMapped,
+        op_percent: f64,
+    ) -> Result<u64, DriveError> {
+        let device = &*interleaving::as_commanded(device, layout)?;
+        Ok(Shape::new(device, layout, op_percent)?.capacity_bytes())
     }
 
     /// The current virtual time.
     #[inline]
     pub fn now(&self) -> Time {
-        Time(self.now)
+        each!(self, controller => controller.now())
     }
 
     /// Prefetches the map entry of a later request.
     #[inline]
     pub fn prefetch(&self, offset_bytes: u64) {
-        self.space.prefetch_lookup(self.space.shape().page_at(offset_bytes));
+        each!(self, controller => controller.prefetch(offset_bytes))
     }
 
     /// Prefetches the state of the page that a later write replaces. [`prefetch`](Drive::prefetch)
     /// comes first.
     #[inline]
     pub fn prefetch_write(&self, offset_bytes: u64) {
-        let logical = self.space.shape().page_at(offset_bytes);
-        if logical < self.space.shape().logical_pages() {
-            self.space.prefetch_old_page(logical);
-        }
+        each!(self, controller => controller.prefetch_write(offset_bytes))
     }
 
     /// Submits a request at `now`, which must not be before the current time nor after
     /// [`next_at`](Drive::next_at).
     #[inline(always)]
     pub fn submit(&mut self, now: Time, request: HostRequest) -> Result<(), DriveError> {
-        let end_bytes = request.offset_bytes.saturating_add(request.bytes);
-        if request.bytes == 0 || end_bytes > self.capacity_bytes() {
-            return Err(self.refuse(&request));
-        }
-        self.pass_to(now.0);
-        self.counters.submitted += 1;
-        if self.host.admits(self.pages.requests()) {
-            self.admit(now.0, &request);
-        } else {
-            self.host.add_waiting(now.0, request);
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn refuse(&self, request: &HostRequest) -> DriveError {
-        let HostRequest { offset_bytes, bytes, .. } = *request;
-        if bytes == 0 {
-            return DriveError::Empty { offset_bytes };
-        }
-        let end_bytes = offset_bytes.saturating_add(bytes);
-        DriveError::BeyondEnd { offset_bytes, end_bytes, capacity_bytes: self.capacity_bytes() }
+        each!(self, controller => controller.submit(now, request))
     }
 
     /// The time of the next event, unless a request is submitted before.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
-        let other_at = self.completions.next_at().min(self.front.event_at());
-        let next = self.dies.event_at().min(other_at);
-        (next != u64::MAX).then_some(Time(next))
+        each!(self, controller => controller.next_at())
     }
 
     /// Plays the next event and appends the completed requests. False when nothing is under way.
     #[inline]
     pub fn step(&mut self, done: &mut Vec<Done>) -> bool {
-        let played = self.play_event(u64::MAX);
-        // A request without flash operations completes on submission.
-        let completed = self.host.has_completed();
-        self.host.move_completed(done);
-        played || completed
+        each!(self, controller => controller.step(done))
     }
 
     /// Plays the events before `end` until requests complete, and appends those. False if none
     /// completes before `end`.
     #[inline]
     pub fn play_to_next_completion(&mut self, end: Time, done: &mut Vec<Done>) -> bool {
-        while !self.host.has_completed() {
-            if !self.play_event(end.0) {
-                return false;
-            }
-        }
-        self.host.move_completed(done);
-        true
+        each!(self, controller => controller.play_to_next_completion(end, done))
     }
 
     /// Advances the drive to `now`, which must not be before its current time, and appends the
     /// completed requests. Requests can be submitted at `now` afterwards.
     pub fn play_until(&mut self, now: Time, done: &mut Vec<Done>) {
-        while self.play_event(now.0.saturating_add(1)) {}
-        self.pass_to(now.0);
-        self.host.move_completed(done);
+        each!(self, controller => controller.play_until(now, done))
     }
 
     /// The position of a request that is submitted next; `None` if it never waits in the front.
     pub(crate) fn firmware_progress(&self, request: &HostRequest) -> Option<FirmwareProgress> {
-        let pages = request.bytes.div_ceil(u64::from(self.page_bytes()));
-        FirmwareProgress::behind(&self.front, request.kind, pages)
+        each!(self, controller => controller.firmware_progress(request))
     }
 
     /// A lower bound of the completion time of a request that has not completed; `None` if no event
     /// is pending.
     pub(crate) fn completes_not_before(&self, progress: Option<FirmwareProgress>) -> Option<Time> {
-        let next = self.next_at()?;
-        let Some(progress) = progress else { return Some(next) };
-        Some(next.max(progress.completes_not_before(&self.front, self.now)))
+        each!(self, controller => controller.completes_not_before(progress))
     }
 
-    /// Plays the next event of flash, front or completions, if it is before `end`.
-    #[inline(always)]
-    fn play_event(&mut self, end: u64) -> bool {
-        let (completes_at, front_at) = (self.completions.next_at(), self.front.event_at());
-        let other_at = completes_at.min(front_at);
-        let fed = match self.dies.step_before(other_at.min(end)) {
-            Some(step) => self.on_flash_step(step),
-            None if other_at >= end => return false,
-            None if completes_at <= front_at => {
-                self.complete_first();
-                None
-            }
-            None => self.play_front(),
-        };
-        if let Some((die, accepts)) = fed {
-            self.feed(die, accepts);
-        }
-        true
+    /// Bytes that the host can address.
+    pub fn capacity_bytes(&self) -> u64 {
+        each!(self, controller => controller.capacity_bytes())
     }
 
-    /// Handles a step of the flash; returns its die with the kinds of work that it accepts.
-    #[inline(always)]
-    fn on_flash_step(&mut self, step: Step) -> Option<(u32, Accepted)> {
-        self.now = step.at;
-        if let Some(work) = step.ended {
-            self.work_completed(step.die, work);
-            // The completion may have admitted a request that has work for this die.
-            return Some((step.die, self.dies.accepts(step.die)));
-        }
-        Some((step.die, step.accepts))
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> u32 {
+        each!(self, controller => controller.page_bytes())
     }
 
-    /// Plays the next event of the front; returns the die that has new work.
-    #[inline(always)]
-    fn play_front(&mut self) -> Option<(u32, Accepted)> {
-        self.pass_to(self.front.event_at());
-        let room = self.has_room();
-        let passed = self.front.pass_page(self.now, room);
-        let die = passed.and_then(|page| self.page_arrived(page));
-        self.front_changed();
-        die.map(|die| (die, self.dies.accepts(die)))
+    /// Pages of one block of every write frontier: the unit of the warm-up that collection needs in
+    /// the steady state.
+    pub fn frontier_pages(&self) -> u64 {
+        each!(self, controller => controller.frontier_pages())
     }
 
-    /// Updates the time of the front's next event.
-    #[inline]
-    fn front_changed(&mut self) {
-        self.front.update(self.now, self.has_room());
+    /// Channels.
+    pub fn channels(&self) -> u32 {
+        each!(self, controller => controller.channels())
     }
 
-    #[inline]
-    fn has_room(&self) -> bool {
-        self.buffer.as_ref().is_none_or(Buffer::has_room)
+    /// Dies.
+    pub fn dies(&self) -> u32 {
+        each!(self, controller => controller.dies())
     }
 
-    /// Completes the request with the next pending completion.
-    #[inline(always)]
-    fn complete_first(&mut self) {
-        let (at, request) = self.completions.pop();
-        self.pass_to(at);
-        self.complete(at, request);
+    /// Flash pages, spare ones included.
+    pub fn flash_pages(&self) -> u64 {
+        each!(self, controller => controller.flash_pages())
     }
 
-    #[inline]
-    fn pass_to(&mut self, now: u64) {
-        self.now = now;
-        self.dies.pass_to(now);
+    /// The actual over-provisioning: spare / logical, in percent.
+    pub fn op_percent(&self) -> f64 {
+        each!(self, controller => controller.op_percent())
     }
 
-    /// Starts work on a die as long as it accepts some.
-    #[inline(always)]
-    fn feed(&mut self, die: u32, accepts: Accepted) {
-        let Drive { space, dies, pages, buffer, .. } = self;
-        let wrote = Dispatch::new(space, dies, pages, buffer).feed(die, accepts);
-        if wrote && self.space.has_follow_ups() {
-            self.follow_up();
-        }
+    /// The counters.
+    pub fn counters(&self) -> DriveCounters {
+        each!(self, controller => controller.counters())
+    }
+
+    /// The counters of a map that lies on flash; `None` for a map in memory.
+    pub fn map_counters(&self) -> Option<MapCounters> {
+        each!(self, controller => controller.map_counters())
+    }
+
+    /// Sets all counters to 0.
+    pub fn clear_counters(&mut self) {
+        each!(self, controller => controller.clear_counters())
+    }
+
+    /// Requests that have not completed.
+    pub fn in_flight(&self) -> usize {
+        each!(self, controller => controller.in_flight())
+    }
+
+    /// Time that a die's cell array has worked, in nanoseconds.
+    pub fn die_busy_ns(&self, die: u32) -> u64 {
+        each!(self, controller => controller.die_busy_ns(die))
+    }
+
+    /// Time that a channel's bus was taken, in nanoseconds.
+    pub fn channel_busy_ns(&self, channel: u32) -> u64 {
+        each!(self, controller => controller.channel_busy_ns(channel))
+    }
+
+    /// The greatest difference between the erases of two blocks that are collected together, since
+    /// the drive was new.
+    pub fn erase_spread(&self) -> u32 {
+        each!(self, controller => controller.erase_spread())
+    }
+
+    /// The greatest difference between the erases of two groups of blocks that are collected
+    /// together, since the drive was new.
+    pub fn group_erase_spread(&self) -> u64 {
+        each!(self, controller => controller.group_erase_spread())
+    }
+
+    /// Records the activity of dies and buses from now on, up to `most` intervals.
+    pub fn record(&mut self, most: usize) {
+        each!(self, controller => controller.record(most))
+    }
+
+    /// The recorded intervals.
+    pub fn recorded(&self) -> &[Interval] {
+        each!(self, controller => controller.recorded())
+    }
+
+    /// Memory of the simulated drive, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        each!(self, controller => controller.memory_bytes())
+    }
+
+    /// Writes every logical page once, in order, in no virtual time. Nothing may be under way.
+    pub fn fill(&mut self) {
+        each!(self, controller => controller.fill())
+    }
+
+    /// Writes the page at this offset, in no virtual time. Nothing may be under way.
+    pub fn overwrite_now(&mut self, offset_bytes: u64) {
+        each!(self, controller => controller.overwrite_now(offset_bytes))
+    }
+
+    /// As [`overwrite_now`](Drive::overwrite_now), with a [hint](crate::HostRequest::hint).
+    pub fn overwrite_hinted_now(&mut self, offset_bytes: u64, hint: u32) {
+        each!(self, controller => controller.overwrite_hinted_now(offset_bytes, hint))
+    }
+
+    /// Unmaps the pages that this range covers as a whole, in no virtual time. Nothing may be under
+    /// way.
+    pub fn trim_now(&mut self, offset_bytes: u64, bytes: u64) {
+        each!(self, controller => controller.trim_now(offset_bytes, bytes))
+    }
+
+    /// Whether theory gives the state that [`make_steady`](Drive::make_steady) sets: for a map in
+    /// memory, and for the victim policies `greedy` and `fifo`. For others it is a state to start
+    /// from.
+    pub fn steady_state_is_known(&self) -> bool {
+        each!(self, controller => controller.steady_state_is_known())
+    }
+
+    /// Sets the steady state of uniform random writes of single pages over the whole drive. The
+    /// drive must be new.
+    pub fn make_steady(&mut self, seed: u64) {
+        each!(self, controller => controller.make_steady(seed))
+    }
+
+    /// Checks all state: both directions of the map agree, the valid counts of blocks are right,
+    /// and every block is free, open, closed, or being collected or erased. Returns the first
+    /// error.
+    pub fn check(&self) -> Result<(), String> {
+        each!(self, controller => controller.check())
     }
 }

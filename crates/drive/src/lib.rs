@@ -26,16 +26,19 @@
 //!   computed from both;
 //! - `write_frontier`: blocks that are written and collected together; `space`: the page map, the
 //!   blocks (both are `softflash_mapping`'s, with the choice of victims) and the write frontiers,
-//!   without time; `space/streams`: write frontiers that share their blocks; `placing`: the choice
-//!   of the write frontier of each page; `translation`: a map that lies on flash;
+//!   without time; `space/streams`: write frontiers that share their blocks;
+//! - `mapping`: what a kind of map needs beside its table, a file each: nothing for a static
+//!   stripe in memory, otherwise the choice of a write frontier for each page, streams, and a map
+//!   on flash;
 //! - `pages`: requests under way in a slab, and the FIFO queues of their pages;
 //! - `front`: link and firmware, where requests come in; `buffer`: the write buffer; `dies`: the
 //!   flash, and the pages to be read; `dispatch`: the order of a die's commands; `collect`: the
 //!   commands of garbage collection; `completions`: pending completions; `host_queue`: requests
 //!   beyond the queue depth, and completions that the host has not taken;
-//! - [`mod@drive`]: the state machine, which assembles these parts; `drive/requests`: the way of a
-//!   request through them; `drive/placed_pages`: the same on drives that place, rank or look up
-//!   pages; `drive/figures`: capacity, busy times, memory and other figures;
+//! - `controller`: the state machine, which assembles these parts, compiled for each kind of
+//!   mapping; `controller/requests`: the way of a request through them; `controller/map_pages`: the
+//!   map's own pages, and pages that wait for them; `controller/figures`: capacity, busy times,
+//!   memory and other figures; [`mod@drive`]: a drive with the controller that its layout needs;
 //! - `ahead`: lower bounds of completion times;
 //! - `precondition`: fills a drive, or sets its steady state, in no virtual time;
 //! - [`as_device`]: a drive as a device of units, for stores.
@@ -45,6 +48,7 @@ pub mod as_device;
 mod buffer;
 mod collect;
 mod completions;
+mod controller;
 mod counters;
 mod dies;
 mod dispatch;
@@ -53,14 +57,13 @@ mod error;
 mod front;
 mod host_queue;
 mod interleaving;
+mod mapping;
 mod pages;
-mod placing;
 mod precondition;
 mod request;
 mod shape;
 mod space;
 pub mod spec;
-mod translation;
 mod write_frontier;
 
 pub use as_device::{DriveDevice, Extents};

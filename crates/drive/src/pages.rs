@@ -43,8 +43,6 @@ struct Page {
 pub(crate) enum Purpose {
     /// For the host.
     Host,
-    /// For the host, on a drive that places pages by a policy, ranks them, or has its map on flash.
-    Placed,
     /// Because a write covers a part of it.
     Merge,
     /// Because it is a page of the map.
@@ -194,21 +192,16 @@ impl Pages {
 
     /// A page to read from this block arrives at its die.
     #[inline]
-    pub(crate) fn arrive_to_read(&mut self, page: u32, (block, row): (u32, u16)) {
+    pub(crate) fn arrive_to_read(&mut self, page: u32, (block, row): (u32, u16), purpose: Purpose) {
         self.arrive(page);
         let entry = self.entry_mut(page);
-        (entry.block, entry.row) = (block, row);
+        (entry.block, entry.row, entry.purpose) = (block, row, purpose);
     }
 
     /// The order of arrival of a page at its die: a counter that wraps.
     #[inline]
     pub(crate) fn order(&self, page: u32) -> u32 {
         self.entry(page).order
-    }
-
-    /// Sets why a page is read.
-    pub(crate) fn set_purpose(&mut self, page: u32, purpose: Purpose) {
-        self.entry_mut(page).purpose = purpose;
     }
 
     /// Why a page is read.

@@ -5,7 +5,8 @@
 //! whose numbers of valid pages follow the known distributions. A wrong distribution would show as
 //! drift in the run that follows.
 
-use crate::space::Space;
+use crate::mapping::Mapping;
+use crate::space::{Collected, Space};
 use crate::spec::VictimPolicy;
 use crate::write_frontier::Due;
 use softflash_base::random::Rng;
@@ -21,7 +22,7 @@ const AHEAD: usize = 16;
 const MAP_STEPS: usize = 1024;
 
 /// Writes a logical page of the host, of a class. Nothing may be under way.
-pub(crate) fn write(space: &mut Space, logical: u32, hint: u32) {
+pub(crate) fn write<M: Mapping>(space: &mut Space<M>, logical: u32, hint: u32) {
     if !space.look_up(logical) {
         settle_map(space);
     }
@@ -30,7 +31,7 @@ pub(crate) fn write(space: &mut Space, logical: u32, hint: u32) {
 }
 
 /// Unmaps a logical page of the host. Nothing may be under way.
-pub(crate) fn forget(space: &mut Space, logical: u32) {
+pub(crate) fn forget<M: Mapping>(space: &mut Space<M>, logical: u32) {
     if !space.look_up(logical) {
         settle_map(space);
     }
@@ -39,7 +40,7 @@ pub(crate) fn forget(space: &mut Space, logical: u32) {
 }
 
 /// Writes a logical page.
-fn write_page(space: &mut Space, logical: u32, hint: u32) {
+fn write_page<M: Mapping>(space: &mut Space<M>, logical: u32, hint: u32) {
     let home = space.shape().frontier_of(logical);
     let frontier = space.frontier_for(logical, hint).unwrap_or(home);
     loop {
@@ -49,7 +50,7 @@ fn write_page(space: &mut Space, logical: u32, hint: u32) {
             continue;
         }
         if space.due(frontier) == Due::Collection {
-            collect_more(space, space.collector_for(frontier));
+            collect(space, space.collector_for(frontier));
             continue;
         }
         place(space, frontier, logical);
@@ -59,7 +60,7 @@ fn write_page(space: &mut Space, logical: u32, hint: u32) {
 }
 
 /// Reads and programs the pages of a map on flash.
-fn settle_map(space: &mut Space) {
+fn settle_map<M: Mapping>(space: &mut Space<M>) {
     for _ in 0..MAP_STEPS {
         match space.next_map_step() {
             Some(Step::Read(page)) => _ = space.map_page_read(page),
@@ -70,7 +71,7 @@ fn settle_map(space: &mut Space) {
 }
 
 /// Programs the next page of a write frontier if it is parity.
-fn program_parity(space: &mut Space, frontier: u32) -> bool {
+fn program_parity<M: Mapping>(space: &mut Space<M>, frontier: u32) -> bool {
     let parity = space.shape().is_parity(frontier, space.frontier(frontier).next());
     if parity {
         space.count_parity(1);
@@ -79,54 +80,50 @@ fn program_parity(space: &mut Space, frontier: u32) -> bool {
     parity
 }
 
-/// Moves the next pages of a write frontier's victim; after the last, erases it.
-fn collect_more(space: &mut Space, frontier: u32) {
-    if space.left_to_move(frontier) == 0 {
-        return erase_victim(space, frontier);
-    }
-    space.move_chunk(frontier);
-    while space.frontier(frontier).is_moving() {
-        space.take_moved_row(frontier);
-        reopen(space, frontier);
+/// Does the next step of a write frontier's collection, with all rows that it programs.
+fn collect<M: Mapping>(space: &mut Space<M>, frontier: u32) {
+    match space.next_collected(frontier) {
+        Collected::Erase(victim) => space.erased(victim),
+        Collected::Program => {
+            while space.frontier(frontier).is_moving() {
+                space.take_moved_row(frontier);
+                reopen(space, frontier);
+            }
+        }
     }
 }
 
 /// Maps a logical page to the next page of its write frontier.
-fn place(space: &mut Space, frontier: u32, logical: u32) {
+fn place<M: Mapping>(space: &mut Space<M>, frontier: u32, logical: u32) {
     space.place_at(frontier, space.frontier(frontier).next(), logical);
 }
 
 /// Advances a write frontier by a page, which holds `data` pages of the host.
-fn advance(space: &mut Space, frontier: u32, data: u32) {
+fn advance<M: Mapping>(space: &mut Space<M>, frontier: u32, data: u32) {
     space.advance(frontier, space.frontier(frontier).next() + 1, data);
     reopen(space, frontier);
 }
 
 /// Erases the victim of a write frontier that has no other block to write. One that shares its
 /// blocks waits for them instead.
-fn reopen(space: &mut Space, frontier: u32) {
+fn reopen<M: Mapping>(space: &mut Space<M>, frontier: u32) {
     let state = space.frontier(frontier);
-    if state.open_block() == NONE && state.collects() && space.shape().streams() == 1 {
+    if state.open_block() == NONE && state.collects() && space.streams() == 1 {
         let left = space.left_to_move(frontier);
         assert_eq!(left, 0, "a frontier has no room for what it collects");
-        erase_victim(space, frontier);
+        collect(space, frontier);
     }
 }
 
-fn erase_victim(space: &mut Space, frontier: u32) {
-    let victim = space.take_victim(frontier);
-    space.erased(victim);
-}
-
 /// Whether theory gives the distribution of valid pages that [`make_steady`] sets.
-pub(crate) fn is_known(space: &Space) -> bool {
+pub(crate) fn is_known<M: Mapping>(space: &Space<M>) -> bool {
     let victims = [VictimPolicy::GREEDY, VictimPolicy::FIFO, VictimPolicy::windowed_greedy(1)];
     victims.contains(&space.victim_policy()) && space.shape().translation_pages() == 0
 }
 
 /// Sets the steady state of uniform random writes of single pages over the whole drive, which must
 /// be new.
-pub(crate) fn make_steady(space: &mut Space, seed: u64) {
+pub(crate) fn make_steady<M: Mapping>(space: &mut Space<M>, seed: u64) {
     let rng = Rng::seeded(seed).fork("steady");
     for place in 0..space.shape().groups() {
         make_frontier_steady(space, place, &mut rng.fork(place.to_le_bytes()));
@@ -140,7 +137,7 @@ pub(crate) fn make_steady(space: &mut Space, seed: u64) {
 
 /// As [`make_steady`], for the write frontier of the logical pages from `first` on, one in every
 /// stripe.
-fn make_frontier_steady(space: &mut Space, first: u32, rng: &mut Rng) {
+fn make_frontier_steady<M: Mapping>(space: &mut Space<M>, first: u32, rng: &mut Rng) {
     let shape = space.shape();
     let frontier = shape.frontier_of(first);
     let mut logical: Vec<u32> =
@@ -177,7 +174,12 @@ fn make_frontier_steady(space: &mut Space, first: u32, rng: &mut Rng) {
 }
 
 /// Writes a block of which `count` pages are still valid, spread evenly.
-fn write_block(space: &mut Space, frontier: u32, count: u32, logical: &mut IntoIter<u32>) {
+fn write_block<M: Mapping>(
+    space: &mut Space<M>,
+    frontier: u32,
+    count: u32,
+    logical: &mut IntoIter<u32>,
+) {
     let in_block = space.shape().data_pages_from(frontier, 0);
     let mut due = 0;
     for page in 0..space.shape().pages_per_block() {
@@ -195,7 +197,7 @@ fn write_block(space: &mut Space, frontier: u32, count: u32, logical: &mut IntoI
 }
 
 /// Takes the next of random logical pages.
-fn take(space: &Space, logical: &mut IntoIter<u32>) -> Option<u32> {
+fn take<M: Mapping>(space: &Space<M>, logical: &mut IntoIter<u32>) -> Option<u32> {
     if let Some(&later) = logical.as_slice().get(AHEAD) {
         space.prefetch_lookup(later);
     }

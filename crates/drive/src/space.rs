@@ -6,11 +6,10 @@ mod placement;
 mod streams;
 
 use crate::counters::DriveCounters;
+use crate::mapping::{Mapping, Translation};
 use crate::pages::Pages;
-use crate::placing::Placing;
 use crate::shape::Shape;
 use crate::spec::{PageMapped, VictimPolicy};
-use crate::translation::Translation;
 use crate::write_frontier::{Due, MovedRow, WriteFrontier};
 use softflash_base::random::Rng;
 use softflash_mapping::{Blocks, ENTRIES_PER_LINE, NONE, PageMap};
@@ -20,7 +19,7 @@ use softflash_policy::Policies;
 const VICTIM_SEED: u64 = 1;
 
 /// The space of a drive.
-pub(crate) struct Space {
+pub(crate) struct Space<M> {
     shape: Shape,
     map: PageMap,
     blocks: Blocks,
@@ -28,18 +27,18 @@ pub(crate) struct Space {
     /// The pending work of the write frontiers of each die.
     loads: Vec<Load>,
     policies: Policies,
-    /// Whether a logical page always has the same write frontier, the only one of its group, the
-    /// map is in memory, and the schedule needs no ranks.
-    is_plain: bool,
-    /// Classes of hints that have write frontiers of their own.
-    classes: u32,
-    /// The stream of each block in use, if there are several.
-    stream_of: Vec<u8>,
-    /// The choice of a write frontier for each page, if it does not depend on the page alone.
-    placing: Option<Box<Placing>>,
-    /// The map's pages on flash, if it lies there.
-    translation: Option<Box<Translation>>,
+    /// What the map needs beside its table.
+    mapping: M,
     programs: Programs,
+}
+
+/// A step of collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Collected {
+    /// The erase of this block.
+    Erase(u32),
+    /// The program of mapped pages, which [`Space::take_moved_row`] returns row by row.
+    Program,
 }
 
 /// The pending work of the write frontiers of a die.
@@ -63,20 +62,17 @@ struct Programs {
     erases: u64,
 }
 
-impl Space {
+impl<M: Mapping> Space<M> {
     /// Empty space.
-    pub(crate) fn new(shape: Shape, layout: &PageMapped) -> Space {
+    pub(crate) fn new(shape: Shape, layout: &PageMapped, mut mapping: M) -> Space<M> {
+        assert_eq!(mapping.streams(), shape.streams(), "a mapping of another number of streams");
         let groups = (0..shape.groups()).map(|group| shape.blocks_of(group));
         let mut blocks = Blocks::all_free(groups, shape.pages_per_block());
         // The generator is the drive's own, and equal in all drives, so that no other draws shift.
         let policies = Policies::new(layout.victim, layout.wear, Rng::seeded(VICTIM_SEED));
-        let several = shape.streams() > 1;
-        let mut stream_of = vec![0; if several { shape.blocks_end() as usize } else { 0 }];
         let frontier = |of| {
             let block = blocks.take_free(shape.group_of(of), &policies).unwrap_or(NONE);
-            if let Some(stream) = stream_of.get_mut(block as usize) {
-                *stream = (of % shape.streams()) as u8;
-            }
+            mapping.set_stream(block, of % shape.streams());
             WriteFrontier::new(of, block)
         };
         Space {
@@ -85,13 +81,7 @@ impl Space {
             blocks,
             loads: vec![Load::default(); shape.dies() as usize],
             policies,
-            is_plain: layout.placement.is_static()
-                && !several
-                && layout.schedule.waiting().is_none(),
-            classes: layout.placement.classes(),
-            stream_of,
-            placing: Placing::new(layout.placement, &shape).map(Box::new),
-            translation: Translation::new(layout.map, &shape).map(Box::new),
+            mapping,
             programs: Programs::default(),
             shape,
         }
@@ -174,13 +164,7 @@ impl Space {
         self.loads[die as usize].cursor = cursor;
     }
 
-    /// Adds a page to be programmed in the write frontier of its logical page; returns the die.
-    #[inline(always)]
-    pub(crate) fn queue_write(&mut self, logical: u32, page: u32, pages: &mut Pages) -> u32 {
-        self.queue_write_in(self.shape.frontier_of(logical), page, pages)
-    }
-
-    /// As [`queue_write`](Space::queue_write), in this write frontier.
+    /// Adds a page to be programmed in a write frontier; returns the die.
     #[inline(always)]
     fn queue_write_in(&mut self, frontier: u32, page: u32, pages: &mut Pages) -> u32 {
         pages.arrive(page);
@@ -197,9 +181,7 @@ impl Space {
         let load = &mut self.loads[die as usize];
         assert!(load.writes > 0, "die {die} has no write that waits");
         load.writes -= 1;
-        if !self.is_plain {
-            self.served(die);
-        }
+        self.served(die);
         Some(write)
     }
 
@@ -233,20 +215,14 @@ impl Space {
         if self.map.is_page(physical) {
             let block = self.shape.block_of(physical);
             self.blocks.remove_valid(block);
-            if !self.is_plain {
-                self.page_invalidated(block);
-            }
+            self.page_invalidated(block);
         }
     }
 
     /// Advances a write frontier to this page, by `data` pages of the host.
     #[inline(always)]
     pub(crate) fn advance(&mut self, frontier: u32, page: u32, data: u32) {
-        if self.is_plain {
-            self.programs.for_host += u64::from(data);
-        } else {
-            self.count_written(frontier, data);
-        }
+        self.count_written(frontier, data);
         self.frontiers[frontier as usize].advance(page, data);
         if page == self.shape.pages_per_block() {
             self.close(frontier);
@@ -262,16 +238,23 @@ impl Space {
     /// The next operation of a write frontier.
     #[inline(always)]
     pub(crate) fn due(&self, frontier: u32) -> Due {
-        if self.shape.streams() > 1 {
+        if self.mapping.streams() > 1 {
             return self.due_of_stream(frontier);
         }
-        self.due_alone(frontier)
+        self.frontier(frontier).due(&self.shape, &self.blocks)
     }
 
-    /// As [`due`](Space::due), for the only write frontier of its group.
+    /// The next step of the collection of a write frontier: the erase of its victim, or the program
+    /// of pages that have moved in the map.
     #[inline(always)]
-    pub(crate) fn due_alone(&self, frontier: u32) -> Due {
-        self.frontier(frontier).due(&self.shape, &self.blocks)
+    pub(crate) fn next_collected(&mut self, frontier: u32) -> Collected {
+        if !self.frontier(frontier).is_moving() {
+            if self.left_to_move(frontier) == 0 {
+                return Collected::Erase(self.take_victim(frontier));
+            }
+            self.move_chunk(frontier);
+        }
+        Collected::Program
     }
 
     /// Valid pages that the victim of a write frontier still has.
@@ -281,11 +264,11 @@ impl Space {
     }
 
     /// Moves the next pages of a write frontier's victim in the map.
-    pub(crate) fn move_chunk(&mut self, frontier: u32) {
+    fn move_chunk(&mut self, frontier: u32) {
         let state = &mut self.frontiers[frontier as usize];
         let begin = state.next();
         state.move_chunk(&self.shape, &mut self.map, &mut self.blocks);
-        if self.translation.is_some() {
+        if self.mapping.translation().is_some() {
             self.note_moved(frontier, begin);
         }
     }
@@ -317,7 +300,7 @@ impl Space {
     /// Counts pages that collection has programmed in a write frontier.
     #[inline]
     fn count_moved(&mut self, frontier: u32, pages: u32) {
-        if self.is_plain || !self.is_of_map(frontier) {
+        if !self.is_of_map(frontier) {
             self.programs.for_collection += u64::from(pages);
         } else {
             self.programs.for_map += u64::from(pages);
@@ -336,7 +319,7 @@ impl Space {
 
     /// Opens a free block; after the last one, chooses a victim for collection.
     fn open(&mut self, frontier: u32, group: u32) {
-        if self.shape.streams() > 1 {
+        if self.mapping.streams() > 1 {
             return self.open_in_stream(frontier, group);
         }
         let state = &mut self.frontiers[frontier as usize];
@@ -353,8 +336,7 @@ impl Space {
         let first = shape.frontiers_in(group).start;
         let closed = self.frontiers[first as usize].closed();
         let Some(victim) = blocks.choose_victim(group, closed, policies) else { return };
-        let stream = self.stream_of.get(victim as usize).copied().unwrap_or(0);
-        let frontier = first + u32::from(stream);
+        let frontier = first + self.mapping.stream_of(victim);
         let state = &mut self.frontiers[frontier as usize];
         state.begin_collection((victim, free), shape, map, blocks);
         self.loads[shape.die_of(frontier) as usize].collecting += 1;
@@ -362,10 +344,8 @@ impl Space {
 
     /// Returns the victim of a write frontier for its erase, after the move of all its valid pages.
     #[inline]
-    pub(crate) fn take_victim(&mut self, frontier: u32) -> u32 {
-        if self.translation.is_some() {
-            self.update_entries(frontier);
-        }
+    fn take_victim(&mut self, frontier: u32) -> u32 {
+        self.update_entries(frontier);
         let die = self.shape.die_of(frontier);
         let load = &mut self.loads[die as usize];
         assert!(load.collecting > 0, "die {die} collects nothing");
@@ -375,11 +355,10 @@ impl Space {
         victim
     }
 
-    /// As [`take_victim`](Space::take_victim), for an erase that is counted.
+    /// Counts an erase.
     #[inline]
-    pub(crate) fn begin_erase(&mut self, frontier: u32) -> u32 {
+    pub(crate) fn count_erase(&mut self) {
         self.programs.erases += 1;
-        self.take_victim(frontier)
     }
 
     /// Adds an erased block to the free blocks of its group, and opens blocks for the frontiers
@@ -388,7 +367,7 @@ impl Space {
     pub(crate) fn erased(&mut self, block: u32) {
         let group = self.shape.group_of_block(block);
         self.blocks.erased(group, block);
-        if let Some(placing) = &mut self.placing {
+        if let Some(placing) = self.mapping.placing_mut() {
             placing.erased(group);
         }
         for frontier in self.shape.frontiers_in(group) {
@@ -432,7 +411,7 @@ impl Space {
     /// Sets the counters to 0.
     pub(crate) fn clear_counters(&mut self) {
         self.programs = Programs::default();
-        if let Some(translation) = &mut self.translation {
+        if let Some(translation) = self.mapping.translation_mut() {
             translation.clear_counters();
         }
     }
@@ -440,9 +419,8 @@ impl Space {
     pub(crate) fn memory_bytes(&self) -> u64 {
         let frontiers = self.frontiers.capacity() * size_of::<WriteFrontier>();
         let loads = self.loads.capacity() * size_of::<Load>();
-        (frontiers + loads + self.stream_of.capacity()) as u64
-            + self.placing.as_ref().map_or(0, |placing| placing.memory_bytes())
-            + self.translation.as_ref().map_or(0, |translation| translation.memory_bytes())
+        (frontiers + loads) as u64
+            + self.mapping.memory_bytes()
             + self.blocks.memory_bytes()
             + self.map.memory_bytes()
             + self.shape.memory_bytes()
@@ -461,9 +439,6 @@ impl Space {
             };
             self.blocks.check_use(group, self.shape.frontiers_in(group).map(used).sum())?;
         }
-        match &self.translation {
-            Some(translation) => translation.check(),
-            None => Ok(()),
-        }
+        self.mapping.translation().map_or(Ok(()), Translation::check)
     }
 }

@@ -5,13 +5,14 @@
 //! the middle of a victim. A group has one victim at a time.
 
 use super::Space;
+use crate::mapping::Mapping;
 use crate::write_frontier::Due;
 use softflash_mapping::NONE;
 
 /// Free blocks of a group that only the frontier that collects may open.
 const KEPT_BLOCKS: u32 = 1;
 
-impl Space {
+impl<M: Mapping> Space<M> {
     /// Opens a free block for a frontier, if it may have one; when only the kept one is left,
     /// chooses a victim.
     #[inline(never)]
@@ -22,8 +23,9 @@ impl Space {
         if self.blocks.free_in(group) > kept {
             let state = &mut self.frontiers[frontier as usize];
             state.open_next(group, &mut self.blocks, &self.policies);
-            let stream = (frontier - self.shape.frontiers_in(group).start) as u8;
-            self.stream_of[state.open_block() as usize] = stream;
+            let stream = frontier - self.shape.frontiers_in(group).start;
+            let block = state.open_block();
+            self.mapping.set_stream(block, stream);
         }
         if self.blocks.free_in(group) <= KEPT_BLOCKS && self.collector_in(group) == NONE {
             self.choose_victim(group, self.shape.data_pages_from(frontier, 0));
@@ -34,10 +36,16 @@ impl Space {
         }
     }
 
+    /// Write frontiers of a group.
+    #[inline(always)]
+    pub(crate) fn streams(&self) -> u32 {
+        self.mapping.streams()
+    }
+
     /// The frontier that collects in the group of a frontier: itself unless there are several.
     #[inline(always)]
     pub(crate) fn collector_for(&self, frontier: u32) -> u32 {
-        if self.shape.streams() == 1 {
+        if self.mapping.streams() == 1 {
             return frontier;
         }
         self.collector_in(self.shape.group_of(frontier))
@@ -49,9 +57,13 @@ impl Space {
         frontiers.find(|&frontier| self.frontier(frontier).collects()).unwrap_or(NONE)
     }
 
-    /// Whether the frontier that collects can go on: it has a block to write, or nothing to move.
+    /// Whether the frontier that collects can go on: it has a block to write, as one that is alone
+    /// in its group always has, or nothing to move.
+    #[inline(always)]
     pub(crate) fn can_collect(&self, frontier: u32) -> bool {
-        self.frontier(frontier).open_block() != NONE || self.left_to_move(frontier) == 0
+        self.mapping.streams() == 1
+            || self.frontier(frontier).open_block() != NONE
+            || self.left_to_move(frontier) == 0
     }
 
     /// The next operation of a frontier: collection, if the host's writes to any stream of the
@@ -85,19 +97,21 @@ impl Space {
     }
 
     /// Whether a frontier is that of the map's pages.
+    #[inline(always)]
     pub(super) fn is_of_map(&self, frontier: u32) -> bool {
         let group = self.shape.group_of(frontier);
-        self.translation.is_some() && frontier + 1 == self.shape.frontiers_in(group).end
+        self.mapping.translation().is_some() && frontier + 1 == self.shape.frontiers_in(group).end
     }
 
     /// Whether a block is written by the frontier of the map's pages.
+    #[inline(always)]
     pub(super) fn is_block_of_map(&self, block: u32) -> bool {
-        let stream = self.stream_of.get(block as usize).copied().unwrap_or(0);
-        self.translation.is_some() && u32::from(stream) + 1 == self.shape.streams()
+        self.mapping.translation().is_some()
+            && self.mapping.stream_of(block) + 1 == self.mapping.streams()
     }
 
     /// Counts pages written to a frontier, for the host or the map, and lets collection keep up.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn count_written(&mut self, frontier: u32, data: u32) {
         if self.is_of_map(frontier) {
             self.programs.for_map += u64::from(data);

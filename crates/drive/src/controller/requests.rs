@@ -1,15 +1,16 @@
 //! Takes a request through a drive: admission, arrival of its pages, work of the dies, completion.
 
-use super::Drive;
+use super::Controller;
 use crate::collect;
 use crate::front::PageJob;
+use crate::mapping::Mapping;
 use crate::pages::{Purpose, Then};
 use crate::request::HostRequest;
 use softflash_base::AccessKind;
 use softflash_mapping::NONE;
 use softflash_nand::{Work, WorkKind};
 
-impl Drive {
+impl<M: Mapping> Controller<M> {
     /// Admits a request to the device.
     #[inline(always)]
     pub(super) fn admit(&mut self, since: u64, request: &HostRequest) {
@@ -98,18 +99,32 @@ impl Drive {
 
     #[inline(always)]
     fn read_page(&mut self, page: u32, logical: u32) -> Option<u32> {
-        if !self.space.is_plain() {
-            return self.read_if_known(page, logical);
+        if self.is_buffered(logical) {
+            return self.read_without_flash(page);
         }
-        let buffered = self.is_buffered(logical);
-        let physical = self.space.physical_of(logical);
-        if buffered || physical == NONE {
-            self.counters.read_without_flash += 1;
-            self.complete_read(page);
+        if !self.knows(page, logical, Then::Read) {
             return None;
         }
+        self.read_known(page, logical)
+    }
+
+    /// Reads a page for the host, whose place is known.
+    #[inline(always)]
+    pub(super) fn read_known(&mut self, page: u32, logical: u32) -> Option<u32> {
+        let physical = self.space.physical_of(logical);
+        if physical == NONE {
+            return self.read_without_flash(page);
+        }
         self.counters.read_for_host += 1;
-        Some(self.queue_read(page, logical, physical))
+        Some(self.queue_read(page, (logical, physical), Purpose::Host))
+    }
+
+    /// Reads a page for the host that is in the buffer, or was never written.
+    #[inline(always)]
+    pub(super) fn read_without_flash(&mut self, page: u32) -> Option<u32> {
+        self.counters.read_without_flash += 1;
+        self.complete_read(page);
+        None
     }
 
     #[cold]
@@ -130,7 +145,7 @@ impl Drive {
             return self.write_page(page, logical);
         }
         self.counters.read_for_partial_writes += 1;
-        Some(self.queue_read_anywhere(page, physical, Purpose::Merge))
+        Some(self.queue_read(page, (logical, physical), Purpose::Merge))
     }
 
     #[inline(always)]
@@ -138,13 +153,19 @@ impl Drive {
         self.buffer.as_ref().is_some_and(|buffer| buffer.holds(logical))
     }
 
+    /// Queues a page to be read from where it lies; returns the die.
     #[inline(always)]
-    fn queue_read(&mut self, page: u32, logical: u32, physical: u32) -> u32 {
-        let shape = self.space.shape();
-        // A page never leaves its write frontier.
-        let die = shape.die_of(shape.frontier_of(logical));
-        self.pages.arrive_to_read(page, shape.place_of_physical(physical));
+    pub(super) fn queue_read(
+        &mut self,
+        page: u32,
+        (logical, physical): (u32, u32),
+        purpose: Purpose,
+    ) -> u32 {
+        let place = self.space.shape().place_of_physical(physical);
+        let die = self.space.wait_to_read(logical, place.0);
+        self.pages.arrive_to_read(page, place, purpose);
         self.dies.queue_read(die, page, &mut self.pages);
+        self.dies.rank(die, AccessKind::Read);
         die
     }
 
@@ -161,10 +182,16 @@ impl Drive {
             }
             page = self.pages.add_page(NONE, logical, hint);
         }
-        if !self.space.is_plain() {
-            return self.write_if_known(page, logical);
-        }
-        Some(self.space.queue_write(logical, page, &mut self.pages))
+        if self.knows(page, logical, Then::Write) { self.place_write(page, logical) } else { None }
+    }
+
+    /// Queues a page to be programmed where the placement chooses; returns the die, unless the page
+    /// is held back.
+    #[inline(always)]
+    pub(super) fn place_write(&mut self, page: u32, logical: u32) -> Option<u32> {
+        let die = self.space.place_write(logical, page, &mut self.pages)?;
+        self.dies.rank(die, AccessKind::Write);
+        Some(die)
     }
 
     /// Work on a die has completed.
@@ -183,18 +210,9 @@ impl Drive {
     /// A page has been read from a die.
     #[inline(always)]
     fn page_read(&mut self, die: u32, page: u32) {
-        match self.pages.purpose(page) {
-            Purpose::Host => self.complete_read(page),
-            _ => self.placed_page_read(die, page),
-        }
-    }
-
-    /// As [`page_read`](Drive::page_read), for other pages than the host's on a plain drive.
-    #[inline(never)]
-    fn placed_page_read(&mut self, die: u32, page: u32) {
         self.space.served(die);
         match self.pages.purpose(page) {
-            Purpose::Host | Purpose::Placed => self.complete_read(page),
+            Purpose::Host => self.complete_read(page),
             Purpose::Merge => self.old_page_read(die, page),
             Purpose::Map => self.map_page_read(page),
         }

@@ -1,0 +1,49 @@
+//! What the map of a drive needs beside its table of pages: the choice of a write frontier for each
+//! page, streams, and a map that lies on flash. The state machine is written once, for a drive that
+//! has all of them, and compiled for each kind of mapping: where a mapping has none, its steps
+//! vanish.
+
+mod placed;
+mod placing;
+mod static_stripe;
+mod translation;
+
+pub(crate) use placed::PlacedMapping;
+pub(crate) use placing::Placing;
+pub(crate) use static_stripe::StaticMapping;
+pub(crate) use translation::Translation;
+
+use crate::shape::Shape;
+
+/// A kind of mapping.
+pub(crate) trait Mapping: Sized {
+    /// Write frontiers of a group of blocks.
+    fn streams(&self) -> u32;
+
+    /// The stream of the write frontier that takes a page, by its class of hints.
+    fn stream_of_hint(&self, hint: u32) -> u32;
+
+    /// The stream of a block in use.
+    fn stream_of(&self, block: u32) -> u32;
+
+    /// A block is written by the frontier of this stream.
+    fn set_stream(&mut self, block: u32, stream: u32);
+
+    /// The die of a page that lies in this block.
+    fn die_of(&self, shape: &Shape, logical: u32, block: u32) -> u32;
+
+    /// The choice of a write frontier for each page, if it does not depend on the page alone.
+    fn placing(&self) -> Option<&Placing>;
+
+    /// As [`placing`](Mapping::placing), to change it.
+    fn placing_mut(&mut self) -> Option<&mut Placing>;
+
+    /// The map's pages on flash, if it lies there.
+    fn translation(&self) -> Option<&Translation>;
+
+    /// As [`translation`](Mapping::translation), to change it.
+    fn translation_mut(&mut self) -> Option<&mut Translation>;
+
+    /// Bytes of memory.
+    fn memory_bytes(&self) -> u64;
+}

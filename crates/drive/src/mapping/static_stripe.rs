@@ -1,0 +1,68 @@
+//! The mapping of most drives: a logical page always has the same write frontier, the only one of
+//! its group, and the map is in memory.
+
+use super::{Mapping, Placing, Translation};
+use crate::shape::Shape;
+use crate::spec::{MapKind, PageMapped};
+
+/// A page map in memory with a static stripe.
+pub(crate) struct StaticMapping;
+
+impl StaticMapping {
+    /// The mapping of a layout; `None` if it needs more.
+    pub(crate) fn of(layout: &PageMapped) -> Option<StaticMapping> {
+        let placement = layout.placement;
+        let is_static = placement.is_static() && placement.classes() == 1;
+        (is_static && layout.map == MapKind::Page).then_some(StaticMapping)
+    }
+}
+
+impl Mapping for StaticMapping {
+    #[inline(always)]
+    fn streams(&self) -> u32 {
+        1
+    }
+
+    #[inline(always)]
+    fn stream_of_hint(&self, _hint: u32) -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    fn stream_of(&self, _block: u32) -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    fn set_stream(&mut self, _block: u32, _stream: u32) {}
+
+    #[inline(always)]
+    fn die_of(&self, shape: &Shape, logical: u32, _block: u32) -> u32 {
+        // A page never leaves its write frontier.
+        shape.die_of(shape.frontier_of(logical))
+    }
+
+    #[inline(always)]
+    fn placing(&self) -> Option<&Placing> {
+        None
+    }
+
+    #[inline(always)]
+    fn placing_mut(&mut self) -> Option<&mut Placing> {
+        None
+    }
+
+    #[inline(always)]
+    fn translation(&self) -> Option<&Translation> {
+        None
+    }
+
+    #[inline(always)]
+    fn translation_mut(&mut self) -> Option<&mut Translation> {
+        None
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        0
+    }
+}
