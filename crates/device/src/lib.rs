@@ -46,6 +46,6 @@ pub use geometry::{DeviceInfo, UnitGeometry};
 pub use model::{
     BusyTimes, Contents, ModelConfig, ModelDevice, ModelFormat, UnitsImage, format_model,
 };
-pub use opening::{capabilities, extend, inspect, open, open_with};
+pub use opening::{Extended, capabilities, extend, inspect, open, open_with};
 pub use queue_pair::{Decorator, Described, Device, OpenError, QueuePair, Submit, Wake};
 pub use size::CUT_SHORT;

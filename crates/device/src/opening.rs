@@ -3,12 +3,13 @@
 use crate::backends::{Backend, Capabilities};
 use crate::file::{self, OpenOptions};
 use crate::geometry::DeviceInfo;
-use crate::label::{Configuration, open_exclusive, open_label, read_label};
+use crate::label::{Configuration, LABEL_AREA_BYTES, open_exclusive, open_label, read_label};
 use crate::model;
 use crate::queue_pair::{Device, OpenError};
 use crate::size::{cut_short, size_of};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -76,17 +77,27 @@ fn bytes_of(configuration: &Configuration) -> Option<u64> {
     named(&configuration.backend).and_then(|backend| (backend.bytes)(configuration))
 }
 
+/// A device that was cut short and has its whole size again.
+#[derive(Debug, Clone)]
+pub struct Extended {
+    /// The remark about it.
+    pub remark: String,
+    /// The units of which nothing is left.
+    pub lost_units: Range<u16>,
+}
+
 /// Extends the file of a device that was cut short to its whole size: what was cut off is then
-/// there, and is lost. Returns the remark about it, if it was cut.
+/// empty flash. Nothing is returned if it was not cut.
 ///
 /// # Errors
 /// As [`open`]; a block device cannot be extended.
-pub fn extend(path: &Path) -> Result<Option<String>, OpenError> {
+pub fn extend(path: &Path) -> Result<Option<Extended>, OpenError> {
     let failed = |source| OpenError::Io { path: path.to_owned(), source };
     let file = open_exclusive(path)?;
     let loaded = read_label(&file, path)?;
     let found = size_of(&file).map_err(failed)?;
-    let expected = bytes_of(&loaded.label.configuration).unwrap_or(0);
+    let configuration = &loaded.label.configuration;
+    let expected = bytes_of(configuration).unwrap_or(0);
     if found >= expected {
         return Ok(None);
     }
@@ -94,7 +105,11 @@ pub fn extend(path: &Path) -> Result<Option<String>, OpenError> {
         return Err(OpenError::CutShort { path: path.to_owned(), found, expected });
     }
     file.set_len(expected).and_then(|()| file.sync_all()).map_err(failed)?;
-    Ok(Some(cut_short(found, expected)))
+    let units = configuration.units;
+    let unit_bytes = (expected - LABEL_AREA_BYTES) / u64::from(units).max(1);
+    let is_left = |unit: &u16| LABEL_AREA_BYTES + u64::from(*unit) * unit_bytes < found;
+    let left = (0..units).take_while(is_left).count() as u16;
+    Ok(Some(Extended { remark: cut_short(found, expected), lost_units: left..units }))
 }
 
 fn unknown_backend(path: &Path, backend: &str) -> OpenError {

@@ -17,6 +17,7 @@ use crate::stream::Stream;
 use crate::writer::{Sent, send, unit_for};
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, cast, checksum};
+use softflash_ftl::Superblock;
 use std::collections::BTreeMap;
 
 /// Returns when a checkpoint is durable that holds everything written so far.
@@ -362,12 +363,14 @@ fn adopt(core: &Core, root: &Root, root_places: &[u32], proofs: &[u32]) {
     }
     drop(map);
     core.roots.adopt(root.sequence);
-    let open = |block: u32| {
-        core.superblocks.handle(block).is_some_and(|open| core.frontiers.is_open(&open))
+    // Also a full one in which a frame is being programmed: an empty frame, which proves the end.
+    let takes_frames = |block: u32| {
+        let is_open = |handle: Superblock| core.frontiers.is_open(&handle);
+        core.superblocks.is_busy(block) || core.superblocks.handle(block).is_some_and(is_open)
     };
-    let unneeded = core
-        .roots
-        .retain(|block| live.contains_key(&block) || proofs.contains(&block) || open(block));
+    let unneeded = core.roots.retain(|block| {
+        live.contains_key(&block) || proofs.contains(&block) || takes_frames(block)
+    });
     unneeded.into_iter().for_each(|block| release(core, block));
     release_unneeded(core);
     rewrite_sparse(core, root, &live);

@@ -17,11 +17,12 @@ pub(crate) struct Fullness {
 }
 
 impl Fullness {
-    /// A write was refused, where so many bytes are used and can be.
+    /// A write was refused, where so many bytes are used and can be. The domain is told as that of
+    /// its shard, as all commands name it.
     pub fn note_refusal(&self, domain: u16, used: u64, usable: u64) {
         if !self.is_full.replace(true) {
             tracing::warn!(
-                domain,
+                shard = shard_of(domain),
                 used,
                 usable,
                 "the volumes' space is full: writes are refused until data are discarded, or \
@@ -37,10 +38,20 @@ impl Fullness {
             self.is_full.set(false);
             let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
             let (used, usable) = (bytes(used), bytes(usable));
-            tracing::warn!(domain, used, usable, "the volumes' space has room again");
+            tracing::warn!(
+                shard = shard_of(domain),
+                used,
+                usable,
+                "the volumes' space has room again"
+            );
         }
         self.is_full.get() || used >= usable
     }
+}
+
+/// The shard of a domain: domains are numbered from 1, as 0 is the store.
+fn shard_of(domain: u16) -> u16 {
+    domain.saturating_sub(1)
 }
 
 #[cfg(test)]

@@ -4,12 +4,14 @@ use super::check::{Checked, OF_A_SERVER, check_all, print as print_check};
 use super::check_volumes::{self, RepairedDomain, VolumesReport};
 use crate::directories::{self, block_on};
 use serde::Serialize;
+use softflash_base::{ShardId, UnitSet};
 use softflash_console::CliError;
 use softflash_console::output::{self, Form};
 use softflash_datadir::{DataDir, DataDirError, OpenDir};
-use softflash_device::CUT_SHORT;
+use softflash_device::{CUT_SHORT, Extended};
 use softflash_store::check::Finding;
 use softflash_store::repair::{self, OnLogLoss, ParityDamage, RepairReport, RepairedPatch};
+use std::ops::Range;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -23,6 +25,9 @@ struct Outcome {
     /// The device was cut short; it is extended unless this is a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     cut_short: Option<String>,
+    /// Shards and domains of volumes of which the cut has left nothing: empty flash, for a check.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    emptied: Vec<String>,
     /// Damage found before the repair.
     found: RepairReport,
     /// What was repaired; absent in a dry run and if there was nothing to repair.
@@ -51,13 +56,17 @@ pub fn run(
     form: Form,
 ) -> Result<ExitCode, CliError> {
     let extended = if dry_run { None } else { extend(path)? };
+    let lost_units = extended.as_ref().map_or(0..0, |extended| extended.lost_units.clone());
     let directory = match dry_run {
         true => directories::or_instead(OpenDir::open_to_look(path), OF_A_SERVER)?,
         false => directories::or_instead(OpenDir::open(path), OF_A_SERVER)?,
     };
     let detail = &directory.device.info().detail;
     let label = detail.contains("label copy").then(|| detail.clone());
-    let cut_short = extended.or_else(|| detail.contains(CUT_SHORT).then(|| detail.clone()));
+    let cut_short = extended
+        .map(|extended| extended.remark)
+        .or_else(|| detail.contains(CUT_SHORT).then(|| detail.clone()));
+    let emptied = emptied(&directory, &lost_units);
     let plan = on_device(&directory, async |device, layout, runtime| {
         repair::plan(device, layout, runtime, on_log_loss).await
     })?;
@@ -66,7 +75,7 @@ pub fn run(
         None => (None, Vec::new()),
     };
     if form == Form::Table {
-        let device = label.iter().chain(&cut_short);
+        let device = label.iter().chain(&cut_short).chain(&emptied);
         device.for_each(|problem| output::result(&format!("{FOUND}: {problem}")));
         print(&plan.report, FOUND);
         findings.iter().for_each(print_finding);
@@ -87,8 +96,9 @@ pub fn run(
     let check = check_all(&directories::or_instead(OpenDir::open_to_look(path), OF_A_SERVER)?)?;
     let failed = done.iter().any(|done| !done.failures.is_empty());
     let lost = found.has_loss() || done.as_ref().is_some_and(RepairReport::has_loss);
-    let ok = check.store.ok && !failed && !lost;
-    let outcome = Outcome { ok, label, cut_short, found, done, volumes_found, volumes_done, check };
+    let ok = check.store.ok && !failed && !lost && emptied.is_empty();
+    let outcome =
+        Outcome { ok, label, cut_short, emptied, found, done, volumes_found, volumes_done, check };
     match form {
         Form::Json => output::json(&outcome)?,
         Form::Table => conclude(&outcome),
@@ -97,13 +107,31 @@ pub fn run(
 }
 
 /// Extends a device that is cut short; returns the remark about it.
-fn extend(path: &Path) -> Result<Option<String>, CliError> {
+fn extend(path: &Path) -> Result<Option<Extended>, CliError> {
     // The lock of the directory first, as always.
     let data = DataDir::open(path).map_err(|error| match error {
         busy @ DataDirError::Busy { .. } => CliError::Failed(format!("{busy}, or {OF_A_SERVER}")),
         error => error.into(),
     })?;
     Ok(softflash_device::extend(&data.device_path())?)
+}
+
+/// The shards and domains all units of which are lost. Their flash looks as if it had never been
+/// written, so that no check can miss anything.
+fn emptied(directory: &OpenDir, lost: &Range<u16>) -> Vec<String> {
+    let is_lost =
+        |units: &UnitSet| !units.is_empty() && units.iter().all(|unit| lost.contains(&unit));
+    let shards = (0..directory.layout.shards).map(ShardId);
+    let shards = shards.filter(|shard| is_lost(&directory.layout.units_of(*shard)));
+    let of_keys = shards.map(|shard| {
+        format!("shard {}: all of its units were cut off; all of its keys are lost", shard.0)
+    });
+    let domains = directory.domains.iter().filter(|domain| is_lost(&domain.units));
+    let of_volumes = domains.map(|domain| {
+        let shard = domain.shard.0;
+        format!("volumes of shard {shard}: all of their units were cut off; all are lost")
+    });
+    of_keys.chain(of_volumes).collect()
 }
 
 pub(super) fn on_device<R>(
@@ -135,6 +163,9 @@ fn verdict(outcome: &Outcome) -> &'static str {
     match (is_done, is_clean) {
         (_, true) if outcome.label.is_some() && outcome.ok => "the label is intact again",
         (_, true) if outcome.cut_short.is_some() && outcome.ok => "the device has its size again",
+        (_, true) if !outcome.emptied.is_empty() => {
+            "the device has its size again; the data named above are lost"
+        }
         (_, true) => "nothing to repair",
         (false, false) => "nothing was changed",
         (true, _) if outcome.ok => "repaired; nothing was lost",

@@ -113,6 +113,32 @@ fn a_device_cut_to_a_quarter_tells_so_everywhere() {
     assert!(server.terminate().success());
 }
 
+/// Of the shard whose units were cut off nothing is left that a check could miss.
+#[test]
+fn what_a_cut_has_taken_whole_is_named_as_lost() {
+    let of_volumes = &["--volume-units", "2"][..];
+    for (more, left, lost) in [(&[][..], 4, "shard 1:"), (of_volumes, 5, "volumes of shard 1:")] {
+        let temp = tempfile::tempdir().unwrap();
+        let data = temp.path().join("data");
+        format_with(
+            &data,
+            Backend::File,
+            512 * MIB,
+            &[&["--units", "4", "--shards", "2"], more].concat(),
+        );
+        let server = Server::start(&data, &["--memory", "64MiB"]);
+        assert!(server.client().set(b"k", b"v").is_ok());
+        assert!(server.terminate().success());
+        cut(&data, |len| len / 8 * left);
+        let repaired = run("check", &data, &["--repair", "-o", "json"]);
+        assert_eq!(repaired.status.code(), Some(1), "{}", said(&repaired));
+        let report: serde_json::Value = serde_json::from_slice(&repaired.stdout).unwrap();
+        assert_eq!(report["ok"], false);
+        let emptied = report["emptied"].as_array().unwrap();
+        assert!(emptied[0].as_str().unwrap().starts_with(lost), "{emptied:?}");
+    }
+}
+
 #[test]
 fn a_damaged_label_copy_is_used_repaired_and_told() {
     for copy in LABEL_COPIES {

@@ -29,9 +29,21 @@ pub enum Presence {
     Unknown,
 }
 
+/// Bytes of a fragment of a separated value after the first, beside its key: its reference, and the
+/// head of its record in the patch that the memtable becomes.
+const BYTES_OF_FRAGMENT: usize = 52;
+
+/// Bytes of the fragments of a separated value after the first.
+pub fn bytes_of_fragments(key: &[u8], fragments: usize) -> usize {
+    fragments.saturating_sub(1) * (BYTES_OF_FRAGMENT + key.len())
+}
+
 /// Bytes of a version in the memtable. The value log counts separated values that are not written.
-fn bytes_of(version: &Version) -> usize {
-    OVERHEAD_BYTES + version.inline().map_or(0, |entry| entry.value.len())
+fn bytes_of(key: &[u8], version: &Version) -> usize {
+    let fragments = version.as_separated().map_or(1, |separated| separated.fragments());
+    OVERHEAD_BYTES
+        + version.inline().map_or(0, |entry| entry.value.len())
+        + bytes_of_fragments(key, fragments)
 }
 
 struct Slot {
@@ -80,7 +92,7 @@ impl Memtable {
     /// it; `newest_snapshot` is the newest snapshot. Returns whether the key is new here: then it
     /// is copied, so that callers need not own it.
     pub fn insert(&mut self, key: &Bytes, version: Version, newest_snapshot: Option<u64>) -> bool {
-        self.bytes += bytes_of(&version);
+        self.bytes += bytes_of(key, &version);
         let hasher = &self.hasher;
         let is_it = |slot: &Slot| slot.key == key;
         match self.slots.entry(hasher.hash_one(key), is_it, |slot| hasher.hash_one(&slot.key)) {
@@ -91,10 +103,14 @@ impl Memtable {
                 if newest_snapshot.is_some_and(|newest| newest >= least) {
                     slot.older.insert(0, before);
                 } else if newest_snapshot.is_some() {
-                    self.bytes -= bytes_of(&before);
+                    self.bytes -= bytes_of(key, &before);
                 } else {
-                    let dropped = bytes_of(&before)
-                        + slot.older.drain(..).map(|version| bytes_of(&version)).sum::<usize>();
+                    let dropped = bytes_of(key, &before)
+                        + slot
+                            .older
+                            .drain(..)
+                            .map(|version| bytes_of(key, &version))
+                            .sum::<usize>();
                     self.bytes -= dropped;
                 }
                 false

@@ -233,9 +233,12 @@ impl ValueLog {
 
     /// Bytes of blocks that a new value needs.
     pub fn space_of(&self, key: &[u8], value: &Value) -> usize {
-        let (packing, pieces) = (&self.inner.packing, value.fragments().len());
-        let fragments = packing.most_fragments(key.len(), value.len(), pieces);
-        packing.space(key.len(), value.len(), fragments)
+        self.inner.packing.space(key.len(), value.len(), self.most_fragments(key, value))
+    }
+
+    /// The most fragments into which a new value is cut.
+    pub fn most_fragments(&self, key: &[u8], value: &Value) -> usize {
+        self.inner.packing.most_fragments(key.len(), value.len(), value.fragments().len())
     }
 
     /// The most bytes of a fragment of a value with this key.

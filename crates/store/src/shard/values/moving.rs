@@ -28,11 +28,13 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::{join_all, select};
 use futures_util::stream::FuturesUnordered;
+use smallvec::SmallVec;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, ShardId};
 use softflash_blocks::{BlockId, BlockLayer};
 use softflash_ftl::Hint;
 use softflash_runtime::RuntimeHandle;
+use std::mem;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -65,11 +67,33 @@ struct Moved {
     new: Reference,
 }
 
-/// The new version of a key with a moved value.
+/// The new version of a key with a moved value, or with some moved fragments of it.
 struct Change {
-    moved: Moved,
+    key: Bytes,
+    /// The old and the new place of each of them.
+    places: SmallVec<[(Reference, Reference); 1]>,
     references: References,
     expires_at_ms: u64,
+}
+
+impl Change {
+    /// Also moves another fragment of the value; false if this is no fragment of it.
+    fn adds(&mut self, moved: &Moved) -> bool {
+        let mut fragments = self.references.iter_mut();
+        if self.key == moved.key
+            && let Some(place) = fragments.find(|reference| **reference == moved.old)
+        {
+            *place = moved.new;
+            self.places.push((moved.old, moved.new));
+            return true;
+        }
+        false
+    }
+
+    /// Whether the value has several fragments.
+    fn is_of_fragments(&self) -> bool {
+        self.references.len() > 1
+    }
 }
 
 /// The references of the newest version of a key and its expiry, if it has a separated value.
@@ -243,14 +267,18 @@ impl Mover<'_> {
     /// Gives the keys of moved values their new versions, in one event of the log, as far as memory
     /// tells that the moved values are theirs. Returns the others.
     fn apply_known(&self, moved: impl Iterator<Item = Moved>) -> Vec<(Moved, Unapplied<'_>)> {
-        let (mut changes, mut unknown) = (Vec::new(), Vec::new());
+        let (mut changes, mut unknown) = (Vec::<Change>::new(), Vec::new());
         for moved in moved {
+            // Fragments of a value mostly lie one behind the other: one version has them all. Where
+            // others come later, it must be in memory by then.
+            if let Some(last) = changes.last_mut().filter(|last| last.is_of_fragments()) {
+                if last.adds(&moved) {
+                    continue;
+                }
+                self.apply(mem::take(&mut changes));
+            }
             match self.known_references(&moved.key) {
-                Known::Yes(current) => match self.change(moved, current) {
-                    // Other fragments of the value may have been moved in the same write.
-                    Some(change) if change.references.len() > 1 => self.apply(vec![change]),
-                    change => changes.extend(change),
-                },
+                Known::Yes(current) => changes.extend(self.change(moved, current)),
                 Known::No => {
                     // Live until it is known, so that the collector does not take its block.
                     self.values.ledger().borrow_mut().insert(&moved.new, 0);
@@ -288,23 +316,20 @@ impl Mover<'_> {
     /// The new version of the key of a moved value, whose newest version has the `current`
     /// references and expiry. `None` where the value is not part of it.
     fn change(&self, moved: Moved, current: Current) -> Option<Change> {
-        let place = current.as_ref().and_then(|(references, _)| {
-            references.iter().position(|reference| *reference == moved.old)
-        });
-        let (Some(place), Some((mut references, expires_at_ms))) = (place, current.clone()) else {
-            if planted::bug(Bug::MovedOverWrite) {
-                let expires_at_ms = current.map_or(0, |(_, expires_at_ms)| expires_at_ms);
-                let references = [moved.new].into_iter().collect();
-                return Some(Change { moved, references, expires_at_ms });
-            }
-            // A client has written the key, or the ledger did not know that it had.
-            self.values.ledger().borrow_mut().remove(&moved.old);
-            return None;
-        };
-        if let Some(reference) = references.get_mut(place) {
-            *reference = moved.new;
+        let (references, expires_at_ms) = current.unwrap_or_default();
+        let mut change =
+            Change { key: moved.key.clone(), places: SmallVec::new(), references, expires_at_ms };
+        if change.adds(&moved) {
+            return Some(change);
         }
-        Some(Change { moved, references, expires_at_ms })
+        if planted::bug(Bug::MovedOverWrite) {
+            let references = [moved.new].into_iter().collect();
+            let places = [(moved.old, moved.new)].into_iter().collect();
+            return Some(Change { references, places, ..change });
+        }
+        // A client has written the key, or the ledger did not know that it had.
+        self.values.ledger().borrow_mut().remove(&moved.old);
+        None
     }
 
     /// The references of the newest version of a key, and its expiry, as far as memory knows.
@@ -340,11 +365,13 @@ impl Mover<'_> {
         let seq = self.history.next_seq();
         let mut entries: Vec<KeyChange> = Vec::with_capacity(changes.len());
         let mut ledger = self.values.ledger().borrow_mut();
-        for Change { moved, references, expires_at_ms } in changes {
-            ledger.insert(&moved.new, expires_at_ms);
-            ledger.remove(&moved.old);
+        for Change { key, places, references, expires_at_ms } in changes {
+            for (old, new) in places {
+                ledger.insert(&new, expires_at_ms);
+                ledger.remove(&old);
+            }
             let separated = Separated::placed(references, expires_at_ms);
-            entries.push((moved.key, Version::separated(seq, Rc::new(separated))));
+            entries.push((key, Version::separated(seq, Rc::new(separated))));
         }
         drop(ledger);
         let event = Event::Batch { seq, clear: false, entries: &entries };

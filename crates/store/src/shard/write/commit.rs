@@ -8,7 +8,7 @@ use crate::capacity::BYTES_OF_RECORD;
 use crate::error::{Result, StoreError};
 use crate::format::reference::Reference;
 use crate::format::value::stored_len;
-use crate::kv::memtable::{OVERHEAD_BYTES, Version};
+use crate::kv::memtable::{OVERHEAD_BYTES, Version, bytes_of_fragments};
 use crate::layout::Compression;
 use crate::options::StoreOptions;
 use crate::shard::Shard;
@@ -100,7 +100,10 @@ impl Committer<'_> {
             (records, inline) = (records + 1, inline + key.len());
             let Some(Entry { value, .. }) = entry else { continue };
             match self.is_separated(key, value.len()) {
-                true => separated += self.values.space_of(key, value),
+                true => {
+                    separated += self.values.space_of(key, value);
+                    inline += bytes_of_fragments(key, self.values.most_fragments(key, value));
+                }
                 false => inline += value.len(),
             }
         }
