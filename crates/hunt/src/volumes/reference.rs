@@ -132,6 +132,16 @@ impl Reference {
         }
     }
 
+    /// A mapping unit could not be read after a cut. A later flush does not make a write durable
+    /// that the cut has interrupted: what is there may be read once more, and is any of the states
+    /// that were possible.
+    pub fn unreadable(&mut self, name: &Name, lba: u32) {
+        if let Some(promise) = self.promise(name, lba).filter(|promise| promise.possible.len() > 1)
+        {
+            promise.is_unknown = true;
+        }
+    }
+
     /// Whether a read may return this state while the power is on.
     pub fn may_read(&self, name: &Name, lba: u32, state: u64) -> Result<(), String> {
         let units = self.images.get(name).map(|contents| &contents.units);

@@ -181,7 +181,10 @@ impl Session<'_> {
                 let states = states(domain, &name, units, may_lose).await?;
                 let mut reference = reference.borrow_mut();
                 for (lba, state) in (0..).zip(states) {
-                    let Some(state) = state else { continue };
+                    let Some(state) = state else {
+                        reference.unreadable(&name, lba);
+                        continue;
+                    };
                     reference.found(&name, lba, state).map_err(SessionFailure::Wrong)?;
                 }
             }
