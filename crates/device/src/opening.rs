@@ -3,7 +3,7 @@
 use crate::backends::{Backend, Capabilities};
 use crate::file::{self, OpenOptions};
 use crate::geometry::DeviceInfo;
-use crate::label::{Configuration, LABEL_AREA_BYTES, open_exclusive, open_label, read_label};
+use crate::label::{Configuration, open_exclusive, open_label, read_label};
 use crate::model;
 use crate::queue_pair::{Device, OpenError};
 use crate::size::{cut_short, size_of};
@@ -105,9 +105,10 @@ pub fn extend(path: &Path) -> Result<Option<Extended>, OpenError> {
         return Err(OpenError::CutShort { path: path.to_owned(), found, expected });
     }
     file.set_len(expected).and_then(|()| file.sync_all()).map_err(failed)?;
-    let units = configuration.units;
-    let unit_bytes = (expected - LABEL_AREA_BYTES) / u64::from(units).max(1);
-    let is_left = |unit: &u16| LABEL_AREA_BYTES + u64::from(*unit) * unit_bytes < found;
+    let (units, unit_bytes) = (configuration.units, configuration.geometry.unit_bytes());
+    // The data of the units, in their order, end the file of every backend.
+    let begin_of = |unit: u16| expected.saturating_sub(u64::from(units - unit) * unit_bytes);
+    let is_left = |unit: &u16| begin_of(*unit) < found;
     let left = (0..units).take_while(is_left).count() as u16;
     Ok(Some(Extended { remark: cut_short(found, expected), lost_units: left..units }))
 }

@@ -17,8 +17,8 @@ pub(crate) struct Fullness {
 }
 
 impl Fullness {
-    /// A write was refused, where so many bytes are used and can be. The domain is told as that of
-    /// its shard, as all commands name it.
+    /// A write was refused, where so many bytes are used and can be. The log names the shard of the
+    /// domain, as commands do.
     pub fn note_refusal(&self, domain: u16, used: u64, usable: u64) {
         if !self.is_full.replace(true) {
             tracing::warn!(

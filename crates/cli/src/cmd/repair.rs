@@ -25,6 +25,9 @@ struct Outcome {
     /// The device was cut short; it is extended unless this is a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     cut_short: Option<String>,
+    /// The device has its whole size again.
+    #[serde(skip)]
+    is_extended: bool,
     /// Shards and domains of volumes of which the cut has left nothing: empty flash, for a check.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     emptied: Vec<String>,
@@ -63,6 +66,7 @@ pub fn run(
     };
     let detail = &directory.device.info().detail;
     let label = detail.contains("label copy").then(|| detail.clone());
+    let is_extended = extended.is_some();
     let cut_short = extended
         .map(|extended| extended.remark)
         .or_else(|| detail.contains(CUT_SHORT).then(|| detail.clone()));
@@ -97,8 +101,18 @@ pub fn run(
     let failed = done.iter().any(|done| !done.failures.is_empty());
     let lost = found.has_loss() || done.as_ref().is_some_and(RepairReport::has_loss);
     let ok = check.store.ok && !failed && !lost && emptied.is_empty();
-    let outcome =
-        Outcome { ok, label, cut_short, emptied, found, done, volumes_found, volumes_done, check };
+    let outcome = Outcome {
+        ok,
+        label,
+        cut_short,
+        is_extended,
+        emptied,
+        found,
+        done,
+        volumes_found,
+        volumes_done,
+        check,
+    };
     match form {
         Form::Json => output::json(&outcome)?,
         Form::Table => conclude(&outcome),
@@ -167,6 +181,9 @@ fn verdict(outcome: &Outcome) -> &'static str {
             "the device has its size again; the data named above are lost"
         }
         (_, true) => "nothing to repair",
+        (false, false) if outcome.is_extended => {
+            "the device has its size again; nothing else was changed"
+        }
         (false, false) => "nothing was changed",
         (true, _) if outcome.ok => "repaired; nothing was lost",
         (true, _) if outcome.check.store.ok => "repaired; the data named above are lost",

@@ -197,6 +197,17 @@ mod tests {
     }
 
     #[test]
+    fn each_fragment_of_a_separated_value_counts_until_the_value_is_overwritten() {
+        let (mut table, key) = (Memtable::default(), Bytes::from_static(b"k"));
+        let entry = Entry::new(Bytes::from_static(&[7; 1000]));
+        table.insert(&key, Version::separate(&key, 1, entry, 100).unwrap(), None);
+        let fragments = 9 * (BYTES_OF_FRAGMENT + key.len());
+        assert_eq!(table.bytes(), 1 + OVERHEAD_BYTES + fragments);
+        table.insert(&key, Version::seal(&key, 2, None).unwrap(), None);
+        assert_eq!(table.bytes(), 1 + OVERHEAD_BYTES);
+    }
+
+    #[test]
     fn keys_come_in_order_from_any_point() {
         let mut table = Memtable::default();
         for (seq, key) in ["b", "d", "a", "c"].iter().enumerate() {

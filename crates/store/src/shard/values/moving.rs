@@ -269,8 +269,8 @@ impl Mover<'_> {
     fn apply_known(&self, moved: impl Iterator<Item = Moved>) -> Vec<(Moved, Unapplied<'_>)> {
         let (mut changes, mut unknown) = (Vec::<Change>::new(), Vec::new());
         for moved in moved {
-            // Fragments of a value mostly lie one behind the other: one version has them all. Where
-            // others come later, it must be in memory by then.
+            // Fragments of a value mostly lie one behind the other, and get one new version
+            // together. It is applied before the next value: later fragments look it up in memory.
             if let Some(last) = changes.last_mut().filter(|last| last.is_of_fragments()) {
                 if last.adds(&moved) {
                     continue;

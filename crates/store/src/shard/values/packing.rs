@@ -21,7 +21,7 @@ impl Packing {
     /// The most bytes of a fragment of a value with such a key: so many that a whole number of
     /// fragments fills a block.
     pub(super) fn longest_fragment(&self, key_len: usize) -> usize {
-        let of_block = self.block_bytes.div_ceil(MAX_FRAGMENT_BYTES.max(1)).max(FEWEST_OF_A_BLOCK);
+        let of_block = self.block_bytes.div_ceil(MAX_FRAGMENT_BYTES).max(FEWEST_OF_A_BLOCK);
         let share = self.block_bytes / of_block;
         let of_pages = share - share % self.page_bytes.min(share).max(1);
         // Long keys in small blocks leave no such room.
