@@ -82,8 +82,8 @@ fn bytes_of(configuration: &Configuration) -> Option<u64> {
 pub struct Extended {
     /// The remark about it.
     pub remark: String,
-    /// The units of which nothing is left.
-    pub lost_units: Range<u16>,
+    /// The units that have lost a whole superblock, or more.
+    pub cut_units: Range<u16>,
 }
 
 /// Extends the file of a device that was cut short to its whole size: what was cut off is then
@@ -107,10 +107,11 @@ pub fn extend(path: &Path) -> Result<Option<Extended>, OpenError> {
     file.set_len(expected).and_then(|()| file.sync_all()).map_err(failed)?;
     let (units, unit_bytes) = (configuration.units, configuration.geometry.unit_bytes());
     // The data of the units, in their order, end the file of every backend.
-    let begin_of = |unit: u16| expected.saturating_sub(u64::from(units - unit) * unit_bytes);
-    let is_left = |unit: &u16| begin_of(*unit) < found;
-    let left = (0..units).take_while(is_left).count() as u16;
-    Ok(Some(Extended { remark: cut_short(found, expected), lost_units: left..units }))
+    let end_of = |unit: u16| expected.saturating_sub(u64::from(units - 1 - unit) * unit_bytes);
+    let superblock = unit_bytes / u64::from(configuration.geometry.blocks_per_plane).max(1);
+    let is_whole = |unit: &u16| end_of(*unit) < found + superblock;
+    let whole = (0..units).take_while(is_whole).count() as u16;
+    Ok(Some(Extended { remark: cut_short(found, expected), cut_units: whole..units }))
 }
 
 fn unknown_backend(path: &Path, backend: &str) -> OpenError {

@@ -4,7 +4,7 @@ use super::check::{Checked, OF_A_SERVER, check_all, print as print_check};
 use super::check_volumes::{self, RepairedDomain, VolumesReport};
 use crate::directories::{self, block_on};
 use serde::Serialize;
-use softflash_base::{ShardId, UnitSet};
+use softflash_base::ShardId;
 use softflash_console::CliError;
 use softflash_console::output::{self, Form};
 use softflash_datadir::{DataDir, DataDirError, OpenDir};
@@ -28,9 +28,10 @@ struct Outcome {
     /// The device has its whole size again.
     #[serde(skip)]
     is_extended: bool,
-    /// Shards and domains of volumes of which the cut has left nothing: empty flash, for a check.
+    /// Shards and domains of volumes of which a cut has taken superblocks: no check can tell
+    /// whether something of them is lost.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    emptied: Vec<String>,
+    unproven: Vec<String>,
     /// Damage found before the repair.
     found: RepairReport,
     /// What was repaired; absent in a dry run and if there was nothing to repair.
@@ -59,7 +60,7 @@ pub fn run(
     form: Form,
 ) -> Result<ExitCode, CliError> {
     let extended = if dry_run { None } else { extend(path)? };
-    let lost_units = extended.as_ref().map_or(0..0, |extended| extended.lost_units.clone());
+    let cut_units = extended.as_ref().map_or(0..0, |extended| extended.cut_units.clone());
     let directory = match dry_run {
         true => directories::or_instead(OpenDir::open_to_look(path), OF_A_SERVER)?,
         false => directories::or_instead(OpenDir::open(path), OF_A_SERVER)?,
@@ -70,7 +71,7 @@ pub fn run(
     let cut_short = extended
         .map(|extended| extended.remark)
         .or_else(|| detail.contains(CUT_SHORT).then(|| detail.clone()));
-    let emptied = emptied(&directory, &lost_units);
+    let unproven = unproven(&directory, &cut_units);
     let plan = on_device(&directory, async |device, layout, runtime| {
         repair::plan(device, layout, runtime, on_log_loss).await
     })?;
@@ -79,7 +80,7 @@ pub fn run(
         None => (None, Vec::new()),
     };
     if form == Form::Table {
-        let device = label.iter().chain(&cut_short).chain(&emptied);
+        let device = label.iter().chain(&cut_short).chain(&unproven);
         device.for_each(|problem| output::result(&format!("{FOUND}: {problem}")));
         print(&plan.report, FOUND);
         findings.iter().for_each(print_finding);
@@ -100,13 +101,13 @@ pub fn run(
     let check = check_all(&directories::or_instead(OpenDir::open_to_look(path), OF_A_SERVER)?)?;
     let failed = done.iter().any(|done| !done.failures.is_empty());
     let lost = found.has_loss() || done.as_ref().is_some_and(RepairReport::has_loss);
-    let ok = check.store.ok && !failed && !lost && emptied.is_empty();
+    let ok = check.store.ok && !failed && !lost && unproven.is_empty();
     let outcome = Outcome {
         ok,
         label,
         cut_short,
         is_extended,
-        emptied,
+        unproven,
         found,
         done,
         volumes_found,
@@ -130,20 +131,26 @@ fn extend(path: &Path) -> Result<Option<Extended>, CliError> {
     Ok(softflash_device::extend(&data.device_path())?)
 }
 
-/// The shards and domains all units of which are lost. Their flash looks as if it had never been
-/// written, so that no check can miss anything.
-fn emptied(directory: &OpenDir, lost: &Range<u16>) -> Vec<String> {
-    let is_lost =
-        |units: &UnitSet| !units.is_empty() && units.iter().all(|unit| lost.contains(&unit));
-    let shards = (0..directory.layout.shards).map(ShardId);
-    let shards = shards.filter(|shard| is_lost(&directory.layout.units_of(*shard)));
-    let of_keys = shards.map(|shard| {
-        format!("shard {}: all of its units were cut off; all of its keys are lost", shard.0)
+/// The shards and domains that have lost superblocks to a cut. Where the newest of the log, or of
+/// the frames, was among them, what is left looks as it did before that was written: no check can
+/// tell. Copies on units that are whole can.
+fn unproven(directory: &OpenDir, cut: &Range<u16>) -> Vec<String> {
+    let is_cut = |unit: u16| cut.contains(&unit);
+    let OpenDir { layout, domains, .. } = directory;
+    let has_copies = layout.redundancy().is_some();
+    let of_keys = (0..layout.shards).map(ShardId).filter(|shard| {
+        let units = layout.units_of(*shard);
+        let is_told = has_copies && !units.iter().all(is_cut);
+        units.iter().any(is_cut) && !is_told
     });
-    let domains = directory.domains.iter().filter(|domain| is_lost(&domain.units));
-    let of_volumes = domains.map(|domain| {
+    let of_keys = of_keys.map(|shard| {
+        let shard = shard.0;
+        format!("shard {shard}: superblocks of it were cut off; keys may be lost without a trace")
+    });
+    let of_volumes = domains.iter().filter(|domain| domain.units.iter().any(is_cut));
+    let of_volumes = of_volumes.map(|domain| {
         let shard = domain.shard.0;
-        format!("volumes of shard {shard}: all of their units were cut off; all are lost")
+        format!("volumes of shard {shard}: superblocks of them were cut off; data may be lost without a trace")
     });
     of_keys.chain(of_volumes).collect()
 }
@@ -177,8 +184,8 @@ fn verdict(outcome: &Outcome) -> &'static str {
     match (is_done, is_clean) {
         (_, true) if outcome.label.is_some() && outcome.ok => "the label is intact again",
         (_, true) if outcome.cut_short.is_some() && outcome.ok => "the device has its size again",
-        (_, true) if !outcome.emptied.is_empty() => {
-            "the device has its size again; the data named above are lost"
+        (_, true) if !outcome.unproven.is_empty() => {
+            "the device has its size again; data that were cut off may be lost"
         }
         (_, true) => "nothing to repair",
         (false, false) if outcome.is_extended => {
