@@ -1,8 +1,8 @@
-//! Placement: the choice of the unit of a new block, by a policy of the registry. A unit is a lane
-//! of the policy's view; its load is what waits for its dies.
+//! Placement: the choice of the unit of a new block, by a policy of the registry. A unit is a
+//! candidate of the policy's view; its load is what waits for its dies.
 
 use softflash_policy::PlacementPolicy;
-use softflash_policy::placement::{self, Lanes};
+use softflash_policy::placement::{self, Candidates};
 use std::cell::Cell;
 
 /// A unit that a block can be placed on, if it has room.
@@ -46,7 +46,7 @@ impl Placement {
         let most = candidates.iter().map(|candidate| candidate.free).max()?;
         let column = |of: fn(&Candidate) -> u32| candidates.iter().map(of).collect::<Vec<u32>>();
         let cursor = candidates.iter().position(|candidate| candidate.unit >= self.cursor.get());
-        let lanes = Lanes {
+        let view = Candidates {
             occupied: &candidates.iter().map(|one| most - one.free).collect::<Vec<u32>>(),
             most,
             erases: &column(|candidate| candidate.erases),
@@ -54,7 +54,7 @@ impl Placement {
             waiting: &column(|candidate| candidate.load),
             cursor: cursor.unwrap_or(0) as u32,
         };
-        let chosen = candidates.get(placement::choose(self.policy.get(), &lanes)? as usize)?;
+        let chosen = candidates.get(placement::choose(self.policy.get(), &view)? as usize)?;
         self.cursor.set(chosen.unit + 1);
         Some(chosen.unit)
     }

@@ -12,7 +12,7 @@ use crate::counters::DriveCounters;
 use crate::dies::Dies;
 use crate::dispatch::Dispatch;
 use crate::error::DriveError;
-use crate::front::Front;
+use crate::host_interface::HostInterface;
 use crate::host_queue::HostQueue;
 use crate::mapping::Mapping;
 use crate::pages::Pages;
@@ -27,7 +27,7 @@ use softflash_nand::timeline::{Accepted, Step};
 pub(crate) struct Controller<M> {
     now: u64,
     host: HostQueue,
-    front: Front,
+    host_interface: HostInterface,
     buffer: Option<Buffer>,
     pages: Pages,
     space: Space<M>,
@@ -52,7 +52,7 @@ impl<M: Mapping> Controller<M> {
         Ok(Controller {
             now: 0,
             host: HostQueue::new(device.controller.queue_depth),
-            front: Front::new(device, buffer.is_some()),
+            host_interface: HostInterface::new(device, buffer.is_some()),
             buffer,
             pages: Pages::default(),
             space: Space::new(shape, layout, mapping),
@@ -115,7 +115,7 @@ impl<M: Mapping> Controller<M> {
     /// The time of the next event, unless a request is submitted before.
     #[inline]
     pub(crate) fn next_at(&self) -> Option<Time> {
-        let other_at = self.completions.next_at().min(self.front.event_at());
+        let other_at = self.completions.next_at().min(self.host_interface.event_at());
         let next = self.dies.event_at().min(other_at);
         (next != u64::MAX).then_some(Time(next))
     }
@@ -151,10 +151,11 @@ impl<M: Mapping> Controller<M> {
         self.host.move_completed(done);
     }
 
-    /// The position of a request that is submitted next; `None` if it never waits in the front.
+    /// The position of a request that is submitted next; `None` if it never waits in the host
+    /// interface.
     pub(crate) fn firmware_progress(&self, request: &HostRequest) -> Option<FirmwareProgress> {
         let pages = request.bytes.div_ceil(u64::from(self.page_bytes()));
-        FirmwareProgress::behind(&self.front, request.kind, pages)
+        FirmwareProgress::behind(&self.host_interface, request.kind, pages)
     }
 
     /// A lower bound of the completion time of a request that has not completed; `None` if no event
@@ -162,25 +163,26 @@ impl<M: Mapping> Controller<M> {
     pub(crate) fn completes_not_before(&self, progress: Option<FirmwareProgress>) -> Option<Time> {
         let next = self.next_at()?;
         let Some(progress) = progress else { return Some(next) };
-        Some(next.max(progress.completes_not_before(&self.front, self.now)))
+        Some(next.max(progress.completes_not_before(&self.host_interface, self.now)))
     }
 
-    /// Plays the next event of flash, front or completions, if it is before `end`.
+    /// Plays the next event of flash, host interface or completions, if it is before `end`.
     #[inline(always)]
     fn play_event(&mut self, end: u64) -> bool {
-        let (completes_at, front_at) = (self.completions.next_at(), self.front.event_at());
-        let other_at = completes_at.min(front_at);
+        let (completes_at, interface_at) =
+            (self.completions.next_at(), self.host_interface.event_at());
+        let other_at = completes_at.min(interface_at);
         let fed = match self.dies.step_before(other_at.min(end)) {
             Some(step) => self.on_flash_step(step),
             None if other_at >= end => return false,
-            None if completes_at <= front_at => {
+            None if completes_at <= interface_at => {
                 self.complete_first();
                 None
             }
-            None => self.play_front(),
+            None => self.play_host_interface(),
         };
         if let Some((die, accepts)) = fed {
-            self.feed(die, accepts);
+            self.dispatch(die, accepts);
         }
         true
     }
@@ -197,21 +199,21 @@ impl<M: Mapping> Controller<M> {
         Some((step.die, step.accepts))
     }
 
-    /// Plays the next event of the front; returns the die that has new work.
+    /// Plays the next event of the host interface; returns the die that has new work.
     #[inline(always)]
-    fn play_front(&mut self) -> Option<(u32, Accepted)> {
-        self.pass_to(self.front.event_at());
+    fn play_host_interface(&mut self) -> Option<(u32, Accepted)> {
+        self.pass_to(self.host_interface.event_at());
         let room = self.has_room();
-        let passed = self.front.pass_page(self.now, room);
+        let passed = self.host_interface.pass_page(self.now, room);
         let die = passed.and_then(|page| self.page_arrived(page));
-        self.front_changed();
+        self.host_interface_changed();
         die.map(|die| (die, self.dies.accepts(die)))
     }
 
-    /// Updates the time of the front's next event.
+    /// Updates the time of the host interface's next event.
     #[inline]
-    fn front_changed(&mut self) {
-        self.front.update(self.now, self.has_room());
+    fn host_interface_changed(&mut self) {
+        self.host_interface.update(self.now, self.has_room());
     }
 
     #[inline]
@@ -235,9 +237,9 @@ impl<M: Mapping> Controller<M> {
 
     /// Starts work on a die as long as it accepts some.
     #[inline(always)]
-    fn feed(&mut self, die: u32, accepts: Accepted) {
+    fn dispatch(&mut self, die: u32, accepts: Accepted) {
         let Controller { space, dies, pages, buffer, .. } = self;
-        let wrote = Dispatch::new(space, dies, pages, buffer).feed(die, accepts);
+        let wrote = Dispatch::new(space, dies, pages, buffer).dispatch(die, accepts);
         if wrote && self.space.has_follow_ups() {
             self.follow_up();
         }

@@ -35,21 +35,21 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
     /// Starts work on a die as long as it accepts some. Returns whether something may follow from
     /// it, as [`Space::has_follow_ups`] says.
     #[inline(always)]
-    pub(crate) fn feed(self, die: u32, accepts: Accepted) -> bool {
+    pub(crate) fn dispatch(self, die: u32, accepts: Accepted) -> bool {
         if !self.space.has_work(die) {
-            self.feed_reads(die, accepts);
+            self.dispatch_reads(die, accepts);
             return false;
         }
         if accepts.any() {
             let Dispatch { space, dies, pages, buffer } = self;
-            feed_all(space, dies, pages, buffer, die, accepts);
+            dispatch_all(space, dies, pages, buffer, die, accepts);
         }
         true
     }
 
-    /// As [`feed`](Dispatch::feed), for a die that has only reads.
+    /// As [`dispatch`](Dispatch::dispatch), for a die that has only reads.
     #[inline(always)]
-    fn feed_reads(self, die: u32, mut accepts: Accepted) {
+    fn dispatch_reads(self, die: u32, mut accepts: Accepted) {
         while let Some(further) = self.dies.begin_read(die, accepts, self.pages) {
             accepts = further;
         }
@@ -227,10 +227,10 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
     }
 }
 
-/// As [`Dispatch::feed`], for a die that has writes or collection. The parts are separate arguments
-/// because those are passed in registers.
+/// As [`Dispatch::dispatch`], for a die that has writes or collection. The parts are separate
+/// arguments because those are passed in registers.
 #[inline(never)]
-fn feed_all<M: Mapping>(
+fn dispatch_all<M: Mapping>(
     space: &mut Space<M>,
     dies: &mut Dies,
     pages: &mut Pages,

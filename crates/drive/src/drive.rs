@@ -116,7 +116,8 @@ impl Drive {
         each!(self, controller => controller.play_until(now, done))
     }
 
-    /// The position of a request that is submitted next; `None` if it never waits in the front.
+    /// The position of a request that is submitted next; `None` if it never waits in the host
+    /// interface.
     pub(crate) fn firmware_progress(&self, request: &HostRequest) -> Option<FirmwareProgress> {
         each!(self, controller => controller.firmware_progress(request))
     }

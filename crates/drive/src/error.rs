@@ -35,7 +35,9 @@ pub enum DriveError {
         most: u64,
     },
     /// More pages in a block than the count of valid pages can hold.
-    #[error("{pages} pages are collected together; at most {most} can be: use gang = \"plane\"")]
+    #[error(
+        "{pages} pages are collected together; at most {most} can be: use write_frontier = \"plane\""
+    )]
     LargeFrontier {
         /// Pages of a block, or of a block in all planes of a die.
         pages: u32,
@@ -44,7 +46,7 @@ pub enum DriveError {
     },
     /// A chip with one command at a time that cannot be modelled as one die.
     #[error(
-        "die_interleaving = false: {problem}; use gang = \"plane\" and at most 4 planes a chip, or \
+        "die_interleaving = false: {problem}; use write_frontier = \"plane\" and at most 4 planes a chip, or \
          die_interleaving = true"
     )]
     Interleaving {

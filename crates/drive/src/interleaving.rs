@@ -17,7 +17,9 @@ pub(crate) fn as_commanded<'a>(
     }
     let refused = |problem: String| Err(DriveError::Interleaving { problem });
     if layout.frontier == FrontierScope::Die {
-        return refused("gang = \"die\" programs the planes of a die together".to_owned());
+        return refused(
+            "write_frontier = \"die\" programs the planes of a die together".to_owned(),
+        );
     }
     let planes = u32::from(geometry.dies_per_chip) * u32::from(geometry.planes_per_die);
     let Some(planes_per_die) =
@@ -83,7 +85,7 @@ mod tests {
             Drive::new(device, layout, 7.0).err().unwrap().to_string()
         };
         assert!(refused(&device(5), &layout).contains("a chip has 5 planes"));
-        let gang = PageMapped { frontier: FrontierScope::Die, ..layout };
-        assert!(refused(&device(2), &gang).contains("use gang = \"plane\""));
+        let together = PageMapped { frontier: FrontierScope::Die, ..layout };
+        assert!(refused(&device(2), &together).contains("use write_frontier = \"plane\""));
     }
 }

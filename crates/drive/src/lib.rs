@@ -31,10 +31,10 @@
 //!   stripe in memory, otherwise the choice of a write frontier for each page, streams, and a map
 //!   on flash;
 //! - `pages`: requests under way in a slab, and the FIFO queues of their pages;
-//! - `front`: link and firmware, where requests come in; `buffer`: the write buffer; `dies`: the
-//!   flash, and the pages to be read; `dispatch`: the order of a die's commands; `collect`: the
-//!   commands of garbage collection; `completions`: pending completions; `host_queue`: requests
-//!   beyond the queue depth, and completions that the host has not taken;
+//! - `host_interface`: link and firmware, where requests come in; `buffer`: the write buffer;
+//!   `dies`: the flash, and the pages to be read; `dispatch`: the order of a die's commands;
+//!   `collect`: the commands of garbage collection; `completions`: pending completions;
+//!   `host_queue`: requests beyond the queue depth, and completions that the host has not taken;
 //! - `controller`: the state machine, which assembles these parts, compiled for each kind of
 //!   mapping; `controller/requests`: the way of a request through them; `controller/map_pages`: the
 //!   map's own pages, and pages that wait for them; `controller/figures`: capacity, busy times,
@@ -54,7 +54,7 @@ mod dies;
 mod dispatch;
 pub mod drive;
 mod error;
-mod front;
+mod host_interface;
 mod host_queue;
 mod interleaving;
 mod mapping;

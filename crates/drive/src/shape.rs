@@ -297,7 +297,7 @@ impl Shape {
         group * self.streams..(group + 1) * self.streams
     }
 
-    /// The first write frontier of each lane of the static stripe.
+    /// The first write frontier of each position of the static stripe.
     pub(crate) fn stripe(&self) -> &[u32] {
         &self.stripe
     }
@@ -400,11 +400,11 @@ impl Shape {
     }
 }
 
-/// The first write frontier of each lane of the static stripe.
+/// The first write frontier of each position of the static stripe.
 fn stripe(geometry: &Geometry, groups_per_die: u32, streams: u32) -> Vec<u32> {
     let (channels, dies) = (u32::from(geometry.channels), geometry.dies_per_channel());
-    let lanes = static_stripe::lanes(channels, dies, groups_per_die);
-    lanes.into_iter().map(|group| group * streams).collect()
+    let positions = static_stripe::positions(channels, dies, groups_per_die);
+    positions.into_iter().map(|group| group * streams).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::core::Core;
 use crate::frontier;
 use crate::stream::Stream;
 use softflash_base::cast;
-use softflash_policy::placement::{self, Lanes};
+use softflash_policy::placement::{self, Candidates};
 
 /// The unit that takes the next frame of a stream; `None` where none can.
 pub(crate) fn unit_for(core: &Core, stream: Stream) -> Option<u32> {
@@ -19,7 +19,7 @@ pub(crate) fn unit_for(core: &Core, stream: Stream) -> Option<u32> {
         column(&|unit| core.flash.most_erases(core.unit_id(unit))),
         column(&|unit| core.flash.load(core.unit_id(unit))),
     );
-    let lanes = Lanes {
+    let candidates = Candidates {
         occupied: &column(&is_full),
         most: 1,
         erases: &erases,
@@ -27,7 +27,7 @@ pub(crate) fn unit_for(core: &Core, stream: Stream) -> Option<u32> {
         waiting: &waiting,
         cursor: core.frontiers.cursor(),
     };
-    let chosen = placement::choose(core.config.placement, &lanes)?;
+    let chosen = placement::choose(core.config.placement, &candidates)?;
     assert!(cast::index(chosen) < erases.len(), "a policy chose unit {chosen} of {units}");
     core.frontiers.served(chosen);
     Some(chosen)

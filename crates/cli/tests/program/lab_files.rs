@@ -26,7 +26,7 @@ fn keys_are_a_table_or_a_list_for_scripts() {
     );
     assert!(key("die.erase_ns")["required"].as_bool().unwrap());
     let table = said(&softflash(["lab", "keys", "layout"]));
-    assert!(table.contains("gang") && table.contains("multi-plane"), "{table}");
+    assert!(table.contains("write_frontier") && table.contains("multi-plane"), "{table}");
     let refused = softflash(["lab", "keys", "trash"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(said(&refused).contains("device, layout, workload, experiment"), "{}", said(&refused));

@@ -85,7 +85,7 @@ impl<M: Mapping> Controller<M> {
             + self.buffer.as_ref().map_or(0, Buffer::memory_bytes)
             + self.pages.memory_bytes()
             + self.completions.memory_bytes()
-            + self.front.memory_bytes()
+            + self.host_interface.memory_bytes()
     }
 
     pub(crate) fn fill(&mut self) {

@@ -42,7 +42,7 @@ impl<M: Mapping> Controller<M> {
                 self.feed_alone(die);
             }
         }
-        self.front_changed();
+        self.host_interface_changed();
     }
 
     /// Goes on with a page whose place is known by now; returns the die that has new work.
@@ -92,6 +92,6 @@ impl<M: Mapping> Controller<M> {
     fn feed_alone(&mut self, die: u32) {
         let accepts = self.dies.accepts(die);
         let Controller { space, dies, pages, buffer, .. } = self;
-        Dispatch::new(space, dies, pages, buffer).feed(die, accepts);
+        Dispatch::new(space, dies, pages, buffer).dispatch(die, accepts);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Controller;
 use crate::collect;
-use crate::front::PageJob;
+use crate::host_interface::PageJob;
 use crate::mapping::Mapping;
 use crate::pages::{Purpose, Then};
 use crate::request::HostRequest;
@@ -44,7 +44,7 @@ impl<M: Mapping> Controller<M> {
             AccessKind::Write => self.counters.host_pages_written += u64::from(pages),
             AccessKind::Trim => return self.trim(place, request),
         }
-        if self.front.is_straight(request.kind) {
+        if self.host_interface.is_straight(request.kind) {
             for page in 0..pages {
                 let die = self.page_arrived(PageJob {
                     request: place,
@@ -53,18 +53,18 @@ impl<M: Mapping> Controller<M> {
                     partial: (page == 0 && partial[0]) || (page + 1 == pages && partial[1]),
                 });
                 if let Some(die) = die {
-                    self.feed(die, self.dies.accepts(die));
+                    self.dispatch(die, self.dies.accepts(die));
                 }
             }
         } else {
-            self.front.enter(
+            self.host_interface.enter(
                 self.now,
                 place,
                 request.kind,
                 (logical, pages),
                 (request.bytes, partial),
             );
-            self.front_changed();
+            self.host_interface_changed();
         }
     }
 
@@ -83,7 +83,7 @@ impl<M: Mapping> Controller<M> {
         }
     }
 
-    /// Handles a page that has passed the front; returns the die that has new work.
+    /// Handles a page that has passed the host interface; returns the die that has new work.
     #[inline(always)]
     pub(super) fn page_arrived(&mut self, arrived: PageJob) -> Option<u32> {
         let PageJob { request, logical, kind, partial } = arrived;
@@ -222,10 +222,10 @@ impl<M: Mapping> Controller<M> {
     #[cold]
     fn old_page_read(&mut self, from: u32, page: u32) {
         let die = self.write_page(page, self.pages.logical(page));
-        self.front_changed();
+        self.host_interface_changed();
         // The die that it was read from is fed anyway.
         if let Some(die) = die.filter(|&die| die != from) {
-            self.feed(die, self.dies.accepts(die));
+            self.dispatch(die, self.dies.accepts(die));
         }
     }
 
@@ -247,14 +247,14 @@ impl<M: Mapping> Controller<M> {
             page = behind;
         }
         if self.buffer.is_some() {
-            self.front_changed();
+            self.host_interface_changed();
         }
     }
 
     /// Transfers a page that was read to the host, after those before it.
     #[inline(always)]
     pub(super) fn complete_read(&mut self, page: u32) {
-        let through = self.front.leave(self.now, self.space.shape().page_bytes().into());
+        let through = self.host_interface.leave(self.now, self.space.shape().page_bytes().into());
         self.complete_page(page, AccessKind::Read, through);
     }
 
@@ -275,7 +275,7 @@ impl<M: Mapping> Controller<M> {
     /// A request has completed; its transfer ends at `through`.
     #[inline(always)]
     fn complete_request(&mut self, request: u32, kind: AccessKind, through: u64) {
-        let at = through + self.front.complete_ns();
+        let at = through + self.host_interface.complete_ns();
         if at == self.now {
             self.complete(at, request);
         } else {

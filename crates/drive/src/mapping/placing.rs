@@ -1,29 +1,29 @@
 //! The choice of a write frontier for each page: the columns of the placement policy, and the pages
 //! that are held back because no write frontier has room.
 //!
-//! A lane may have no more valid pages than collection can work with. A page takes room on its new
-//! lane when it is queued, and frees room on the old one when it is mapped, so with many queued
-//! pages all lanes may be full for a moment.
+//! A stripe position may have no more valid pages than collection can work with. A page takes room
+//! at its new position when it is queued, and frees room at the old one when it is mapped, so with
+//! many queued pages all positions may be full for a moment.
 
 use crate::pages::{Pages, Queue};
 use crate::shape::Shape;
-use softflash_policy::placement::{self, Lanes, PlacementPolicy};
+use softflash_policy::placement::{self, Candidates, PlacementPolicy};
 
 /// The state of a placement policy.
 #[derive(Debug)]
 pub(crate) struct Placing {
     policy: PlacementPolicy,
-    /// The first write frontier of each lane.
+    /// The first write frontier of each position.
     frontier_of: Vec<u32>,
-    /// The lane of each group.
-    lane_of: Vec<u32>,
+    /// The position of each group.
+    position_of: Vec<u32>,
     die_of: Vec<u32>,
     occupied: Vec<u32>,
     erases: Vec<u32>,
     /// Pages that wait for each die.
     waiting: Vec<u32>,
     most: u32,
-    /// Round-robin cursor: the next lane.
+    /// Round-robin cursor: the next position.
     cursor: u32,
     held_back: Queue,
 }
@@ -34,19 +34,19 @@ impl Placing {
         if policy.is_static() {
             return None;
         }
-        let lanes = shape.stripe().len();
-        let mut lane_of = vec![0; lanes];
-        for (lane, &frontier) in (0..).zip(shape.stripe()) {
-            lane_of[shape.group_of(frontier) as usize] = lane;
+        let positions = shape.stripe().len();
+        let mut position_of = vec![0; positions];
+        for (position, &frontier) in (0..).zip(shape.stripe()) {
+            position_of[shape.group_of(frontier) as usize] = position;
         }
         let of_map = shape.translation_pages().div_ceil(shape.groups());
         Some(Placing {
             policy,
             frontier_of: shape.stripe().to_vec(),
-            lane_of,
+            position_of,
             die_of: shape.stripe().iter().map(|&frontier| shape.die_of(frontier)).collect(),
-            occupied: vec![0; lanes],
-            erases: vec![0; lanes],
+            occupied: vec![0; positions],
+            erases: vec![0; positions],
             waiting: vec![0; shape.dies() as usize],
             // One more than the mean of a full drive, so that a page that is overwritten has room.
             // Pages of the map do not count.
@@ -58,7 +58,7 @@ impl Placing {
 
     /// Chooses the write frontier of a page, which takes room there; `None` if none has room.
     pub(crate) fn choose(&mut self) -> Option<u32> {
-        let lanes = Lanes {
+        let candidates = Candidates {
             occupied: &self.occupied,
             most: self.most,
             erases: &self.erases,
@@ -66,15 +66,15 @@ impl Placing {
             waiting: &self.waiting,
             cursor: self.cursor,
         };
-        let lane = placement::choose(self.policy, &lanes)?;
-        let next = lane + 1;
+        let position = placement::choose(self.policy, &candidates)?;
+        let next = position + 1;
         self.cursor = if next as usize == self.occupied.len() { 0 } else { next };
-        self.occupied[lane as usize] += 1;
-        Some(self.frontier_of[lane as usize])
+        self.occupied[position as usize] += 1;
+        Some(self.frontier_of[position as usize])
     }
 
     fn occupied_of(&mut self, group: u32) -> &mut u32 {
-        &mut self.occupied[self.lane_of[group as usize] as usize]
+        &mut self.occupied[self.position_of[group as usize] as usize]
     }
 
     /// A page frees room in a group.
@@ -91,7 +91,7 @@ impl Placing {
 
     /// A block of a group has been erased.
     pub(crate) fn erased(&mut self, group: u32) {
-        self.erases[self.lane_of[group as usize] as usize] += 1;
+        self.erases[self.position_of[group as usize] as usize] += 1;
     }
 
     /// A page waits for a die.
@@ -116,7 +116,7 @@ impl Placing {
         !self.held_back.is_empty() && self.occupied.iter().any(|&pages| pages < self.most)
     }
 
-    /// Takes the oldest page that was held back, if a lane has room by now.
+    /// Takes the oldest page that was held back, if a position has room by now.
     pub(crate) fn take_held_back(&mut self, pages: &Pages) -> Option<u32> {
         if self.holds_back() { self.held_back.pop(pages) } else { None }
     }
@@ -124,7 +124,7 @@ impl Placing {
     pub(crate) fn memory_bytes(&self) -> u64 {
         let columns = [
             &self.frontier_of,
-            &self.lane_of,
+            &self.position_of,
             &self.die_of,
             &self.occupied,
             &self.erases,

@@ -13,7 +13,7 @@ pub struct PageMapped {
     /// It decides whether programs are multi-plane, and so how fast a drive writes: with `die` one
     /// command programs a page of every plane in the time of one page, with `plane` the planes of
     /// a die program one after the other.
-    #[serde(default, rename = "gang", alias = "write_frontier")]
+    #[serde(default, rename = "write_frontier", alias = "gang")]
     pub frontier: FrontierScope,
     /// Over-provisioning in percent: spare / logical. Experiments override it.
     #[serde(default = "seven")]
@@ -53,7 +53,7 @@ pub struct PageMapped {
     pub suspend: bool,
     /// Whether the dies of a chip work at the same time (multi-LUN operations of ONFI). Without it
     /// a chip takes a command only when it has none: reads and programs of one die wait for those
-    /// of the others. Then `gang` is `plane`, and a chip has at most 4 planes.
+    /// of the others. Then `write_frontier` is `plane`, and a chip has at most 4 planes.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     #[schemars(extend("default" = true))]
     pub die_interleaving: bool,

@@ -102,8 +102,8 @@ impl<T: PartialEq + Debug> Sample<T> {
                 let key = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
                 self.keys.iter().any(|listed| listed.key == key)
             };
-            // An alias of `gang`.
-            for name in names.filter(|name| *name != "write_frontier") {
+            // An alias of `write_frontier`.
+            for name in names.filter(|name| *name != "gang") {
                 assert!(listed(name), "{path}: `{name}` is not listed; {error}");
             }
         }

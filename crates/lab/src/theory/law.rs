@@ -66,7 +66,7 @@ fn cleaning(
     let write_size = workload.write_size.as_ref().or(workload.size.as_ref());
     let needs = [
         (layout.victim == victim, VICTIM),
-        (layout.frontier == FrontierScope::Plane, "gang = \"plane\""),
+        (layout.frontier == FrontierScope::Plane, "write_frontier = \"plane\""),
         (layout.parity_data_pages == 0, "no parity"),
         (write_size == Some(&RequestSize::Fixed(page_bytes)), "writes of a page"),
         (workload.pattern == Pattern::Random, "pattern = \"random\""),

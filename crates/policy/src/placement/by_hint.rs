@@ -1,6 +1,6 @@
-//! By the class of the request: each class of a lane has a write frontier of its own, so that pages
-//! with one lifetime share blocks and become invalid together. The lane is that of the static
-//! stripe.
+//! By the class of the request: each class of a stripe position has a write frontier of its own, so
+//! that pages with one lifetime share blocks and become invalid together. The position is that of
+//! the static stripe.
 //!
 //! Kang, Hyun, Maeng and Cho, *The multi-streamed solid-state drive*, HotStorage 2014; NVMe calls
 //! the classes streams, or placement handles (FDP). What is collected stays in its class.

@@ -1,7 +1,8 @@
-//! The lane with the least load, which serves soonest; of equals, the one with the most room, and
-//! of those the next in turn, so that idle lanes fill evenly. The block layer places blocks so.
+//! The candidate with the least load, which serves soonest; of equals, the one with the most room,
+//! and of those the next in turn, so that idle candidates fill evenly. The block layer places
+//! blocks so.
 
-use super::view::{Lanes, Rule};
+use super::view::{Candidates, Rule};
 use crate::registry::Entry;
 
 /// The policy in the registry.
@@ -13,7 +14,7 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     rule: Rule::among(choose),
 };
 
-fn choose(lanes: &Lanes<'_>) -> Option<u32> {
+fn choose(candidates: &Candidates<'_>) -> Option<u32> {
     // Of equals `min_by_key` returns the first.
-    lanes.with_room().min_by_key(|&lane| (lanes.waiting(lane), lanes.occupied(lane)))
+    candidates.with_room().min_by_key(|&it| (candidates.waiting(it), candidates.occupied(it)))
 }

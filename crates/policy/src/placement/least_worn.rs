@@ -1,8 +1,8 @@
-//! The lane with the fewest erases, of those whose dies have no more pages waiting than the mean;
-//! of equals, the next in turn. The limit keeps all dies at work: without it one die would take all
-//! writes until it has caught up.
+//! The candidate with the fewest erases, of those whose dies have no more pages waiting than the
+//! mean; of equals, the next in turn. The limit keeps all dies at work: without it one die would
+//! take all writes until it has caught up.
 
-use super::view::{Lanes, Rule};
+use super::view::{Candidates, Rule};
 use crate::registry::Entry;
 
 /// The policy in the registry.
@@ -14,9 +14,10 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     rule: Rule::among(choose),
 };
 
-fn choose(lanes: &Lanes<'_>) -> Option<u32> {
-    let sum: u64 = lanes.with_room().map(|lane| u64::from(lanes.waiting(lane))).sum();
-    let count = lanes.with_room().count() as u64;
-    let short = lanes.with_room().filter(|&lane| u64::from(lanes.waiting(lane)) * count <= sum);
-    short.min_by_key(|&lane| lanes.erases(lane))
+fn choose(candidates: &Candidates<'_>) -> Option<u32> {
+    let sum: u64 = candidates.with_room().map(|it| u64::from(candidates.waiting(it))).sum();
+    let count = candidates.with_room().count() as u64;
+    let short =
+        candidates.with_room().filter(|&it| u64::from(candidates.waiting(it)) * count <= sum);
+    short.min_by_key(|&it| candidates.erases(it))
 }

@@ -13,7 +13,7 @@ mod view;
 
 use crate::registry::{Entry, Kind, Policy};
 
-pub use view::{Lanes, Rule};
+pub use view::{Candidates, Rule};
 
 /// The choice of the write frontier.
 #[derive(Debug)]
@@ -68,13 +68,13 @@ impl PlacementPolicy {
         (self.rule().classes)(self.numbers())
     }
 
-    /// Whether the lane of a page depends on its number only.
+    /// Whether the candidate of a page depends on its number only.
     pub fn is_static(self) -> bool {
         self.rule().choose.is_none()
     }
 }
 
-/// The lane that takes a page; `None` if none has room, or if it depends on the page alone.
-pub fn choose(policy: PlacementPolicy, lanes: &Lanes<'_>) -> Option<u32> {
-    (policy.rule().choose?)(lanes)
+/// The candidate that takes a page; `None` if none has room, or if it depends on the page alone.
+pub fn choose(policy: PlacementPolicy, candidates: &Candidates<'_>) -> Option<u32> {
+    (policy.rule().choose?)(candidates)
 }

@@ -1,8 +1,8 @@
-//! The lane with the most room; of equals, the one with the least load, then the next in turn. New
-//! volumes are placed so: the room of a domain is its unused space, its load the sizes of its
+//! The candidate with the most room; of equals, the one with the least load, then the next in turn.
+//! New volumes are placed so: the room of a domain is its unused space, its load the sizes of its
 //! volumes, which are thin.
 
-use super::view::{Lanes, Rule};
+use super::view::{Candidates, Rule};
 use crate::registry::Entry;
 
 /// The policy in the registry.
@@ -14,7 +14,7 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     rule: Rule::among(choose),
 };
 
-fn choose(lanes: &Lanes<'_>) -> Option<u32> {
+fn choose(candidates: &Candidates<'_>) -> Option<u32> {
     // Of equals `min_by_key` returns the first.
-    lanes.with_room().min_by_key(|&lane| (lanes.occupied(lane), lanes.waiting(lane)))
+    candidates.with_room().min_by_key(|&it| (candidates.occupied(it), candidates.waiting(it)))
 }

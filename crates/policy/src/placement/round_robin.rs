@@ -1,7 +1,7 @@
-//! The lanes in turn, whatever is written: consecutive writes lie on different channels even if
-//! their addresses do not.
+//! The candidates in turn, whatever is written: consecutive writes lie on different channels even
+//! if their addresses do not.
 
-use super::view::{Lanes, Rule};
+use super::view::{Candidates, Rule};
 use crate::registry::Entry;
 
 /// The policy in the registry.
@@ -13,6 +13,6 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     rule: Rule::among(choose),
 };
 
-fn choose(lanes: &Lanes<'_>) -> Option<u32> {
-    lanes.with_room().next()
+fn choose(candidates: &Candidates<'_>) -> Option<u32> {
+    candidates.with_room().next()
 }

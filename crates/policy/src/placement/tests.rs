@@ -3,9 +3,9 @@
 use super::*;
 use softflash_base::random::Rng;
 
-/// Four lanes on two dies; lane 2 is full, and lane 3 is next.
-fn four() -> Lanes<'static> {
-    Lanes {
+/// Four candidates on two dies; candidate 2 is full, and candidate 3 is next.
+fn four() -> Candidates<'static> {
+    Candidates {
         occupied: &[5, 9, 10, 7],
         most: 10,
         erases: &[4, 2, 0, 4],
@@ -18,21 +18,21 @@ fn four() -> Lanes<'static> {
 #[test]
 fn choices_are_those_computed_by_hand() {
     assert_eq!(choose(PlacementPolicy::ROUND_ROBIN, &four()), Some(3));
-    assert_eq!(choose(PlacementPolicy::ROUND_ROBIN, &Lanes { cursor: 2, ..four() }), Some(3));
-    // Die 1 has the shorter queue, and lane 3 of it is first in turn.
+    assert_eq!(choose(PlacementPolicy::ROUND_ROBIN, &Candidates { cursor: 2, ..four() }), Some(3));
+    // Die 1 has the shorter queue, and candidate 3 of it is first in turn.
     assert_eq!(choose(PlacementPolicy::LEAST_QUEUE, &four()), Some(3));
-    let other = Lanes { waiting: &[0, 1], ..four() };
+    let other = Candidates { waiting: &[0, 1], ..four() };
     assert_eq!(choose(PlacementPolicy::LEAST_QUEUE, &other), Some(0));
-    // The mean of lanes 0, 1 and 3 is 5/3, so lane 0 is behind; 1 is less worn than 3.
+    // The mean of candidates 0, 1 and 3 is 5/3, so candidate 0 is behind; 1 is less worn than 3.
     assert_eq!(choose(PlacementPolicy::LEAST_WORN, &four()), Some(1));
     // All wait for as much: the fewest erases, of equals the next in turn.
-    let level = Lanes { waiting: &[2, 2], erases: &[4, 4, 0, 4], ..four() };
+    let level = Candidates { waiting: &[2, 2], erases: &[4, 4, 0, 4], ..four() };
     assert_eq!(choose(PlacementPolicy::LEAST_WORN, &level), Some(3));
 }
 
 #[test]
 fn nothing_is_chosen_where_no_lane_has_room() {
-    let full = Lanes { most: 5, ..four() };
+    let full = Candidates { most: 5, ..four() };
     for entry in Placement::ENTRIES.iter().filter(|entry| entry.parameters.is_empty()) {
         assert_eq!(choose(Policy::of(entry), &full), None, "{}", entry.name);
     }
@@ -42,34 +42,35 @@ fn nothing_is_chosen_where_no_lane_has_room() {
 fn random_choices_are_those_of_the_definitions() {
     for seed in 0..2000 {
         let mut rng = Rng::seeded(seed);
-        let (lanes, dies) = (1 + rng.below(12) as usize, 1 + rng.below(4));
-        let mut column = |below| (0..lanes).map(|_| rng.below(below) as u32).collect::<Vec<u32>>();
+        let (candidates, dies) = (1 + rng.below(12) as usize, 1 + rng.below(4));
+        let mut column =
+            |below| (0..candidates).map(|_| rng.below(below) as u32).collect::<Vec<u32>>();
         let (occupied, erases, die, waiting) = (column(10), column(5), column(dies), column(6));
-        let view = Lanes {
+        let view = Candidates {
             occupied: &occupied,
             most: 7,
             erases: &erases,
             die: &die,
-            waiting: &waiting[..(dies as usize).min(lanes)],
-            cursor: rng.below(lanes as u64) as u32,
+            waiting: &waiting[..(dies as usize).min(candidates)],
+            cursor: rng.below(candidates as u64) as u32,
         };
         if die.iter().any(|&die| die as usize >= view.waiting.len()) {
             continue;
         }
-        let mut order: Vec<usize> = (0..lanes).collect();
+        let mut order: Vec<usize> = (0..candidates).collect();
         order.rotate_left(view.cursor as usize);
-        order.retain(|&lane| occupied[lane] < 7);
-        let queue = |lane: usize| waiting[die[lane] as usize];
-        let mean = order.iter().map(|&lane| f64::from(queue(lane))).sum::<f64>()
-            / order.len().max(1) as f64;
+        order.retain(|&it| occupied[it] < 7);
+        let queue = |candidate: usize| waiting[die[candidate] as usize];
+        let mean =
+            order.iter().map(|&it| f64::from(queue(it))).sum::<f64>() / order.len().max(1) as f64;
         let mut by_queue = order.clone();
-        by_queue.sort_by_key(|&lane| queue(lane));
+        by_queue.sort_by_key(|&it| queue(it));
         let mut by_wear = order.clone();
-        by_wear.retain(|&lane| f64::from(queue(lane)) <= mean + 1e-9);
-        by_wear.sort_by_key(|&lane| erases[lane]);
+        by_wear.retain(|&it| f64::from(queue(it)) <= mean + 1e-9);
+        by_wear.sort_by_key(|&it| erases[it]);
         let (mut by_load, mut by_room) = (order.clone(), order.clone());
-        by_load.sort_by_key(|&lane| (queue(lane), occupied[lane]));
-        by_room.sort_by_key(|&lane| (occupied[lane], queue(lane)));
+        by_load.sort_by_key(|&it| (queue(it), occupied[it]));
+        by_room.sort_by_key(|&it| (occupied[it], queue(it)));
         for (policy, wanted) in [
             (PlacementPolicy::LEAST_LOADED, by_load.first()),
             (PlacementPolicy::MOST_FREE, by_room.first()),
@@ -77,7 +78,7 @@ fn random_choices_are_those_of_the_definitions() {
             (PlacementPolicy::LEAST_QUEUE, by_queue.first()),
             (PlacementPolicy::LEAST_WORN, by_wear.first()),
         ] {
-            let wanted = wanted.map(|&lane| lane as u32);
+            let wanted = wanted.map(|&it| it as u32);
             assert_eq!(choose(policy, &view), wanted, "seed {seed}, {policy}: {view:?}");
         }
     }
@@ -86,8 +87,8 @@ fn random_choices_are_those_of_the_definitions() {
 #[test]
 fn the_static_stripe_goes_over_channels_then_dies_then_planes() {
     // Two channels of two dies of two planes.
-    assert_eq!(static_stripe::lanes(2, 2, 2), [0, 4, 2, 6, 1, 5, 3, 7]);
-    assert_eq!(static_stripe::lanes(3, 1, 1), [0, 1, 2]);
+    assert_eq!(static_stripe::positions(2, 2, 2), [0, 4, 2, 6, 1, 5, 3, 7]);
+    assert_eq!(static_stripe::positions(3, 1, 1), [0, 1, 2]);
 }
 
 #[test]

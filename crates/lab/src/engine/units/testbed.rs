@@ -6,7 +6,7 @@ use softflash_base::{IoBuf, Time};
 use softflash_flash::Flash;
 use softflash_ftl::{FtlError, Hint, OwnerTag, Superblock};
 use softflash_policy::PlacementPolicy;
-use softflash_policy::placement::{self, Lanes};
+use softflash_policy::placement::{self, Candidates};
 use softflash_runtime::RuntimeHandle;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -172,7 +172,7 @@ impl Testbed {
     pub fn place(&self, policy: PlacementPolicy) -> usize {
         let (units, writers) = (self.units(), self.writers.borrow());
         let column = |of: &dyn Fn(u16) -> u32| (0..units as u16).map(of).collect::<Vec<u32>>();
-        let lanes = Lanes {
+        let candidates = Candidates {
             occupied: &vec![0; units],
             most: 1,
             erases: &column(&|unit| self.flash.most_erases(unit)),
@@ -180,7 +180,7 @@ impl Testbed {
             waiting: &column(&|unit| self.flash.load(unit) + writers[usize::from(unit)]),
             cursor: ((self.last.get() + 1) % units) as u32,
         };
-        let chosen = placement::choose(policy, &lanes).unwrap_or(lanes.cursor) as usize;
+        let chosen = placement::choose(policy, &candidates).unwrap_or(candidates.cursor) as usize;
         self.last.set(chosen);
         chosen
     }

@@ -1,4 +1,4 @@
-//! The front end: requests pass the link and the firmware, page by page. Link and firmware are
+//! The host interface: requests pass the link and the firmware, page by page. Link and firmware are
 //! servers that process one job at a time, in the order in which the jobs are ready.
 
 use crate::spec::{ControllerSpec, DeviceSpec, HostSpec, LinkSpec};
@@ -81,7 +81,7 @@ pub(crate) struct PageJob {
 
 /// The link in both directions, and the firmware.
 #[derive(Debug)]
-pub(crate) struct Front {
+pub(crate) struct HostInterface {
     link: LinkSpec,
     controller: ControllerSpec,
     host: HostSpec,
@@ -97,7 +97,7 @@ pub(crate) struct Front {
     /// Caches the length and duration of the last transfer in each direction; most transfers have
     /// the same length.
     known: [(u64, u64); 2],
-    /// Pages of reads, and of writes, that have entered the front.
+    /// Pages of reads, and of writes, that have entered the host interface.
     entered: [u64; 2],
     /// Pages of these that have passed the firmware.
     passed: [u64; 2],
@@ -114,16 +114,16 @@ fn direction_of(kind: AccessKind) -> usize {
     }
 }
 
-impl Front {
-    /// The front of a device, with a write buffer behind it or without.
-    pub(crate) fn new(device: &DeviceSpec, buffered: bool) -> Front {
+impl HostInterface {
+    /// The host interface of a device, with a write buffer behind it or without.
+    pub(crate) fn new(device: &DeviceSpec, buffered: bool) -> HostInterface {
         let ControllerSpec { request_ns, read_page_ns, write_page_ns, .. } = device.controller;
         let fixed_ns = request_ns + device.host.submit_ns;
         let reads_take = fixed_ns + read_page_ns;
         let writes_take = fixed_ns + write_page_ns;
         let writes_are_straight =
             writes_take == 0 && device.link.write_bytes_per_second == 0 && !buffered;
-        Front {
+        HostInterface {
             link: device.link,
             controller: device.controller,
             host: device.host,
@@ -139,7 +139,7 @@ impl Front {
         }
     }
 
-    /// Whether requests of a kind never wait in the front.
+    /// Whether requests of a kind never wait in the host interface.
     #[inline]
     pub(crate) fn is_straight(&self, kind: AccessKind) -> bool {
         self.straight[direction_of(kind)]
@@ -230,9 +230,9 @@ impl Front {
         self.event_at
     }
 
-    /// Updates the time of the next event, after a change of the front or of the room in the
-    /// buffer. `room`: whether the buffer has room for a written page. A page that waited for room
-    /// may have been ready long ago.
+    /// Updates the time of the next event, after a change of the host interface or of the room in
+    /// the buffer. `room`: whether the buffer has room for a written page. A page that waited for
+    /// room may have been ready long ago.
     #[inline]
     pub(crate) fn update(&mut self, now: u64, room: bool) {
         let event_at = match self.in_service {
@@ -247,8 +247,8 @@ impl Front {
         if room { self.writes.first_at } else { u64::MAX }
     }
 
-    /// Plays the event at [`event_at`](Front::event_at): returns the page that has passed the
-    /// firmware, if there is one. [`update`](Front::update) follows.
+    /// Plays the event at [`event_at`](HostInterface::event_at): returns the page that has passed
+    /// the firmware, if there is one. [`update`](HostInterface::update) follows.
     #[inline(always)]
     pub(crate) fn pass_page(&mut self, now: u64, room: bool) -> Option<PageJob> {
         let page = match self.in_service {
