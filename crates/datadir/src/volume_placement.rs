@@ -2,7 +2,7 @@
 
 use softflash_base::cast;
 use softflash_policy::PlacementPolicy;
-use softflash_policy::placement::{self, Lanes};
+use softflash_policy::placement::{self, Candidates};
 use softflash_volume::{DomainSpace, VolumeInfo};
 
 /// Loads are compared in mapping units, in bytes.
@@ -33,7 +33,7 @@ pub fn most_free(loads: impl IntoIterator<Item = DomainLoad>) -> Option<usize> {
     let units = |bytes: u64| u32::try_from(bytes / MAPPING_UNIT).unwrap_or(u32::MAX);
     let most = loads.iter().map(|load| units(load.unused_bytes)).max()?;
     let column = |of: &dyn Fn(&DomainLoad) -> u32| loads.iter().map(of).collect::<Vec<u32>>();
-    let lanes = Lanes {
+    let candidates = Candidates {
         // A domain without space is chosen, too, if no other has some.
         occupied: &column(&|load| most - units(load.unused_bytes)),
         most: most.saturating_add(1),
@@ -42,7 +42,7 @@ pub fn most_free(loads: impl IntoIterator<Item = DomainLoad>) -> Option<usize> {
         waiting: &column(&|load| units(load.promised_bytes)),
         cursor: 0,
     };
-    placement::choose(PlacementPolicy::MOST_FREE, &lanes).map(cast::index)
+    placement::choose(PlacementPolicy::MOST_FREE, &candidates).map(cast::index)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub(crate) struct Dies {
     flash: Timeline,
     dies: Vec<Die>,
     /// What decides whether a read goes before a write.
-    order: order::Rule,
+    order: order::Decides,
     /// What waits for each die, if the schedule ranks operations when they arrive.
     ranks: Option<Box<Ranks>>,
     is_ranked: bool,
@@ -99,7 +99,7 @@ impl Dies {
 
     /// What decides whether a read goes before a write.
     #[inline]
-    pub(crate) fn order(&self) -> order::Rule {
+    pub(crate) fn order(&self) -> order::Decides {
         self.order
     }
 

@@ -11,7 +11,7 @@ use softflash_base::AccessKind;
 use softflash_mapping::NONE;
 use softflash_nand::timeline::Accepted;
 use softflash_nand::{Work, WorkKind};
-use softflash_policy::order::{Rule, read_is_older};
+use softflash_policy::order::{Decides, read_is_older};
 
 /// The parts of a drive that the start of a command uses.
 pub(crate) struct Dispatch<'a, M> {
@@ -76,9 +76,9 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
     #[inline(always)]
     fn read_is_first(&self, die: u32, read: u32) -> bool {
         match self.dies.order() {
-            Rule::Arrival => self.is_oldest(die, read),
-            Rule::ReadsFirst => true,
-            Rule::Deadline | Rule::Share => self.dies.read_ranks_first(die),
+            Decides::Arrival => self.is_oldest(die, read),
+            Decides::ReadsFirst => true,
+            Decides::Deadline | Decides::Share => self.dies.read_ranks_first(die),
         }
     }
 

@@ -35,12 +35,12 @@ pub(crate) struct Commands {
     next_ready: usize,
     /// Dies whose command the device refused because it was full.
     stalled_dies: Vec<(usize, u8)>,
-    /// Whether the queue of a die is not FIFO.
-    reads_first: bool,
+    /// Whether the queue of a die is FIFO.
+    is_fifo: bool,
 }
 
 impl Commands {
-    pub fn new(units: usize, reads_first: bool) -> Commands {
+    pub fn new(units: usize, is_fifo: bool) -> Commands {
         Commands {
             ops: Slab::new(),
             urgent: VecDeque::new(),
@@ -48,7 +48,7 @@ impl Commands {
             ready_dies: Vec::new(),
             next_ready: 0,
             stalled_dies: Vec::new(),
-            reads_first,
+            is_fifo,
         }
     }
 
@@ -92,7 +92,7 @@ impl Commands {
 
     /// Adds a command to the account of its superblock.
     fn add_op(&mut self, unit: &mut Unit, mut op: Op) -> u32 {
-        if !self.reads_first {
+        if self.is_fifo {
             op.class = QueueClass::ONLY;
         }
         unit.command_added(op.index);

@@ -1,7 +1,7 @@
 //! Configuration of the FTL.
 
 use crate::superblock::Owner;
-use softflash_policy::WearPolicy;
+use softflash_policy::{Schedule, WearPolicy};
 
 /// The default lead of the most worn block of a unit, in erases, from which on cold data are moved.
 const WEAR_LEAD: u32 = 64;
@@ -25,9 +25,9 @@ pub struct FtlConfig {
     /// Time in nanoseconds for which a unit that is never idle may lack erased superblocks. Then a
     /// superblock is erased between other requests.
     pub shortage_patience_ns: u64,
-    /// Whether a die serves reads before programs before erases, and each kind by priority. If
-    /// false, the queue of a die is FIFO.
-    pub reads_first: bool,
+    /// The order of the commands that wait for a die. It has
+    /// [allowances](Schedule::allowances).
+    pub order: Schedule,
     /// How erases are levelled over the superblocks of a unit: which free one is used next, and
     /// which one with cold data [`Ftl::worth_moving`](crate::Ftl::worth_moving) returns.
     pub wear: WearPolicy,
@@ -42,7 +42,7 @@ impl Default for FtlConfig {
             max_die_depth: u16::MAX,
             idle_before_erase_ns: 500_000,
             shortage_patience_ns: 20_000_000,
-            reads_first: true,
+            order: Schedule::READS_FIRST,
             wear: WearPolicy::level_by(WEAR_LEAD),
         }
     }

@@ -20,14 +20,14 @@ pub(crate) struct Refused {
 pub(crate) struct Dispatcher {
     device: Box<dyn QueuePair>,
     die_depth: u16,
-    reads_first: bool,
+    is_fifo: bool,
 }
 
 impl Dispatcher {
     pub fn new(device: Box<dyn QueuePair>, config: &FtlConfig) -> Dispatcher {
         Dispatcher {
             die_depth: device.geometry().die_queue_depth.min(config.max_die_depth).max(1),
-            reads_first: config.reads_first,
+            is_fifo: config.order.is_fifo(),
             device,
         }
     }
@@ -117,7 +117,7 @@ impl Dispatcher {
     fn pass_read(&mut self, now: Time, unit: &mut Unit, die: u8, commands: &mut Commands) -> bool {
         let full = self.die_depth;
         let queue = unit.die_mut(die);
-        if full > REAL_DIE_DEPTH || queue.in_device > full || !self.reads_first {
+        if full > REAL_DIE_DEPTH || queue.in_device > full || self.is_fifo {
             return false;
         }
         let Some((class, waiting)) = queue.pop_read() else { return false };

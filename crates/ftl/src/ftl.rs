@@ -54,7 +54,7 @@ impl Ftl {
             layout,
             wear: config.wear,
             requests: Requests::new(units.len()),
-            commands: Commands::new(units.len(), config.reads_first),
+            commands: Commands::new(units.len(), config.order.is_fifo()),
             headers: Headers::new(queue.device_uuid(), config.owner, queue.buffers().clone()),
             units: Units::new(queue.units().clone(), units),
             dispatcher: Dispatcher::new(queue, config),

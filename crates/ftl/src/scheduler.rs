@@ -1,14 +1,15 @@
-//! The queue of one die: reads before programs before erases, by priority inside each, with ageing.
+//! The queue of one die, in the order that a policy gives.
 //!
 //! Each kind of operation and priority is a queue class with a FIFO queue. The head of a queue is
-//! *due* once the allowance of its class has passed since the head arrived, or since the class was
-//! last served, whichever is later. The die serves the head that is due first. So a new foreground
-//! read waits only for the operation in progress, however many programs are queued. A class that
-//! has been overtaken for its allowance is served once before the next foreground read: no class
-//! starves, and each is served at least once in 100 ms.
+//! *due* once the allowance of its class has passed since the head arrived or, where the policy
+//! says so, since the class was last served. The die serves the head that is due first. With
+//! `reads-first`, a new foreground read waits only for the operation in progress, however many
+//! programs are queued, and a class that has been overtaken for its allowance is served once before
+//! the next foreground read.
 
 use crate::hint::Priority;
 use softflash_base::Time;
+use softflash_policy::order::{Allowances, PRIORITIES};
 use std::collections::VecDeque;
 
 /// The kind of operation on the die.
@@ -24,16 +25,7 @@ pub(crate) enum OpKind {
 pub(crate) struct QueueClass(u8);
 
 /// Kinds of operations times priorities.
-const CLASSES: usize = 9;
-
-const MS: u64 = 1_000_000;
-
-/// Time in nanoseconds for which foreground reads may overtake a queue class.
-///
-/// A read takes about 0.1 ms, a program 1 ms, an erase 5 ms. So some dozens of reads overtake a
-/// program, and some dozens of programs overtake an erase.
-const ALLOWANCE_NS: [u64; CLASSES] =
-    [0, MS, 4 * MS, 8 * MS, 12 * MS, 24 * MS, 40 * MS, 60 * MS, 100 * MS];
+const CLASSES: usize = 3 * PRIORITIES;
 
 impl QueueClass {
     /// The class of all requests if the queue is FIFO.
@@ -41,11 +33,7 @@ impl QueueClass {
 
     /// The class for a kind of operation and a priority.
     pub const fn new(kind: OpKind, priority: Priority) -> QueueClass {
-        QueueClass(kind as u8 * 3 + priority as u8)
-    }
-
-    fn allowance_ns(self) -> u64 {
-        ALLOWANCE_NS[usize::from(self.0)]
+        QueueClass(kind as u8 * PRIORITIES as u8 + priority as u8)
     }
 }
 
@@ -57,8 +45,8 @@ pub(crate) struct Waiting {
 }
 
 /// The queues of a die, and the commands that it executes.
-#[derive(Default)]
 pub(crate) struct DieQueue {
+    allowances: Allowances,
     queues: [VecDeque<Waiting>; CLASSES],
     /// The time at which each class was last served.
     served_at: [Time; CLASSES],
@@ -71,6 +59,19 @@ pub(crate) struct DieQueue {
 }
 
 impl DieQueue {
+    /// An empty queue, whose commands wait for more urgent ones as an order says.
+    pub fn new(allowances: Allowances) -> DieQueue {
+        DieQueue {
+            allowances,
+            queues: Default::default(),
+            served_at: Default::default(),
+            waiting: 0,
+            in_device: 0,
+            busy_since: Time::default(),
+            busy_ns: 0,
+        }
+    }
+
     pub fn push(&mut self, class: QueueClass, waiting: Waiting) {
         self.queues[usize::from(class.0)].push_back(waiting);
         self.waiting += 1;
@@ -88,13 +89,18 @@ impl DieQueue {
         if self.waiting == 0 {
             return None;
         }
-        let heads = (0_u8..).map(QueueClass).zip(self.queues.iter().zip(&self.served_at));
-        let (class, _) = heads
-            .filter_map(|(class, (queue, served_at))| {
-                let waits_since = queue.front()?.since.max(*served_at);
-                Some((class, waits_since + class.allowance_ns()))
+        let Allowances { reads, programs, erases, renewed } = &self.allowances;
+        let allowances = reads.iter().chain(programs).chain(erases);
+        let heads = self.queues.iter().zip(&self.served_at).zip(allowances);
+        let (_, class) = (0_u8..)
+            .map(QueueClass)
+            .zip(heads)
+            .filter_map(|(class, ((queue, served_at), allowance_ns))| {
+                let since = queue.front()?.since;
+                let waits_since = if *renewed { since.max(*served_at) } else { since };
+                Some((waits_since + *allowance_ns, class))
             })
-            .min_by_key(|(class, due)| (*due, *class))?;
+            .min()?;
         self.waiting -= 1;
         self.queues[usize::from(class.0)].pop_front().map(|waiting| (class, waiting))
     }
@@ -142,9 +148,16 @@ mod tests {
     use super::*;
     use OpKind::{Erase, Program, Read};
     use Priority::{Background, Foreground, Normal};
+    use softflash_policy::Schedule;
+
+    const MS: u64 = 1_000_000;
+
+    fn queue_in(order: Schedule) -> DieQueue {
+        DieQueue::new(order.allowances().expect("an order of the FTL"))
+    }
 
     fn queue(requests: &[(OpKind, Priority, u64)]) -> DieQueue {
-        let mut queue = DieQueue::default();
+        let mut queue = queue_in(Schedule::READS_FIRST);
         for (op, (kind, priority, since_ms)) in requests.iter().enumerate() {
             let waiting = Waiting { op: op as u32, since: Time(since_ms * MS) };
             queue.push(QueueClass::new(*kind, *priority), waiting);
@@ -179,8 +192,13 @@ mod tests {
     fn every_class_goes_before_a_new_foreground_read_after_its_allowance() {
         for kind in [Read, Program, Erase] {
             for priority in [Foreground, Normal, Background] {
-                let allowance_ms =
-                    ALLOWANCE_NS[usize::from(QueueClass::new(kind, priority).0)] / MS;
+                let allowances = Schedule::READS_FIRST.allowances().unwrap();
+                let of_kind = match kind {
+                    Read => allowances.reads,
+                    Program => allowances.programs,
+                    Erase => allowances.erases,
+                };
+                let allowance_ms = of_kind[priority as usize] / MS;
                 let later = queue(&[(kind, priority, 0), (Read, Foreground, allowance_ms + 1)]);
                 assert_eq!(order(later), [0, 1], "{kind:?} {priority:?} starves");
                 if allowance_ms > 0 {
@@ -222,6 +240,20 @@ mod tests {
     }
 
     #[test]
+    fn by_deadline_all_that_are_due_go_before_a_new_read() {
+        let mut queue = queue_in(Schedule::deadline(1));
+        let arrivals = [(Program, 0), (Program, 1), (Read, 9), (Read, 11), (Erase, 2)];
+        for (op, (kind, since_ms)) in (0..).zip(arrivals) {
+            let waiting = Waiting { op, since: Time(since_ms * MS) };
+            queue.push(QueueClass::new(kind, Foreground), waiting);
+            queue.served_at = [Time(5 * MS); CLASSES];
+        }
+        // Programs are due at 10 and 11 ms, reads at 10 and 12 ms, the erase at 12 ms; of equals
+        // the read is first.
+        assert_eq!(order(queue), [2, 0, 1, 3, 4]);
+    }
+
+    #[test]
     fn promotion_keeps_the_order_within_both_classes() {
         let mut queue = queue(&[(Program, Background, 0); 6]);
         let (from, to) =
@@ -232,7 +264,7 @@ mod tests {
 
     #[test]
     fn busy_time_counts_overlapping_commands_once() {
-        let mut queue = DieQueue::default();
+        let mut queue = queue_in(Schedule::READS_FIRST);
         let class = QueueClass::new(Read, Foreground);
         queue.started(Time(10), class);
         queue.started(Time(15), class);

@@ -52,14 +52,20 @@ pub(crate) struct Unit {
 
 impl Unit {
     /// A unit with all superblocks out of service; recovery sets their states.
+    ///
+    /// # Panics
+    /// If the order of the commands is for drives only.
     pub fn new(id: UnitId, place: usize, layout: Layout, config: &FtlConfig, now: Time) -> Unit {
+        let allowances = config.order.allowances();
+        assert!(allowances.is_some(), "the order `{}` is for drives only", config.order);
+        let die = || allowances.map(DieQueue::new);
         Unit {
             id,
             place,
             layout,
             slots: Slots::new(id, layout.blocks_per_plane),
             blocks: BlockTable::new(layout.columns(), layout.blocks_per_plane),
-            dies: (0..layout.dies).map(|_| DieQueue::default()).collect(),
+            dies: (0..layout.dies).filter_map(|_| die()).collect(),
             next_generation: 0,
             newest: None,
             damaged_headers: 0,

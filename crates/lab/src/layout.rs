@@ -6,7 +6,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use softflash_device::model::UnitKind;
 use softflash_drive::spec::PageMapped;
-use softflash_policy::PlacementPolicy;
+use softflash_policy::{PlacementPolicy, Schedule};
 use toml::{Table, Value};
 
 /// A layout, as a preset in TOML states it.
@@ -57,44 +57,42 @@ pub struct Units {
     /// The flash of a unit.
     #[serde(default)]
     pub unit: UnitKind,
-    /// Which unit takes the next write.
-    #[serde(default)]
-    pub scheduler: Scheduler,
-    /// The order of the commands of a die.
-    #[serde(default)]
-    pub order: Order,
+    /// Which unit takes the next write. Not `static` or `by-hint`: those place pages.
+    #[serde(default = "round_robin", deserialize_with = "placement_of_units")]
+    pub scheduler: PlacementPolicy,
+    /// The order of the commands that wait for a die. Not `weighted-fair`: the host does not know
+    /// how long the flash takes for a command.
+    #[serde(default = "reads_first", deserialize_with = "order_of_units")]
+    pub order: Schedule,
 }
 
-/// Which unit takes the next write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scheduler {
-    /// All units in turn.
-    #[default]
-    RoundRobin,
-    /// The least loaded unit.
-    LoadAware,
+fn round_robin() -> PlacementPolicy {
+    PlacementPolicy::ROUND_ROBIN
 }
 
-impl Scheduler {
-    /// Its policy.
-    pub fn placement(self) -> PlacementPolicy {
-        match self {
-            Scheduler::RoundRobin => PlacementPolicy::ROUND_ROBIN,
-            Scheduler::LoadAware => PlacementPolicy::LEAST_LOADED,
-        }
+fn placement_of_units<'de, D: Deserializer<'de>>(text: D) -> Result<PlacementPolicy, D::Error> {
+    let policy = PlacementPolicy::deserialize(text)?;
+    match policy.is_static() {
+        false => Ok(policy),
+        true => Err(D::Error::custom(format!(
+            "the placement `{policy}` depends on the numbers of pages, so it is for page-mapped \
+             drives only"
+        ))),
     }
 }
 
-/// The order of the commands of a die.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// Reads before waiting writes and erases.
-    #[default]
-    ReadsFirst,
-    /// In the order of arrival.
-    Fifo,
+fn reads_first() -> Schedule {
+    Schedule::READS_FIRST
+}
+
+fn order_of_units<'de, D: Deserializer<'de>>(text: D) -> Result<Schedule, D::Error> {
+    let order = Schedule::deserialize(text)?;
+    match order.allowances() {
+        Some(_) => Ok(order),
+        None => Err(D::Error::custom(format!(
+            "the order `{order}` is for page-mapped drives only; units take `fifo`, `reads-first` or `deadline:MS`"
+        ))),
+    }
 }
 
 impl Layout {

@@ -228,7 +228,7 @@ fn mistakes_are_named_with_line_and_remedy() {
         (
             "set.precondition = \"none\"",
             "set.layout.order = 3",
-            "line 25: group.set.layout.order: expected one of its values, in quotes",
+            "line 25: group.set.layout.order: integer `3`, expected a text in quotes",
         ),
         ("vary.op_percent = [7, 25.5]", "vary.op_percent = 7", "`op_percent` needs a list"),
         (

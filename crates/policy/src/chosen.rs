@@ -5,7 +5,7 @@ use crate::placement::Placement;
 use crate::registry::{Kind, PolicyError};
 use crate::victim::Victim;
 use crate::wear::Wear;
-use crate::{PlacementPolicy, VictimPolicy, WearPolicy};
+use crate::{PlacementPolicy, Schedule, VictimPolicy, WearPolicy};
 use std::str::FromStr;
 use thiserror::Error;
 
@@ -18,6 +18,8 @@ pub struct Chosen {
     pub wear: Option<WearPolicy>,
     /// Which unit takes the next block or frame.
     pub placement: Option<PlacementPolicy>,
+    /// The order of the commands that wait for a die.
+    pub order: Option<Schedule>,
 }
 
 /// A choice that cannot be made.
@@ -25,12 +27,15 @@ pub struct Chosen {
 pub enum ChoiceError {
     /// No kind of this name, or no name.
     #[error(
-        "`{0}` chooses nothing; write KIND=POLICY, where KIND is `victim`, `wear` or `placement`"
+        "`{0}` chooses nothing; write KIND=POLICY, where KIND is `victim`, `wear`, `placement` or \
+         `order`"
     )]
     Kind(String),
-    /// The order of a die.
-    #[error("an order of a die can be chosen for the laboratory's drives only")]
-    Order,
+    /// An order of drives.
+    #[error(
+        "the order `{0}` needs the times of the flash, so it is for the laboratory's drives only"
+    )]
+    OfDrives(Schedule),
     /// The kind is chosen twice.
     #[error("`{0}` is chosen twice")]
     Twice(&'static str),
@@ -54,12 +59,17 @@ impl FromStr for Chosen {
                 Victim::NAME => set::<Victim>(&mut chosen.victim, policy)?,
                 Wear::NAME => set::<Wear>(&mut chosen.wear, policy)?,
                 Placement::NAME => set::<Placement>(&mut chosen.placement, policy)?,
-                Order::NAME => return Err(ChoiceError::Order),
+                Order::NAME => set::<Order>(&mut chosen.order, policy)?,
                 _ => return Err(unknown()),
             }
         }
-        match chosen.placement {
-            Some(of_pages) if of_pages.is_static() => Err(ChoiceError::OfPages(of_pages)),
+        if let Some(of_pages) = chosen.placement.filter(|it| it.is_static()) {
+            return Err(ChoiceError::OfPages(of_pages));
+        }
+        match chosen.order {
+            Some(of_drives) if of_drives.allowances().is_none() => {
+                Err(ChoiceError::OfDrives(of_drives))
+            }
             _ => Ok(chosen),
         }
     }
@@ -81,6 +91,7 @@ mod tests {
         let chosen: Chosen = "wear=static:9,victim=d-choices:3".parse().unwrap();
         assert_eq!(chosen.victim, Some(VictimPolicy::d_choices(3)));
         assert_eq!((chosen.wear, chosen.placement), (Some(WearPolicy::level_by(9)), None));
+        assert_eq!("order=fifo".parse::<Chosen>().unwrap().order, Some(Schedule::FIFO));
         for (text, part) in [
             ("", "write KIND=POLICY"),
             ("greedy", "`greedy` chooses nothing"),
@@ -88,7 +99,7 @@ mod tests {
             ("victim=gredy", "unknown victim policy `gredy`"),
             ("victim=greedy,victim=fifo", "`victim` is chosen twice"),
             ("placement=by-hint:2", "for drives only"),
-            ("order=fifo", "laboratory"),
+            ("order=weighted-fair:1:1", "laboratory"),
         ] {
             let error = text.parse::<Chosen>().unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");

@@ -85,7 +85,11 @@ impl StoreOptions {
         StoreOptions {
             value_victim: chosen.victim.unwrap_or(self.value_victim),
             placement: chosen.placement.unwrap_or(self.placement),
-            ftl: FtlConfig { wear: chosen.wear.unwrap_or(self.ftl.wear), ..self.ftl },
+            ftl: FtlConfig {
+                wear: chosen.wear.unwrap_or(self.ftl.wear),
+                order: chosen.order.unwrap_or(self.ftl.order),
+                ..self.ftl
+            },
             ..self
         }
     }

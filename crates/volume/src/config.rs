@@ -1,7 +1,7 @@
 //! Settings of a mapped domain.
 
 use softflash_ftl::FtlConfig;
-use softflash_policy::{Chosen, PlacementPolicy, VictimPolicy, WearPolicy};
+use softflash_policy::{Chosen, PlacementPolicy, Schedule, VictimPolicy, WearPolicy};
 
 /// Settings of a [`Domain`](crate::Domain). The default suits most devices.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +29,8 @@ pub struct DomainConfig {
     pub victim: VictimPolicy,
     /// How the erases of a unit are levelled.
     pub wear: WearPolicy,
+    /// The order of the commands that wait for a die.
+    pub order: Schedule,
     /// Which unit takes the next frame: a policy that does not depend on pages' numbers.
     pub placement: PlacementPolicy,
     /// Seed of the policies that draw random numbers.
@@ -47,6 +49,7 @@ impl Default for DomainConfig {
             checkpoint_entries: 0,
             victim: VictimPolicy::GREEDY,
             wear: FtlConfig::default().wear,
+            order: FtlConfig::default().order,
             placement: PlacementPolicy::LEAST_QUEUE,
             seed: 1,
         }
@@ -62,6 +65,7 @@ impl DomainConfig {
         DomainConfig {
             victim: chosen.victim.unwrap_or(self.victim),
             wear: chosen.wear.unwrap_or(self.wear),
+            order: chosen.order.unwrap_or(self.order),
             placement: chosen.placement.unwrap_or(self.placement),
             ..self
         }

@@ -95,7 +95,7 @@ impl Domain {
         config: DomainConfig,
         runtime: RuntimeHandle,
     ) -> Result<(Domain, RecoveryReport), VolumeError> {
-        let ftl = FtlConfig { wear: config.wear, ..FtlConfig::default() };
+        let ftl = FtlConfig { wear: config.wear, order: config.order, ..FtlConfig::default() };
         let (core, inventory) = open(queue, ftl, config, runtime).await?;
         let flash = core.flash.clone();
         let mounted = Domain::recover(core, &inventory).await;

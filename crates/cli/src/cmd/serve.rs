@@ -128,7 +128,8 @@ pub struct Serve {
     max_unauthenticated: usize,
     /// Policies of the flash, as `victim=cost-benefit,wear=static:100`, separated by commas:
     /// `victim` chooses what is collected next, of volumes and of separated values, `wear` levels
-    /// erases, `placement` chooses the unit of a write. `softflash lab keys policy` lists them
+    /// erases, `placement` chooses the unit of a write, `order` the next command of a die.
+    /// `softflash lab keys policy` lists them
     #[arg(long, value_name = "KIND=POLICY")]
     policy: Option<Chosen>,
     /// Maximum number of connections

@@ -4,6 +4,7 @@ use crate::support::{Flash, Kind, Media, Rig, geometry, model};
 use softflash_base::{Time, UnitId};
 use softflash_device::ModelDevice;
 use softflash_ftl::{FtlConfig, Hint, Priority};
+use softflash_policy::Schedule;
 
 const MS: u64 = 1_000_000;
 
@@ -36,9 +37,9 @@ fn a_foreground_read_waits_for_at_most_the_operation_in_progress() {
 
 #[test]
 fn in_fifo_order_a_read_waits_for_the_programs_before_it() {
-    for reads_first in [true, false] {
+    for order in [Schedule::READS_FIRST, Schedule::FIFO] {
         let flash = Flash::new(geometry(1, 1, 8, 64), 1, Media::Nand);
-        let config = FtlConfig { reads_first, ..FtlConfig::default() };
+        let config = FtlConfig { order, ..FtlConfig::default() };
         let (mut rig, _) = Rig::mount(&flash, config);
         let old = rig.fill(0, 1);
         let superblock = rig.allocate(2);
@@ -48,7 +49,7 @@ fn in_fifo_order_a_read_waits_for_the_programs_before_it() {
         }
         rig.verify(&old, 3, 1);
         let written = rig.done.iter().any(|done| done.request == request);
-        assert_eq!(written, !reads_first);
+        assert_eq!(written, order.is_fifo());
     }
 }
 

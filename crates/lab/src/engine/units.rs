@@ -19,7 +19,7 @@ use crate::engine::progress::Progress;
 use crate::engine::quota::Quota;
 use crate::engine::tally::Tally;
 use crate::error::LabError;
-use crate::layout::{Order, Units};
+use crate::layout::Units;
 use crate::outcome::{Outcome, Programs};
 use clients::Phase;
 use futures_util::future::try_join_all;
@@ -95,10 +95,7 @@ impl<'a> Run<'a> {
         let queue = device
             .open_queue_pair(&device.info().all_units())
             .map_err(|error| LabError::Simulation(error.to_string()))?;
-        let config = FtlConfig {
-            reads_first: self.layout.order == Order::ReadsFirst,
-            ..FtlConfig::default()
-        };
+        let config = FtlConfig { order: self.layout.order, ..FtlConfig::default() };
         let mounted = Flash::mount(queue, config, runtime.clone()).await;
         let (flash, _) = mounted.map_err(|error| LabError::Simulation(error.to_string()))?;
         let testbed = Rc::new(Testbed::new(flash, runtime));

@@ -1,6 +1,6 @@
 //! In the order of arrival: a read goes first if it is older than every write that waits.
 
-use super::rule::Rule;
+use super::rule::{Allowances, Decides, Rule};
 use crate::registry::Entry;
 
 /// The policy in the registry.
@@ -9,7 +9,7 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     parameters: &[],
     meaning: "Host commands in the order of their arrival.",
     aliases: &[],
-    rule: Rule::Arrival,
+    rule: Rule { decides: Decides::Arrival, allowances: Some(|_| Allowances::NONE) },
 };
 
 /// Whether a read is older than all writes; numbers of arrivals wrap.

@@ -7,8 +7,8 @@
 //! documentation). That serves batches in the order of sectors, which has no use on flash, and
 //! limits by a count how long writes starve; here the deadlines alone decide.
 
-use super::rule::Rule;
-use crate::registry::{Entry, Parameter};
+use super::rule::{Allowances, Decides, PRIORITIES, Rule};
+use crate::registry::{Entry, Numbers, Parameter};
 use softflash_base::AccessKind;
 
 /// The policy in the registry.
@@ -17,7 +17,7 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     parameters: &[Parameter::new("MS", "milliseconds until a read is due")],
     meaning: "The earliest deadline first: reads are due after so many milliseconds, programs after ten times as many.",
     aliases: &[],
-    rule: Rule::Deadline,
+    rule: Rule { decides: Decides::Deadline, allowances: Some(allowances) },
 };
 
 /// The time until a write is due, over that of a read.
@@ -25,6 +25,13 @@ const WRITE_FACTOR: u64 = 10;
 
 /// Nanoseconds of a millisecond.
 const MS: u64 = 1_000_000;
+
+/// Erases are due when programs are: without them programs wait for space.
+fn allowances([read_ms, _]: Numbers) -> Allowances {
+    let after = |kind| [due_at(0, kind, read_ms); PRIORITIES];
+    let (reads, writes) = (after(AccessKind::Read), after(AccessKind::Write));
+    Allowances { reads, programs: writes, erases: writes, renewed: false }
+}
 
 /// When an operation that arrives now is due, where reads are due after so many milliseconds.
 #[inline]

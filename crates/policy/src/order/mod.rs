@@ -14,7 +14,7 @@ use crate::registry::{Entry, Kind, Policy};
 use waiting::Shares;
 
 pub use arrival::read_is_older;
-pub use rule::Rule;
+pub use rule::{Allowances, Decides, PRIORITIES, Rule};
 pub use waiting::Waiting;
 pub use weighted_fair::{StartTag, WeightedFair};
 
@@ -60,19 +60,30 @@ impl Schedule {
 }
 
 impl Schedule {
-    /// What decides.
+    /// What decides between a read and a write of a drive.
     #[inline(always)]
-    pub fn decides(&self) -> Rule {
-        self.rule()
+    pub fn decides(&self) -> Decides {
+        self.rule().decides
+    }
+
+    /// How long commands of the host's FTL wait for more urgent ones; none where this order is for
+    /// drives only.
+    pub fn allowances(&self) -> Option<Allowances> {
+        self.rule().allowances.map(|of| of(self.numbers()))
+    }
+
+    /// Whether commands are served in the order of their arrival, and none overtakes another.
+    pub fn is_fifo(&self) -> bool {
+        self.decides() == Decides::Arrival
     }
 
     /// An empty queue, if operations are ranked when they arrive.
     pub fn waiting(&self) -> Option<Waiting> {
         let [first, second] = self.numbers();
-        match self.rule() {
-            Rule::Arrival | Rule::ReadsFirst => None,
-            Rule::Deadline => Some(Waiting::by_deadline(first)),
-            Rule::Share => Some(Waiting::by_share(Shares { reads: first, writes: second })),
+        match self.decides() {
+            Decides::Arrival | Decides::ReadsFirst => None,
+            Decides::Deadline => Some(Waiting::by_deadline(first)),
+            Decides::Share => Some(Waiting::by_share(Shares { reads: first, writes: second })),
         }
     }
 }

@@ -9,7 +9,7 @@
 //! Goyal, Vin and Cheng, *Start-time fair queuing: a scheduling algorithm for integrated services
 //! packet switching networks*, SIGCOMM 1996, section 2; the bounds are its theorems 1 and 4.
 
-use super::rule::Rule;
+use super::rule::{Decides, Rule};
 use crate::registry::{Entry, Parameter};
 use softflash_base::planted::{self, Bug};
 use std::collections::BTreeMap;
@@ -23,7 +23,8 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     ],
     meaning: "Reads and programs share the die's time.",
     aliases: &[],
-    rule: Rule::Share,
+    // The host's FTL does not know how long a device takes for a command.
+    rule: Rule { decides: Decides::Share, allowances: None },
 };
 
 /// The place of a request in the order: the least is served next, of equals the first to arrive.

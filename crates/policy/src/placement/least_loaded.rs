@@ -10,7 +10,7 @@ pub(super) static ENTRY: Entry<Rule> = Entry {
     name: "least-loaded",
     parameters: &[],
     meaning: "The one whose die has the fewest pages waiting; of equals, the one with the most room.",
-    aliases: &[],
+    aliases: &["load-aware"],
     rule: Rule::among(choose),
 };
 

@@ -61,6 +61,17 @@ fn every_victim_policy_collects_a_domain() {
     }
 }
 
+#[test]
+fn every_order_of_dies_serves_a_domain() {
+    for order in ["fifo", "reads-first", "deadline:2"] {
+        let mut testbed = Testbed::new(64, 64);
+        let chosen = format!("order={order}").parse().unwrap();
+        testbed.config = testbed.config.clone().with_policies(&chosen);
+        assert_eq!(testbed.config.order.to_string(), order);
+        testbed.run(async |domain, _, _| check(domain, &overwrite(domain, 3_000).await).await);
+    }
+}
+
 /// The fewest and the most erases of the blocks of any unit, after many overwrites.
 fn erases(wear: WearPolicy) -> (u32, u32) {
     let mut testbed = Testbed::new(64, 64);

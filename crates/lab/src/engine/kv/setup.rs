@@ -2,7 +2,7 @@
 
 use super::run::failed;
 use crate::error::LabError;
-use crate::layout::{LayoutKind, Order};
+use crate::layout::LayoutKind;
 use softflash_base::SliceId;
 use softflash_device::{Contents, Device, ModelConfig, ModelDevice, UnitGeometry};
 use softflash_ftl::FtlConfig;
@@ -49,11 +49,8 @@ pub fn store_options(workload: &KvWorkload, layout: &LayoutKind, shards: u16) ->
     match layout {
         LayoutKind::PageMapped(_) => options,
         LayoutKind::Units(units) => StoreOptions {
-            placement: units.scheduler.placement(),
-            ftl: FtlConfig {
-                reads_first: units.order == Order::ReadsFirst,
-                ..FtlConfig::default()
-            },
+            placement: units.scheduler,
+            ftl: FtlConfig { order: units.order, ..FtlConfig::default() },
             ..options
         },
     }

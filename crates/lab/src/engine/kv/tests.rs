@@ -1,11 +1,11 @@
 use super::setup::{key_prefix, store_layout, store_options};
 use crate::cell::{Cell, Parameters, unattended};
-use crate::layout::{LayoutKind, Order, Scheduler, Units};
+use crate::layout::{LayoutKind, Units};
 use crate::workload::Workload;
 use crate::{Outcome, presets};
 use softflash_base::SliceId;
 use softflash_device::model::UnitKind;
-use softflash_policy::PlacementPolicy;
+use softflash_policy::{PlacementPolicy, Schedule};
 use softflash_store::StoreOptions;
 use softflash_workload::{KvOrder, KvWorkload, Operation, ValueSize};
 use std::sync::atomic::AtomicBool;
@@ -58,21 +58,24 @@ fn patches_lie_as_the_layout_says() {
         units.scheduler = scheduler;
         run(&reads).figures
     };
-    let round_robin = with(Scheduler::RoundRobin);
+    let round_robin = with(PlacementPolicy::ROUND_ROBIN);
     assert_eq!((round_robin["patches"], round_robin["fullest_unit_share"]), (44.0, 1.0));
     assert_eq!(round_robin["in_turn_share"], 1.0);
     let (_, layout) = presets::layout("sdf").unwrap();
     let workload = KvWorkload::new("test");
     let options = |kind: &LayoutKind| store_options(&workload, kind, 2);
     let sdf = options(&layout.kind);
-    assert_eq!((sdf.placement, sdf.ftl.reads_first), (PlacementPolicy::ROUND_ROBIN, false));
+    assert_eq!((sdf.placement, sdf.ftl.order), (PlacementPolicy::ROUND_ROBIN, Schedule::FIFO));
     let other = Units {
         unit: UnitKind::Channel,
-        scheduler: Scheduler::LoadAware,
-        order: Order::ReadsFirst,
+        scheduler: PlacementPolicy::LEAST_LOADED,
+        order: Schedule::READS_FIRST,
     };
     let other = options(&LayoutKind::Units(other));
-    assert_eq!((other.placement, other.ftl.reads_first), (PlacementPolicy::LEAST_LOADED, true));
+    assert_eq!(
+        (other.placement, other.ftl.order),
+        (PlacementPolicy::LEAST_LOADED, Schedule::READS_FIRST)
+    );
     let default = StoreOptions { value_threshold: None, ..StoreOptions::default() };
     assert_eq!(other, StoreOptions { memory_bytes: other.memory_bytes, ..default });
 }

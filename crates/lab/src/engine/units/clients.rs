@@ -5,9 +5,9 @@ use crate::cell::Control;
 use crate::engine::caps::Caps;
 use crate::engine::tally::Tally;
 use crate::error::LabError;
-use crate::layout::Scheduler;
 use softflash_base::random::Rng;
 use softflash_base::{AccessKind, IoBuf, Time};
+use softflash_policy::PlacementPolicy;
 use softflash_workload::{Access, BlockSource, BlockWorkload};
 use std::cell::{Cell, RefCell};
 
@@ -16,9 +16,9 @@ use std::cell::{Cell, RefCell};
 pub enum Place {
     /// Its own unit.
     Own(usize),
-    /// All units: a read goes to the unit of its data, a write to the unit that the scheduler
+    /// All units: a read goes to the unit of its data, a write to the unit that the policy
     /// chooses.
-    Any(Scheduler),
+    Any(PlacementPolicy),
 }
 
 /// The state that all clients of a phase share.
@@ -100,7 +100,7 @@ impl Client {
         check_write(access.bytes.into(), payload)?;
         let unit = match self.place {
             Place::Own(unit) => unit,
-            Place::Any(scheduler) => testbed.place(scheduler.placement()),
+            Place::Any(policy) => testbed.place(policy),
         };
         let data = self.buffer.take().unwrap_or_else(|| testbed.buffer());
         let data = testbed.overwrite(unit, data).await?;

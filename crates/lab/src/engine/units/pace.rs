@@ -5,16 +5,16 @@ use super::testbed::TestbedHandle;
 use crate::engine::client_loop;
 use crate::engine::quota::Quota;
 use crate::error::LabError;
-use crate::layout::Scheduler;
 use futures_util::future::try_join_all;
 use softflash_base::random::Rng;
+use softflash_policy::PlacementPolicy;
 use softflash_workload::{BlockWorkload, Load, Span};
 
 /// The clients of a run, in the warm-up and in the measured part.
 pub struct Clients<'a> {
     testbed: &'a TestbedHandle,
     workload: BlockWorkload,
-    scheduler: Scheduler,
+    scheduler: PlacementPolicy,
     rng: Rng,
     pace: Pace,
 }
@@ -31,7 +31,7 @@ impl<'a> Clients<'a> {
     pub fn new(
         testbed: &'a TestbedHandle,
         workload: &BlockWorkload,
-        scheduler: Scheduler,
+        scheduler: PlacementPolicy,
         rng: Rng,
     ) -> Result<Clients<'a>, LabError> {
         let pace = Pace::Open { idle: Vec::new(), made: 0 };

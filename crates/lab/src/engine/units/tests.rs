@@ -1,9 +1,10 @@
 use crate::cell::{Cell, Control, Parameters, unattended};
 use crate::engine::limits::physical_limits;
-use crate::layout::{Layout, LayoutKind, Order, Scheduler, Units};
+use crate::layout::{Layout, LayoutKind, Units};
 use crate::workload::Workload;
 use crate::{LabError, Outcome, presets};
 use softflash_device::model::UnitKind;
+use softflash_policy::{PlacementPolicy, Schedule};
 use softflash_workload::{BlockWorkload, Load, Pattern, Precondition, RequestSize, Span};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,8 +18,11 @@ fn cell(read_fraction: f64, bytes: u32, load: Load, requests: u64) -> Cell {
     workload.read_fraction = read_fraction;
     workload.align_bytes = Some(8192);
     workload.load = load;
-    let units =
-        Units { unit: UnitKind::Channel, scheduler: Scheduler::RoundRobin, order: Order::Fifo };
+    let units = Units {
+        unit: UnitKind::Channel,
+        scheduler: PlacementPolicy::ROUND_ROBIN,
+        order: Schedule::FIFO,
+    };
     Cell {
         key: "test".to_owned(),
         layout_name: "sdf".to_owned(),

@@ -101,9 +101,9 @@ impl Budget {
             // Small pieces let clients' reads pass and hold little memory. Where dies serve
             // requests in order, no read can pass and each piece waits for all earlier requests, so
             // fewer, larger pieces are better.
-            compaction_step_bytes: match options.ftl.reads_first {
-                true => STEP_BYTES,
-                false => block_bytes,
+            compaction_step_bytes: match options.ftl.order.is_fifo() {
+                true => block_bytes,
+                false => STEP_BYTES,
             },
             part_blocks,
             sizing,
@@ -119,16 +119,17 @@ impl Budget {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use softflash_policy::Schedule;
 
     #[test]
     fn compaction_reads_whole_patches_only_where_dies_serve_in_order() {
         let layout = StoreLayout::new(1, 1, 1);
-        let step_bytes = |reads_first| {
+        let step_bytes = |order| {
             let mut options = StoreOptions::default();
-            options.ftl.reads_first = reads_first;
+            options.ftl.order = order;
             Budget::new(&options, &layout, 64, 8 << 20).compaction_step_bytes
         };
-        assert_eq!(step_bytes(true), 256 << 10);
-        assert_eq!(step_bytes(false), 8 << 20);
+        assert_eq!(step_bytes(Schedule::READS_FIRST), 256 << 10);
+        assert_eq!(step_bytes(Schedule::FIFO), 8 << 20);
     }
 }
