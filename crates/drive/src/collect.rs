@@ -44,7 +44,15 @@ pub(crate) fn step<M: Mapping>(
 fn program_moved<M: Mapping>(space: &mut Space<M>, frontier: u32) -> Work {
     let row = space.take_moved_row(frontier);
     match row.data {
-        0 => Work { tag: NONE, page: row.row, pages: row.parity as u8, kind: WorkKind::Program },
+        0 => {
+            let pages = space.shape().flash_page_of(row.parity) as u8;
+            Work { tag: NONE, page: row.row, pages, kind: WorkKind::Program }
+        }
+        _ if space.shape().is_packed() => {
+            let tag = Work::packed(row.read.pages, row.read.flash_pages);
+            let pages = space.shape().flash_page_of(row.data + row.parity) as u8;
+            Work { tag, page: row.row, pages, kind: WorkKind::Pack }
+        }
         data => Work { tag: 0, page: row.row, pages: data as u8, kind: WorkKind::Move },
     }
 }

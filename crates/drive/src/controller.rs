@@ -2,6 +2,7 @@
 //! completions. It is compiled for each kind of mapping.
 
 mod figures;
+mod gathering;
 mod map_pages;
 mod requests;
 
@@ -20,6 +21,7 @@ use crate::request::{Done, HostRequest};
 use crate::shape::Shape;
 use crate::space::Space;
 use crate::spec::{DeviceSpec, PageMapped};
+use gathering::Gathering;
 use softflash_base::Time;
 use softflash_nand::timeline::{Accepted, Step};
 
@@ -33,6 +35,10 @@ pub(crate) struct Controller<M> {
     space: Space<M>,
     dies: Dies,
     completions: Completions,
+    /// Of a mapping whose pages fill flash pages together.
+    gathering: Gathering,
+    /// The die of a read that waits for the next pages of its request.
+    awaits_more: Option<u32>,
     /// All but those of programs and erases, which the space counts.
     counters: DriveCounters,
 }
@@ -46,18 +52,21 @@ impl<M: Mapping> Controller<M> {
         mapping: M,
     ) -> Result<Controller<M>, DriveError> {
         let dies = Dies::new(device, layout, &shape)?;
-        let buffer_pages =
-            device.controller.write_buffer_bytes / u64::from(device.geometry.page_bytes);
+        let buffer_pages = device.controller.write_buffer_bytes / u64::from(shape.page_bytes());
         let buffer = (layout.write_buffer && buffer_pages > 0).then(|| Buffer::new(buffer_pages));
+        let mut space = Space::new(shape, layout, mapping);
+        space.set_pads(buffer.is_none());
         Ok(Controller {
             now: 0,
             host: HostQueue::new(device.controller.queue_depth),
             host_interface: HostInterface::new(device, buffer.is_some()),
             buffer,
             pages: Pages::default(),
-            space: Space::new(shape, layout, mapping),
+            space,
             dies,
             completions: Completions::new(),
+            gathering: Gathering::new(layout.gather_us),
+            awaits_more: None,
             counters: DriveCounters::default(),
         })
     }
@@ -116,6 +125,7 @@ impl<M: Mapping> Controller<M> {
     #[inline]
     pub(crate) fn next_at(&self) -> Option<Time> {
         let other_at = self.completions.next_at().min(self.host_interface.event_at());
+        let other_at = other_at.min(self.gathering_ends_at());
         let next = self.dies.event_at().min(other_at);
         (next != u64::MAX).then_some(Time(next))
     }
@@ -171,10 +181,15 @@ impl<M: Mapping> Controller<M> {
     fn play_event(&mut self, end: u64) -> bool {
         let (completes_at, interface_at) =
             (self.completions.next_at(), self.host_interface.event_at());
-        let other_at = completes_at.min(interface_at);
+        let gathering_ends_at = self.gathering_ends_at();
+        let other_at = completes_at.min(interface_at).min(gathering_ends_at);
         let fed = match self.dies.step_before(other_at.min(end)) {
             Some(step) => self.on_flash_step(step),
             None if other_at >= end => return false,
+            None if gathering_ends_at == other_at => {
+                self.end_gathering(other_at);
+                None
+            }
             None if completes_at <= interface_at => {
                 self.complete_first();
                 None

@@ -19,6 +19,10 @@ pub struct DriveCounters {
     pub programmed_for_parity: u64,
     /// Pages of the map programmed, also when collection moves them.
     pub programmed_for_map: u64,
+    /// Pages left unused in flash pages that were programmed before they were full.
+    pub programmed_for_padding: u64,
+    /// Flash pages that were programmed before they were full.
+    pub partial_page_programs: u64,
     /// Pages read from flash for the host.
     pub read_for_host: u64,
     /// Pages read because a write covered a part of them.
@@ -38,6 +42,7 @@ impl DriveCounters {
             + self.programmed_for_collection
             + self.programmed_for_parity
             + self.programmed_for_map
+            + self.programmed_for_padding
     }
 
     /// Write amplification: pages programmed for each page that the host wrote.

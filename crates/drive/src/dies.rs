@@ -8,6 +8,7 @@ use crate::pages::{Pages, Queue};
 use crate::shape::Shape;
 use crate::spec::{DeviceSpec, PageMapped};
 use softflash_base::{AccessKind, Time};
+use softflash_mapping::NONE;
 use softflash_nand::timeline::{Accepted, Interval, Step};
 use softflash_nand::{ChannelIndex, DieIndex, Timeline, Work, WorkKind};
 use softflash_policy::order::{self, Waiting};
@@ -25,6 +26,8 @@ pub(crate) struct Dies {
     copies_back: bool,
     /// Reads may pass programs and erases.
     suspends: bool,
+    /// Pages of a flash page.
+    per_flash_page: u32,
 }
 
 /// The ranks of what waits for each die, and the time of a die that a page takes.
@@ -84,6 +87,9 @@ impl Dies {
         };
         let mut flash = Timeline::new(&array)?;
         flash.set_copyback(layout.copyback);
+        if shape.is_packed() {
+            flash.set_parts(&array, shape.per_flash_page() as u8);
+        }
         let ranks = Ranks::new(device, layout, shape);
         let idle = Die { reads: Queue::EMPTY, copies_back: false, under_work: [None; 2] };
         Ok(Dies {
@@ -94,6 +100,7 @@ impl Dies {
             ranks: ranks.map(Box::new),
             copies_back: layout.copyback && shape.is_row_a_page(),
             suspends: array.die.program_suspend.is_some() || array.die.erase_suspend.is_some(),
+            per_flash_page: shape.per_flash_page(),
         })
     }
 
@@ -217,18 +224,39 @@ impl Dies {
         &mut self,
         die: u32,
         accepts: Accepted,
-        pages: &Pages,
+        pages: &mut Pages,
     ) -> Option<Accepted> {
         if !accepts.has(WorkKind::Read) {
             return None;
         }
         let page = self.dies[die as usize].reads.pop(pages)?;
         self.begins(die, AccessKind::Read);
-        let work = Work { tag: page, page: pages.row(page), pages: 1, kind: WorkKind::Read };
+        let mut work = Work { tag: page, page: pages.row(page), pages: 1, kind: WorkKind::Read };
+        if self.per_flash_page > 1 {
+            work.pages = Work::parts(self.read_together(die, page, pages));
+        }
         if accepts.read_passes() {
             return Some(self.begin_passing(die, pages.block(page), work));
         }
         Some(self.begin(die, work))
+    }
+
+    /// Takes the pages behind a page that waits, as far as they lie in the same flash page; returns
+    /// their number with the first.
+    #[inline(never)]
+    fn read_together(&mut self, die: u32, first: u32, pages: &mut Pages) -> u32 {
+        let (mut last, mut parts) = (first, 1);
+        while parts < self.per_flash_page {
+            let next = self.dies[die as usize].reads.first();
+            if next == NONE || pages.flash_page(next) != pages.flash_page(first) {
+                break;
+            }
+            self.dies[die as usize].reads.pop(pages);
+            self.begins(die, AccessKind::Read);
+            (last, parts) = (next, parts + 1);
+        }
+        pages.end_queue(last);
+        parts
     }
 
     /// Starts a read on a die that programs or erases: it suspends this work, unless it is for the

@@ -146,7 +146,10 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
                 let collector = self.space.collector_for(frontier);
                 if collector == NONE { None } else { self.collect_from(die, collector, accepts) }
             }
-            Due::Program { most } => self.program(die, frontier, most),
+            Due::Program { most } if self.space.fills_row(frontier, most) => {
+                self.program(die, frontier, most)
+            }
+            Due::Program { .. } => None,
             Due::Nothing => None,
         }
     }
@@ -176,11 +179,14 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
     /// parity.
     #[inline(never)]
     fn program_row(mut self, die: u32, frontier: u32, most: u32) -> Accepted {
-        let row_begins = self.space.frontier(frontier).next();
+        let (begin, mut page) = {
+            let state = self.space.frontier(frontier);
+            (state.programmed(), state.next())
+        };
         let block = self.space.frontier(frontier).open_block();
-        let row = self.space.shape().row_of(row_begins);
+        let row = self.space.shape().row_of(page);
         let row_ends = self.space.shape().row_end(row);
-        let (mut page, mut data) = (row_begins, 0);
+        let mut data = 0;
         let (mut first, mut last) = (NONE, NONE);
         while page < row_ends {
             if self.space.shape().is_parity(frontier, page) {
@@ -198,8 +204,11 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
         if last != NONE {
             self.pages.end_queue(last);
         }
+        if self.space.shape().is_packed() {
+            page = self.space.pad(frontier, page);
+        }
         self.frontier_went_on(frontier, page, data);
-        let pages = (page - row_begins) as u8;
+        let pages = self.space.shape().flash_page_of(page - begin) as u8;
         let work = Work { tag: first, page: row, pages, kind: WorkKind::Program };
         self.dies.begin_on(die, block, work)
     }

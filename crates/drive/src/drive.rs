@@ -46,7 +46,7 @@ impl Drive {
     ) -> Result<Drive, DriveError> {
         let device = &*interleaving::as_commanded(device, layout)?;
         let shape = Shape::new(device, layout, op_percent)?;
-        Ok(Drive(match StaticMapping::of(layout) {
+        Ok(Drive(match StaticMapping::of(layout, &shape) {
             Some(mapping) => Kind::Static(Controller::new(device, layout, shape, mapping)?),
             None => {
                 let mapping = PlacedMapping::new(layout, &shape);

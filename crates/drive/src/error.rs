@@ -16,6 +16,28 @@ pub enum DriveError {
     /// Pages whose size is no power of two.
     #[error("pages of {0} bytes; a page-mapped layout needs a power of two, as 4096 or 16384")]
     PageSize(u32),
+    /// A mapping unit that does not divide a page, or is too small.
+    #[error(
+        "mapping_unit = {unit}: pages of {page_bytes} bytes take a power of two from {least} to {page_bytes}, \
+         or \"page\""
+    )]
+    MappingUnit {
+        /// Bytes of the mapping unit.
+        unit: u32,
+        /// Bytes of a page.
+        page_bytes: u32,
+        /// The smallest mapping unit.
+        least: u32,
+    },
+    /// Copyback of parts of pages.
+    #[error(
+        "copyback = true: a die moves whole pages inside, and parts of {page_bytes} bytes are mapped; use \
+         mapping_unit = \"page\""
+    )]
+    PackedCopyback {
+        /// Bytes of the mapping unit.
+        page_bytes: u32,
+    },
     /// Too little flash for a page-mapped layout.
     #[error(
         "this page-mapped layout needs at least {least} blocks in every plane; the device has {blocks}"

@@ -77,6 +77,8 @@ pub(crate) struct PageJob {
     pub(crate) kind: AccessKind,
     /// A write that covers a part of the page.
     pub(crate) partial: bool,
+    /// Whether pages of the request follow.
+    pub(crate) more: bool,
 }
 
 /// The link in both directions, and the firmware.
@@ -280,7 +282,8 @@ impl HostInterface {
         let Job { request, logical, left, partial, fresh, .. } = queue.take()?;
         let partial = partial[0] || (left == 1 && partial[1]);
         let request_ns = if fresh { self.controller.request_ns } else { 0 };
-        Some((PageJob { request, logical, kind, partial }, request_ns + page_ns))
+        let page = PageJob { request, logical, kind, partial, more: left > 1 };
+        Some((page, request_ns + page_ns))
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {

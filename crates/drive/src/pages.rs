@@ -29,6 +29,8 @@ struct Page {
     block: u32,
     /// The row to read in its block.
     row: u16,
+    /// The flash page to read.
+    flash_page: u32,
     /// The class of the request's data.
     hint: u32,
     /// Why it is read.
@@ -74,6 +76,7 @@ impl Page {
         order: 0,
         block: NONE,
         row: 0,
+        flash_page: NONE,
         hint: 0,
         purpose: Purpose::Host,
         then: Then::Read,
@@ -182,6 +185,12 @@ impl Pages {
         self.entry(page).block
     }
 
+    /// The flash page to read a page from.
+    #[inline]
+    pub(crate) fn flash_page(&self, page: u32) -> u32 {
+        self.entry(page).flash_page
+    }
+
     /// A page to program arrives at its die.
     #[inline]
     pub(crate) fn arrive(&mut self, page: u32) {
@@ -192,10 +201,17 @@ impl Pages {
 
     /// A page to read from this block arrives at its die.
     #[inline]
-    pub(crate) fn arrive_to_read(&mut self, page: u32, (block, row): (u32, u16), purpose: Purpose) {
+    pub(crate) fn arrive_to_read(
+        &mut self,
+        page: u32,
+        (block, row): (u32, u16),
+        flash_page: u32,
+        purpose: Purpose,
+    ) {
         self.arrive(page);
         let entry = self.entry_mut(page);
         (entry.block, entry.row, entry.purpose) = (block, row, purpose);
+        entry.flash_page = flash_page;
     }
 
     /// The order of arrival of a page at its die: a counter that wraps.

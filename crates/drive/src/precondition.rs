@@ -85,7 +85,7 @@ fn collect<M: Mapping>(space: &mut Space<M>, frontier: u32) {
     match space.next_collected(frontier) {
         Collected::Erase(victim) => space.erased(victim),
         Collected::Program => {
-            while space.frontier(frontier).is_moving() {
+            while space.frontier(frontier).is_moving(space.shape()) {
                 space.take_moved_row(frontier);
                 reopen(space, frontier);
             }
@@ -135,13 +135,16 @@ pub(crate) fn make_steady<M: Mapping>(space: &mut Space<M>, seed: u64) {
     }
 }
 
-/// As [`make_steady`], for the write frontier of the logical pages from `first` on, one in every
+/// As [`make_steady`], for the write frontier of the flash pages from `first` on, one in every
 /// stripe.
 fn make_frontier_steady<M: Mapping>(space: &mut Space<M>, first: u32, rng: &mut Rng) {
     let shape = space.shape();
-    let frontier = shape.frontier_of(first);
-    let mut logical: Vec<u32> =
-        (first..shape.logical_pages()).step_by(shape.groups() as usize).collect();
+    let frontier = shape.frontier_of(first * shape.per_flash_page());
+    let per_flash_page = shape.per_flash_page();
+    let mut logical: Vec<u32> = (first * per_flash_page..shape.logical_pages())
+        .step_by((shape.groups() * per_flash_page) as usize)
+        .flat_map(|page| page..page + per_flash_page)
+        .collect();
     rng.shuffle(&mut logical);
     let mut logical = logical.into_iter();
 

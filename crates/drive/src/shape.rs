@@ -6,6 +6,10 @@
 //! `block * pages_per_block + page`, a block the number `group * block_stride + number`. In a
 //! block of several planes, consecutive pages go from plane to plane, then to the next row.
 //!
+//! These pages are those that the map knows: mapping units. A *flash page* is read and programmed
+//! as a whole, and has one of them or several. Several are written together: they fill the flash
+//! page, or the rest of it stays unused.
+//!
 //! A *group* of blocks has one write frontier, or one for each *stream*: for each class of hints,
 //! and for the pages of a map that lies on flash. The frontier of a stream has the number
 //! `group * streams + stream`.
@@ -58,6 +62,9 @@ impl Divisor {
 pub(crate) struct Shape {
     page_bytes: u32,
     page_shift: u32,
+    /// Pages of a flash page: a power of two.
+    per_flash_page: u32,
+    flash_page_shift: u32,
     dies: u32,
     /// Groups of blocks.
     groups: u32,
@@ -66,7 +73,7 @@ pub(crate) struct Shape {
     /// Write frontiers, in all and of a die.
     frontiers: u32,
     frontiers_per_die: u32,
-    /// Pages that one command can program: planes of a write frontier.
+    /// Pages that one command can program: those of a flash page in each plane of a write frontier.
     row_pages: u32,
     blocks_per_group: u32,
     /// The distance from the first block of a group to that of the next. Groups mostly have a power
@@ -74,7 +81,7 @@ pub(crate) struct Shape {
     /// share a few sets of the processor's caches.
     block_stride: u32,
     pages_per_block: u32,
-    /// Every so many pages of a block one is parity; 0: none.
+    /// Every so many flash pages of a block one is parity; 0: none.
     parity_period: u32,
     logical_pages: u32,
     /// Pages of a map on flash, which have the logical numbers behind those of the host.
@@ -102,17 +109,19 @@ impl Shape {
         let geometry = &device.geometry;
         geometry.validate().map_err(softflash_nand::ConfigError::from)?;
         let planes = u32::from(geometry.planes_per_die);
+        let page_bytes = layout.mapping_unit.bytes_on(geometry.page_bytes)?;
+        let per_flash_page = geometry.page_bytes / page_bytes;
+        if per_flash_page > 1 && layout.copyback {
+            return Err(DriveError::PackedCopyback { page_bytes });
+        }
         let (groups_per_die, row_pages) = match layout.frontier {
-            FrontierScope::Plane => (planes, 1),
-            FrontierScope::Die => (1, planes),
+            FrontierScope::Plane => (planes, per_flash_page),
+            FrontierScope::Die => (1, planes * per_flash_page),
         };
         let pages_per_block = geometry.pages_per_block * row_pages;
         if pages_per_block > MOST_PAGES_PER_BLOCK {
             let most = MOST_PAGES_PER_BLOCK;
             return Err(DriveError::LargeFrontier { pages: pages_per_block, most });
-        }
-        if !geometry.page_bytes.is_power_of_two() {
-            return Err(DriveError::PageSize(geometry.page_bytes));
         }
         let map_streams = u32::from(layout.map != MapKind::Page);
         let streams = layout.placement.classes() + map_streams;
@@ -120,8 +129,9 @@ impl Shape {
         if geometry.blocks_per_plane < least {
             return Err(DriveError::TooFewBlocks { blocks: geometry.blocks_per_plane, least });
         }
-        if geometry.pages() > MOST_PAGES {
-            return Err(DriveError::TooManyPages { pages: geometry.pages(), most: MOST_PAGES });
+        let pages = geometry.pages() * u64::from(per_flash_page);
+        if pages > MOST_PAGES {
+            return Err(DriveError::TooManyPages { pages, most: MOST_PAGES });
         }
         let parity_period = match layout.parity_data_pages {
             0 => 0,
@@ -134,8 +144,10 @@ impl Shape {
         let block_stride =
             if numbers > MOST_PAGES { geometry.blocks_per_plane } else { block_stride };
         let mut shape = Shape {
-            page_bytes: geometry.page_bytes,
-            page_shift: geometry.page_bytes.trailing_zeros(),
+            page_bytes,
+            page_shift: page_bytes.trailing_zeros(),
+            per_flash_page,
+            flash_page_shift: per_flash_page.trailing_zeros(),
             dies: geometry.dies(),
             groups,
             streams,
@@ -167,11 +179,12 @@ impl Shape {
     /// Sets the logical pages, and those of their map if it is on flash: not more than `most` in
     /// all.
     fn set_logical_pages(&mut self, wanted: u64, most: u64, map_on_flash: bool) {
-        let whole_stripes = |pages: u64| (pages - pages % u64::from(self.groups)) as u32;
+        let stripe = self.groups * self.per_flash_page;
+        let whole_stripes = |pages: u64| (pages - pages % u64::from(stripe)) as u32;
         let mut logical = whole_stripes(wanted);
         if map_on_flash {
             let map_of = |logical| CachedMap::pages_of(logical, self.page_bytes);
-            let of_map = map_of(logical).next_multiple_of(self.groups);
+            let of_map = map_of(logical).next_multiple_of(stripe);
             logical = whole_stripes(wanted.min(most.saturating_sub(of_map.into())));
             self.translation_pages = map_of(logical);
         }
@@ -187,7 +200,10 @@ impl Shape {
     fn data_pages_of_blocks(&self, blocks: u32) -> u64 {
         let of_block = match self.parity_period {
             0 => self.pages_per_block,
-            period => self.pages_per_block - self.pages_per_block.div_ceil(period),
+            period => {
+                let flash_pages = self.pages_per_block >> self.flash_page_shift;
+                (flash_pages - flash_pages.div_ceil(period)) << self.flash_page_shift
+            }
         };
         u64::from(blocks) * u64::from(of_block)
     }
@@ -327,11 +343,12 @@ impl Shape {
     }
 
     /// The write frontier that a logical page belongs to in the static stripe, the first of its
-    /// group.
+    /// group. Pages that fill a flash page lie together.
     #[inline]
     pub(crate) fn frontier_of(&self, logical: u32) -> u32 {
-        let stripes = self.by_groups.divide(logical);
-        self.stripe[(logical - stripes * self.groups) as usize]
+        let flash_page = logical >> self.flash_page_shift;
+        let stripes = self.by_groups.divide(flash_page);
+        self.stripe[(flash_page - stripes * self.groups) as usize]
     }
 
     #[inline]
@@ -353,6 +370,30 @@ impl Shape {
     #[inline]
     pub(crate) fn row_of(&self, page_in_block: u32) -> u16 {
         self.by_row_pages.divide(page_in_block) as u16
+    }
+
+    /// Pages of a flash page.
+    #[inline]
+    pub(crate) fn per_flash_page(&self) -> u32 {
+        self.per_flash_page
+    }
+
+    /// Whether several pages fill a flash page.
+    #[inline]
+    pub(crate) fn is_packed(&self) -> bool {
+        self.per_flash_page > 1
+    }
+
+    /// The number of the flash page of a page: of the flash, or of a block.
+    #[inline]
+    pub(crate) fn flash_page_of(&self, page: u32) -> u32 {
+        page >> self.flash_page_shift
+    }
+
+    /// The first page of the flash page of a page.
+    #[inline]
+    pub(crate) fn flash_page_begin(&self, page: u32) -> u32 {
+        page & !(self.per_flash_page - 1)
     }
 
     /// The end of the pages of a row of a block.
@@ -379,7 +420,7 @@ impl Shape {
     #[inline]
     pub(crate) fn is_parity(&self, frontier: u32, page_in_block: u32) -> bool {
         self.parity_period != 0
-            && (page_in_block + self.group_of(frontier)) % self.parity_period
+            && (self.flash_page_of(page_in_block) + self.group_of(frontier)) % self.parity_period
                 == self.parity_period - 1
     }
 
@@ -391,7 +432,12 @@ impl Shape {
             return all;
         }
         let group = self.group_of(frontier);
-        let parity_before = |page: u32| (page + group) / self.parity_period;
+        let parity_before = |page: u32| {
+            let whole = (self.flash_page_of(page) + group) / self.parity_period;
+            let cut =
+                if self.is_parity(frontier, page) { page & (self.per_flash_page - 1) } else { 0 };
+            (whole << self.flash_page_shift) + cut
+        };
         all - (parity_before(self.pages_per_block) - parity_before(page_in_block))
     }
 

@@ -30,6 +30,8 @@ pub(crate) struct Space<M> {
     /// What the map needs beside its table.
     mapping: M,
     programs: Programs,
+    /// Whether flash pages are programmed that are not full.
+    pads: bool,
 }
 
 /// A step of collection.
@@ -59,6 +61,9 @@ struct Programs {
     for_collection: u64,
     for_parity: u64,
     for_map: u64,
+    /// Pages that stay unused, and the flash pages that they are in.
+    for_padding: u64,
+    partial: u64,
     erases: u64,
 }
 
@@ -66,6 +71,7 @@ impl<M: Mapping> Space<M> {
     /// Empty space.
     pub(crate) fn new(shape: Shape, layout: &PageMapped, mut mapping: M) -> Space<M> {
         assert_eq!(mapping.streams(), shape.streams(), "a mapping of another number of streams");
+        assert!(mapping.placing().is_some() || !shape.is_packed(), "pages gather without an order");
         let groups = (0..shape.groups()).map(|group| shape.blocks_of(group));
         let mut blocks = Blocks::all_free(groups, shape.pages_per_block());
         // The generator is the drive's own, and equal in all drives, so that no other draws shift.
@@ -83,6 +89,7 @@ impl<M: Mapping> Space<M> {
             policies,
             mapping,
             programs: Programs::default(),
+            pads: false,
             shape,
         }
     }
@@ -223,7 +230,7 @@ impl<M: Mapping> Space<M> {
     #[inline(always)]
     pub(crate) fn advance(&mut self, frontier: u32, page: u32, data: u32) {
         self.count_written(frontier, data);
-        self.frontiers[frontier as usize].advance(page, data);
+        self.frontiers[frontier as usize].advance(page, data, &self.shape);
         if page == self.shape.pages_per_block() {
             self.close(frontier);
         }
@@ -248,11 +255,14 @@ impl<M: Mapping> Space<M> {
     /// of pages that have moved in the map.
     #[inline(always)]
     pub(crate) fn next_collected(&mut self, frontier: u32) -> Collected {
-        if !self.frontier(frontier).is_moving() {
-            if self.left_to_move(frontier) == 0 {
+        if !self.frontier(frontier).is_moving(&self.shape) {
+            if self.left_to_move(frontier) > 0 {
+                self.move_chunk(frontier);
+            }
+            // The last pages of a victim may not fill a flash page: they wait for others.
+            if !self.frontier(frontier).is_moving(&self.shape) {
                 return Collected::Erase(self.take_victim(frontier));
             }
-            self.move_chunk(frontier);
         }
         Collected::Program
     }
@@ -400,11 +410,21 @@ impl<M: Mapping> Space<M> {
 
     /// Adds the counters of programs and erases to those of the drive.
     pub(crate) fn add_counters(&self, counters: &mut DriveCounters) {
-        let Programs { for_host, for_collection, for_parity, for_map, erases } = self.programs;
+        let Programs {
+            for_host,
+            for_collection,
+            for_parity,
+            for_map,
+            for_padding,
+            partial,
+            erases,
+        } = self.programs;
         counters.programmed_for_host += for_host;
         counters.programmed_for_collection += for_collection;
         counters.programmed_for_parity += for_parity;
         counters.programmed_for_map += for_map;
+        counters.programmed_for_padding += for_padding;
+        counters.partial_page_programs += partial;
         counters.erases += erases;
     }
 

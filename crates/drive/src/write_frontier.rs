@@ -32,6 +32,17 @@ pub(crate) struct WriteFrontier {
     cursor: u32,
     /// The progress of the host and of collection since the victim was chosen.
     pace: Pace,
+    /// Where several pages fill a flash page: the pages that wait to be programmed, and the pages
+    /// and flash pages that collection has read since its last program.
+    waiting: u32,
+    read: Gathered,
+}
+
+/// Pages that collection has read since its last program, and the flash pages that they came from.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Gathered {
+    pub(crate) pages: u16,
+    pub(crate) flash_pages: u16,
 }
 
 /// The next operation of a write frontier.
@@ -52,6 +63,8 @@ pub(crate) struct MovedRow {
     pub(crate) row: u16,
     /// Pages with data.
     pub(crate) data: u32,
+    /// What was read for them, where several pages fill a flash page.
+    pub(crate) read: Gathered,
     /// Pages with parity.
     pub(crate) parity: u32,
 }
@@ -69,6 +82,8 @@ impl WriteFrontier {
             victim: NONE,
             cursor: 0,
             pace: Pace::default(),
+            waiting: 0,
+            read: Gathered::default(),
         }
     }
 
@@ -82,12 +97,21 @@ impl WriteFrontier {
     #[inline]
     pub(crate) fn queue_write(&mut self, page: u32, pages: &mut Pages) {
         self.writes.push(pages, page);
+        self.waiting += 1;
     }
 
     /// Takes the oldest page that waits to be programmed.
     #[inline]
     pub(crate) fn take_write(&mut self, pages: &Pages) -> Option<u32> {
-        self.writes.pop(pages)
+        let page = self.writes.pop(pages)?;
+        self.waiting -= 1;
+        Some(page)
+    }
+
+    /// The number of pages that wait to be programmed.
+    #[inline]
+    pub(crate) fn waiting(&self) -> u32 {
+        self.waiting
     }
 
     /// The next page of the open block to be mapped.
@@ -102,10 +126,25 @@ impl WriteFrontier {
         self.open
     }
 
-    /// Whether mapped pages of moved data are still to be programmed.
+    /// The next page of it to be programmed. Pages up to the next to be mapped are in the
+    /// controller: those of collection, or the first of a flash page that others will fill.
     #[inline]
-    pub(crate) fn is_moving(&self) -> bool {
-        self.programmed < self.next
+    pub(crate) fn programmed(&self) -> u32 {
+        self.programmed
+    }
+
+    /// Pages after those that wait, up to the end of their row; those of a whole row if they end
+    /// with one.
+    #[inline]
+    pub(crate) fn to_row_end(&self, shape: &Shape) -> u32 {
+        let end = self.next + self.waiting;
+        shape.row_end(shape.row_of(end)) - end
+    }
+
+    /// Whether mapped flash pages of moved data are still to be programmed.
+    #[inline]
+    pub(crate) fn is_moving(&self, shape: &Shape) -> bool {
+        self.programmed < shape.flash_page_begin(self.next)
     }
 
     #[inline]
@@ -125,8 +164,8 @@ impl WriteFrontier {
     pub(crate) fn due(&self, shape: &Shape, blocks: &Blocks) -> Due {
         if self.collects() {
             let left = self.left_to_move(blocks);
-            let most = shape.data_pages_from(self.number, self.next).saturating_sub(left);
-            if self.is_moving() || left == 0 || most == 0 || self.pace.owes() {
+            let most = self.room_beside(left, shape);
+            if self.is_moving(shape) || left == 0 || most == 0 || self.pace.owes() {
                 return Due::Collection;
             }
             return Due::Program { most };
@@ -134,15 +173,29 @@ impl WriteFrontier {
         if self.open == NONE { Due::Nothing } else { Due::Program { most: u32::MAX } }
     }
 
+    /// Pages that the host can write beside `left` pages that are still to be moved, in flash pages
+    /// of its own or the rest of one.
+    #[inline(always)]
+    pub(crate) fn room_beside(&self, left: u32, shape: &Shape) -> u32 {
+        let free = shape.data_pages_from(self.number, self.next);
+        let most = free.saturating_sub(left);
+        if !shape.is_packed() {
+            return most;
+        }
+        // What is unused of the host's last flash page is lost to collection.
+        let begun = self.next - shape.flash_page_begin(self.next);
+        shape.flash_page_begin(begun + most).saturating_sub(begun)
+    }
+
     /// Advances to this page of the open block, by `data` pages of the host.
     #[inline(always)]
-    pub(crate) fn advance(&mut self, page: u32, data: u32) {
+    pub(crate) fn advance(&mut self, page: u32, data: u32, shape: &Shape) {
         assert!(page > self.next, "frontier {} goes back to page {page}", self.number);
-        (self.next, self.programmed) = (page, page);
+        (self.next, self.programmed) = (page, shape.flash_page_begin(page));
         self.pace.wrote(data);
     }
 
-    /// The host has written so many pages to another frontier of the group.
+    /// So many pages of the group's room are taken: by the host in another frontier, or unused.
     pub(crate) fn wrote_elsewhere(&mut self, data: u32) {
         self.pace.wrote(data);
     }
@@ -206,7 +259,8 @@ impl WriteFrontier {
         let end = shape.first_page_of(self.victim + 1);
         let open = shape.first_page_of(self.open);
         let WriteFrontier { number, mut next, mut cursor, .. } = *self;
-        let most = shape.data_pages_from(number, next).min(CHUNK_PAGES) as u16;
+        let most = shape.data_pages_from(number, next).min(self.chunk(shape)) as u16;
+        let mut source = NONE;
         if most == 0 {
             // Only parity is left of the block: it is programmed, and the next one is opened.
             next = shape.pages_per_block();
@@ -220,16 +274,31 @@ impl WriteFrontier {
                 next += 1;
             }
             map.relocate(page, open + next);
+            if shape.is_packed() && shape.flash_page_of(page) != source {
+                source = shape.flash_page_of(page);
+                self.read.flash_pages += 1;
+            }
             next += 1;
             cursor = page + 1;
             pages += 1;
         }
         assert!(next <= shape.pages_per_block(), "block {} has no page {next}", self.open);
+        self.read.pages += if shape.is_packed() { pages } else { 0 };
         (self.next, self.cursor) = (next, cursor);
         self.pace.moved(pages.into());
         blocks.move_valid(self.victim, self.open, pages);
         map.prefetch_behind(open + next);
         self.prefetch_chunk(shape, map);
+    }
+
+    /// Pages that collection moves in the map at once: up to the end of a row where several fill a
+    /// flash page, because the row is programmed together.
+    #[inline]
+    fn chunk(&self, shape: &Shape) -> u32 {
+        match shape.is_packed() {
+            true => shape.row_end(shape.row_of(self.next)) - self.next,
+            false => CHUNK_PAGES,
+        }
     }
 
     /// Prefetches the map entries of the victim's next chunk, as far as it is known: they are
@@ -258,12 +327,13 @@ impl WriteFrontier {
     #[inline]
     pub(crate) fn take_moved_row(&mut self, shape: &Shape) -> MovedRow {
         let row = shape.row_of(self.programmed);
-        let row_ends = shape.row_end(row).min(self.next);
+        let row_ends = shape.row_end(row).min(shape.flash_page_begin(self.next));
         let pages = row_ends - self.programmed;
         let data = shape.data_pages_from(self.number, self.programmed)
             - shape.data_pages_from(self.number, row_ends);
         self.programmed = row_ends;
-        MovedRow { row, data, parity: pages - data }
+        let read = std::mem::take(&mut self.read);
+        MovedRow { row, data, parity: pages - data, read }
     }
 
     /// So many pages of moved data have been programmed.

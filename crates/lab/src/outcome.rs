@@ -73,6 +73,13 @@ pub struct Programs {
     pub parity: u64,
     /// Logs, headers and other metadata.
     pub metadata: u64,
+    /// Left unused in flash pages that were programmed before they were full.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub padding: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A change of write amplification from the first to the last quarter of a run's requests.
@@ -177,7 +184,7 @@ pub struct Span {
 impl Programs {
     /// Pages programmed for any cause.
     pub fn all(&self) -> u64 {
-        self.host + self.collection + self.compaction + self.parity + self.metadata
+        self.host + self.collection + self.compaction + self.parity + self.metadata + self.padding
     }
 
     /// Pages programmed for each page of the application's.

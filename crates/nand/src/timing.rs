@@ -117,6 +117,14 @@ pub enum TimingError {
 /// Used instead of the number of planes if only the beginning of one page is transferred.
 pub(crate) const HEAD: u8 = 0;
 
+/// The most parts that a page is transferred in.
+pub const MAX_PARTS: u8 = 32;
+
+/// Used instead of the number of planes if so many parts of one page are transferred.
+pub(crate) const fn parts(number: u8) -> u8 {
+    MAX_PLANES as u8 + number
+}
+
 /// Times compiled for look-up.
 #[derive(Debug, Clone)]
 pub(crate) struct Timing {
@@ -124,8 +132,12 @@ pub(crate) struct Timing {
     pub(crate) program_ns: [u64; MAX_LEVELS],
     pub(crate) retry_ns: [u64; MAX_LEVELS],
     pub(crate) erase_ns: u64,
-    /// Bus time of a transfer, by the number of planes; at [`HEAD`], for the beginning of a page.
-    transfer_ns: [u64; MAX_PLANES + 1],
+    /// Bus time of a transfer, by the number of planes; at [`HEAD`], for the beginning of a page;
+    /// at [`parts`], for so many parts of a page.
+    transfer_ns: [u64; MAX_PLANES + 1 + MAX_PARTS as usize],
+    /// Bus time of the data of a part, and of the commands of a transfer.
+    part_ns: u64,
+    command_ns: u64,
     pub(crate) cache_read: bool,
     pub(crate) cache_program: bool,
     pub(crate) program_suspend: Option<SuspendTiming>,
@@ -154,8 +166,8 @@ impl Timing {
         }
         let spare = if bus.transfer_spare { u64::from(geometry.spare_bytes) } else { 0 };
         let page = u64::from(geometry.page_bytes);
-        let mut transfer_ns = [0; MAX_PLANES + 1];
-        for (planes, ns) in transfer_ns.iter_mut().enumerate().skip(1) {
+        let mut transfer_ns = [0; MAX_PLANES + 1 + MAX_PARTS as usize];
+        for (planes, ns) in transfer_ns.iter_mut().enumerate().take(MAX_PLANES + 1).skip(1) {
             let bytes = planes as u64 * (page + spare);
             *ns = in_range("a page's bus time", bus_ns(bus, bytes)?)?;
         }
@@ -168,6 +180,8 @@ impl Timing {
             retry_ns,
             erase_ns: in_range("erase_ns", die.erase_ns)?,
             transfer_ns,
+            part_ns: 0,
+            command_ns: bus.command_overhead_ns,
             cache_read: die.cache_read,
             cache_program: die.cache_program,
             program_suspend: die.program_suspend,
@@ -178,9 +192,27 @@ impl Timing {
         })
     }
 
+    /// Pages are transferred in so many equal parts from now on.
+    pub(crate) fn set_parts(&mut self, geometry: &Geometry, bus: &BusTiming, number: u8) {
+        let spare = if bus.transfer_spare { geometry.spare_bytes } else { 0 };
+        let bytes = u64::from(geometry.page_bytes + spare);
+        let of = |parts: u64| {
+            (bytes * parts * 1_000_000_000).div_ceil(bus.bytes_per_second * u64::from(number))
+        };
+        self.part_ns = of(1);
+        for part in 1..=number {
+            self.transfer_ns[usize::from(parts(part))] = self.command_ns + of(part.into());
+        }
+    }
+
     #[inline]
     pub(crate) fn transfer_ns(&self, planes: u8) -> u64 {
         self.transfer_ns[usize::from(planes)]
+    }
+
+    /// Bus time of so many parts that come from so many pages, one page after the other.
+    pub(crate) fn parts_ns(&self, parts: u16, pages: u16) -> u64 {
+        u64::from(pages) * self.command_ns + u64::from(parts) * self.part_ns
     }
 }
 

@@ -39,7 +39,7 @@ impl<M: Mapping> Controller<M> {
         let mut waiting = self.space.map_page_read(logical);
         while let Some(page) = waiting.pop(&self.pages) {
             if let Some(die) = self.go_on(page) {
-                self.feed_alone(die);
+                self.dispatch_alone(die);
             }
         }
         self.host_interface_changed();
@@ -72,7 +72,7 @@ impl<M: Mapping> Controller<M> {
                 },
             };
             if let Some(die) = die {
-                self.feed_alone(die);
+                self.dispatch_alone(die);
             }
         }
     }
@@ -89,7 +89,7 @@ impl<M: Mapping> Controller<M> {
     }
 
     /// Starts work on a die; what follows from it is left to [`follow_up`](Controller::follow_up).
-    fn feed_alone(&mut self, die: u32) {
+    fn dispatch_alone(&mut self, die: u32) {
         let accepts = self.dies.accepts(die);
         let Controller { space, dies, pages, buffer, .. } = self;
         Dispatch::new(space, dies, pages, buffer).dispatch(die, accepts);

@@ -51,6 +51,7 @@ impl<M: Mapping> Controller<M> {
                     logical: logical + page,
                     kind: request.kind,
                     partial: (page == 0 && partial[0]) || (page + 1 == pages && partial[1]),
+                    more: page + 1 < pages,
                 });
                 if let Some(die) = die {
                     self.dispatch(die, self.dies.accepts(die));
@@ -86,10 +87,14 @@ impl<M: Mapping> Controller<M> {
     /// Handles a page that has passed the host interface; returns the die that has new work.
     #[inline(always)]
     pub(super) fn page_arrived(&mut self, arrived: PageJob) -> Option<u32> {
-        let PageJob { request, logical, kind, partial } = arrived;
+        let PageJob { request, logical, kind, partial, more } = arrived;
         let page = self.pages.page_of(request, logical);
         if kind == AccessKind::Read {
-            self.read_page(page, logical)
+            let die = self.read_page(page, logical);
+            if M::GATHERS && self.space.shape().is_packed() {
+                return self.read_arrived(die, more);
+            }
+            die
         } else if partial && self.space.physical_of(logical) != NONE {
             self.read_for_merge(page, logical)
         } else {
@@ -163,7 +168,8 @@ impl<M: Mapping> Controller<M> {
     ) -> u32 {
         let place = self.space.shape().place_of_physical(physical);
         let die = self.space.wait_to_read(logical, place.0);
-        self.pages.arrive_to_read(page, place, purpose);
+        let flash_page = self.space.shape().flash_page_of(physical);
+        self.pages.arrive_to_read(page, place, flash_page, purpose);
         self.dies.queue_read(die, page, &mut self.pages);
         self.dies.rank(die, AccessKind::Read);
         die
@@ -189,7 +195,11 @@ impl<M: Mapping> Controller<M> {
     /// is held back.
     #[inline(always)]
     pub(super) fn place_write(&mut self, page: u32, logical: u32) -> Option<u32> {
-        let die = self.space.place_write(logical, page, &mut self.pages)?;
+        let die = self.space.place_write(logical, page, &mut self.pages);
+        if M::GATHERS && self.space.shape().is_packed() {
+            self.gather();
+        }
+        let die = die?;
         self.dies.rank(die, AccessKind::Write);
         Some(die)
     }
@@ -198,12 +208,23 @@ impl<M: Mapping> Controller<M> {
     #[inline(always)]
     pub(super) fn work_completed(&mut self, die: u32, work: Work) {
         match work.kind {
+            WorkKind::Read if self.space.shape().is_packed() => self.pages_read(die, work.tag),
             WorkKind::Read => self.page_read(die, work.tag),
             WorkKind::Program => {
                 self.dies.end_oldest(die);
                 self.programmed(work.tag);
             }
             _ => collect::completed(&mut self.space, &mut self.dies, die, work),
+        }
+    }
+
+    /// Pages of a flash page have been read from a die.
+    #[inline(never)]
+    fn pages_read(&mut self, die: u32, mut page: u32) {
+        while page != NONE {
+            let behind = self.pages.behind(page);
+            self.page_read(die, page);
+            page = behind;
         }
     }
 

@@ -17,6 +17,9 @@ use crate::shape::Shape;
 
 /// A kind of mapping.
 pub(crate) trait Mapping: Sized {
+    /// Whether pages may wait for others that fill their flash page.
+    const GATHERS: bool;
+
     /// Write frontiers of a group of blocks.
     fn streams(&self) -> u32;
 

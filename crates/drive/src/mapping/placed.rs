@@ -31,6 +31,8 @@ impl PlacedMapping {
 }
 
 impl Mapping for PlacedMapping {
+    const GATHERS: bool = true;
+
     #[inline]
     fn streams(&self) -> u32 {
         self.streams

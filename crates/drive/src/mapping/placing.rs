@@ -25,15 +25,29 @@ pub(crate) struct Placing {
     most: u32,
     /// Round-robin cursor: the next position.
     cursor: u32,
+    /// The row that is being filled, for each class of hints.
+    filling: Vec<Filling>,
     held_back: Queue,
 }
 
+/// A row of a write frontier that is being filled.
+#[derive(Debug, Clone, Copy, Default)]
+struct Filling {
+    position: u32,
+    /// The pages that it lacks.
+    left: u32,
+}
+
 impl Placing {
-    /// Nothing is placed yet; `None` for a policy that places by the page alone.
+    /// Nothing is placed yet; `None` where the page alone decides. Pages that fill flash pages
+    /// together do so in the order of their arrival: then `static` and `by-hint` place rows in
+    /// turn.
     pub(crate) fn new(policy: PlacementPolicy, shape: &Shape) -> Option<Placing> {
-        if policy.is_static() {
-            return None;
-        }
+        let policy = match (policy.is_static(), shape.is_packed()) {
+            (true, false) => return None,
+            (true, true) => PlacementPolicy::ROUND_ROBIN,
+            (false, _) => policy,
+        };
         let positions = shape.stripe().len();
         let mut position_of = vec![0; positions];
         for (position, &frontier) in (0..).zip(shape.stripe()) {
@@ -52,12 +66,28 @@ impl Placing {
             // Pages of the map do not count.
             most: shape.most_in_group() - of_map + 1,
             cursor: 0,
+            filling: vec![Filling::default(); shape.streams() as usize],
             held_back: Queue::EMPTY,
         })
     }
 
-    /// Chooses the write frontier of a page, which takes room there; `None` if none has room.
-    pub(crate) fn choose(&mut self) -> Option<u32> {
+    /// Chooses the write frontier of a page of a stream, which takes room there; `None` if none has
+    /// room. Pages go to one frontier until its row is full: `row` tells how many it lacks.
+    pub(crate) fn choose(&mut self, stream: u32, row: impl Fn(u32) -> u32) -> Option<u32> {
+        let mut filling = self.filling[stream as usize];
+        if filling.left == 0 || self.occupied[filling.position as usize] >= self.most {
+            let position = self.next_position()?;
+            filling = Filling { position, left: row(self.frontier_of[position as usize] + stream) };
+        }
+        assert!(filling.left > 0, "a row of position {} takes no page", filling.position);
+        filling.left -= 1;
+        self.filling[stream as usize] = filling;
+        self.occupied[filling.position as usize] += 1;
+        Some(self.frontier_of[filling.position as usize] + stream)
+    }
+
+    /// The position that the policy chooses for the next row.
+    fn next_position(&mut self) -> Option<u32> {
         let candidates = Candidates {
             occupied: &self.occupied,
             most: self.most,
@@ -69,8 +99,15 @@ impl Placing {
         let position = placement::choose(self.policy, &candidates)?;
         let next = position + 1;
         self.cursor = if next as usize == self.occupied.len() { 0 } else { next };
-        self.occupied[position as usize] += 1;
-        Some(self.frontier_of[position as usize])
+        Some(position)
+    }
+
+    /// A row of a frontier of a stream is programmed: the next pages go elsewhere.
+    pub(crate) fn row_begins(&mut self, stream: u32, frontier: u32) {
+        let filling = &mut self.filling[stream as usize];
+        if self.frontier_of[filling.position as usize] + stream == frontier {
+            filling.left = 0;
+        }
     }
 
     fn occupied_of(&mut self, group: u32) -> &mut u32 {

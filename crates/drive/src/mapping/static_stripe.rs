@@ -10,14 +10,16 @@ pub(crate) struct StaticMapping;
 
 impl StaticMapping {
     /// The mapping of a layout; `None` if it needs more.
-    pub(crate) fn of(layout: &PageMapped) -> Option<StaticMapping> {
+    pub(crate) fn of(layout: &PageMapped, shape: &Shape) -> Option<StaticMapping> {
         let placement = layout.placement;
         let is_static = placement.is_static() && placement.classes() == 1;
-        (is_static && layout.map == MapKind::Page).then_some(StaticMapping)
+        (is_static && layout.map == MapKind::Page && !shape.is_packed()).then_some(StaticMapping)
     }
 }
 
 impl Mapping for StaticMapping {
+    const GATHERS: bool = false;
+
     #[inline(always)]
     fn streams(&self) -> u32 {
         1

@@ -28,16 +28,58 @@ impl<M: Mapping> Space<M> {
     pub(crate) fn frontier_for(&mut self, logical: u32, hint: u32) -> Option<u32> {
         let home = self.shape.frontier_of(logical);
         let of_map = logical >= self.shape.logical_pages();
-        if let Some(placing) = self.mapping.placing_mut()
-            && !of_map
-        {
-            return placing.choose();
-        }
         let stream = match of_map {
             true => self.mapping.streams() - 1,
             false => self.mapping.stream_of_hint(hint),
         };
+        let Space { shape, frontiers, mapping, .. } = self;
+        if let Some(placing) = mapping.placing_mut()
+            && !of_map
+        {
+            return placing.choose(stream, |frontier| match shape.is_packed() {
+                true => frontiers[frontier as usize].to_row_end(shape),
+                false => 1,
+            });
+        }
         Some(home + stream)
+    }
+
+    /// Whether the pages that wait for a write frontier are programmed now: they fill a row, or all
+    /// that collection leaves of it, or they wait for no others.
+    #[inline(always)]
+    pub(crate) fn fills_row(&self, frontier: u32, most: u32) -> bool {
+        if !self.shape.is_packed() || self.pads || self.is_of_map(frontier) {
+            return true;
+        }
+        let (state, shape) = (self.frontier(frontier), &self.shape);
+        let row_ends = shape.row_end(shape.row_of(state.next()));
+        let lacks = shape.data_pages_from(frontier, state.next())
+            - shape.data_pages_from(frontier, row_ends);
+        state.waiting() >= lacks.min(most)
+    }
+
+    /// From now on, what waits is programmed at once, or waits for others.
+    pub(crate) fn set_pads(&mut self, pads: bool) {
+        self.pads = pads;
+    }
+
+    /// The pages up to this one of a frontier's row are all that is programmed of a flash page: the
+    /// rest stays unused.
+    pub(crate) fn pad(&mut self, frontier: u32, page: u32) -> u32 {
+        let padded = (page + self.shape.per_flash_page() - 1) & !(self.shape.per_flash_page() - 1);
+        assert!(padded <= self.shape.pages_per_block(), "page {page} is padded to {padded}");
+        if padded > page {
+            let unused = padded - page;
+            self.programs.for_padding += u64::from(unused);
+            self.programs.partial += 1;
+            self.frontiers[frontier as usize].wrote_elsewhere(unused);
+            self.keep_up(frontier, unused);
+            let stream = frontier - self.shape.frontiers_in(self.shape.group_of(frontier)).start;
+            if let Some(placing) = self.mapping.placing_mut() {
+                placing.row_begins(stream, frontier);
+            }
+        }
+        padded
     }
 
     /// The next page that was held back, if there is room for it now.

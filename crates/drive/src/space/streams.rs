@@ -80,7 +80,7 @@ impl<M: Mapping> Space<M> {
         let collecting = self.frontier(collector);
         let left = self.left_to_move(collector);
         if self.can_collect(collector)
-            && (waits || collecting.is_moving() || left == 0 || collecting.owes())
+            && (waits || collecting.is_moving(&self.shape) || left == 0 || collecting.owes())
         {
             return Due::Collection;
         }
@@ -89,8 +89,7 @@ impl<M: Mapping> Space<M> {
         }
         if frontier == collector && !self.blocks.has_free(group) {
             // What is left to move needs the rest of this block.
-            let room = self.shape.data_pages_from(frontier, state.next());
-            let most = room.saturating_sub(left);
+            let most = state.room_beside(left, &self.shape);
             return if most == 0 { Due::Collection } else { Due::Program { most } };
         }
         Due::Program { most: u32::MAX }
@@ -118,9 +117,15 @@ impl<M: Mapping> Space<M> {
         } else {
             self.programs.for_host += u64::from(data);
         }
+        self.keep_up(frontier, data);
+    }
+
+    /// Lets collection in the other frontiers of the group keep up with so many pages of this one.
+    #[inline(always)]
+    pub(super) fn keep_up(&mut self, frontier: u32, pages: u32) {
         let collector = self.collector_for(frontier);
         if collector != NONE && collector != frontier {
-            self.frontiers[collector as usize].wrote_elsewhere(data);
+            self.frontiers[collector as usize].wrote_elsewhere(pages);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! How a page-mapped drive uses its flash.
 
+use super::device::DeviceSpec;
+use super::mapping_unit::MappingUnit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softflash_mapping::MapKind;
@@ -15,6 +17,14 @@ pub struct PageMapped {
     /// a die program one after the other.
     #[serde(default, rename = "write_frontier", alias = "gang")]
     pub frontier: FrontierScope,
+    /// The least that the map places by itself: `"page"`, or so many bytes, several of which fill a
+    /// flash page.
+    #[serde(default)]
+    pub mapping_unit: MappingUnit,
+    /// How long written data wait for others that fill their flash page, after the last write; then
+    /// the page is programmed with what there is. Without a write buffer nothing waits.
+    #[serde(default = "ten_ms")]
+    pub gather_us: u32,
     /// Over-provisioning in percent: spare / logical. Experiments override it.
     #[serde(default = "seven")]
     #[schemars(range(min = 0.0, max = 1000.0))]
@@ -63,6 +73,8 @@ impl Default for PageMapped {
     fn default() -> PageMapped {
         PageMapped {
             frontier: FrontierScope::default(),
+            mapping_unit: MappingUnit::default(),
+            gather_us: ten_ms(),
             op_percent: seven(),
             victim: VictimPolicy::default(),
             wear: WearPolicy::default(),
@@ -76,6 +88,18 @@ impl Default for PageMapped {
             die_interleaving: yes(),
         }
     }
+}
+
+impl PageMapped {
+    /// Bytes of a mapping unit on a device: those of a page where the layout does not fit it.
+    pub fn unit_bytes(&self, device: &DeviceSpec) -> u32 {
+        let page_bytes = device.geometry.page_bytes;
+        self.mapping_unit.bytes_on(page_bytes).unwrap_or(page_bytes)
+    }
+}
+
+fn ten_ms() -> u32 {
+    10_000
 }
 
 fn seven() -> f64 {

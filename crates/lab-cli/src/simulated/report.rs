@@ -44,6 +44,10 @@ pub struct Report {
     kept_up: Option<bool>,
     programs: Programs,
     erases: u64,
+    /// The same number.
+    erased_blocks: u64,
+    /// Flash pages that were programmed before they were full.
+    partial_page_programs: u64,
     /// Of a drive whose map lies on flash.
     #[serde(skip_serializing_if = "Option::is_none")]
     map: Option<MapReport>,
@@ -171,6 +175,8 @@ impl Report {
             kept_up: outcome.backlog.map(|backlog| backlog.kept_up()),
             programs: outcome.programs,
             erases: outcome.erases,
+            erased_blocks: outcome.erases,
+            partial_page_programs: figure("partial_page_programs").unwrap_or(0.0) as u64,
             read_latency_ns: outcome.read_latency.into(),
             write_latency_ns: outcome.write_latency.into(),
         }
@@ -205,6 +211,10 @@ impl Report {
             let [pages, bytes] = [self.waf, self.waf_bytes];
             lines
                 .push(("write amplification", format!("{pages:.3} in pages, {bytes:.3} in bytes")));
+        }
+        if self.partial_page_programs > 0 {
+            let count = self.partial_page_programs;
+            lines.push(("partial programs", format!("{count} flash pages, not full")));
         }
         lines.extend(self.drift.map(|drift| ("drift", self.drift_line(drift))));
         lines.extend(self.backlog.map(|backlog| ("load", backlog_line(&backlog))));

@@ -29,7 +29,7 @@ pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
 
 fn of_all(outcome: Outcome, drives: u64) -> Outcome {
     let latency = |of: LatencySummary| LatencySummary { count: of.count * drives, ..of };
-    let Programs { host, collection, compaction, parity, metadata } = outcome.programs;
+    let Programs { host, collection, compaction, parity, metadata, padding } = outcome.programs;
     let mut all = Outcome {
         requests: outcome.requests * drives,
         completed: outcome.completed * drives,
@@ -43,6 +43,7 @@ fn of_all(outcome: Outcome, drives: u64) -> Outcome {
             compaction: compaction * drives,
             parity: parity * drives,
             metadata: metadata * drives,
+            padding: padding * drives,
         },
         erases: outcome.erases * drives,
         ..outcome

@@ -102,7 +102,7 @@ pub fn simulate(
 ) -> Result<Outcome, LabError> {
     let mut outcome = Play::prepare(setting, asked, control)?.play()?;
     add_limits(setting.device, outcome.bytes_per_second(), &mut outcome.figures);
-    add_programmed_bytes(setting.device, &mut outcome);
+    add_programmed_bytes(setting.layout.unit_bytes(setting.device), &mut outcome);
     add_programmed_share(setting.device, &mut outcome);
     Ok(outcome)
 }
@@ -432,6 +432,7 @@ impl Play<'_, '_> {
             collection: counters.programmed_for_collection,
             parity: counters.programmed_for_parity,
             metadata: counters.programmed_for_map,
+            padding: counters.programmed_for_padding,
             ..Programs::default()
         };
         outcome.erases = counters.erases;
@@ -443,6 +444,9 @@ impl Play<'_, '_> {
         figure("capacity_bytes", self.drive.capacity_bytes() as f64);
         figure("capacity_share", self.drive.capacity_bytes() as f64 / flash_bytes as f64);
         figure("waf", counters.waf());
+        if counters.partial_page_programs > 0 {
+            figure("partial_page_programs", counters.partial_page_programs as f64);
+        }
         figure("pages_read_from_flash", counters.read_for_host as f64);
         if let Some(map) = self.drive.map_counters() {
             add_map_figures(&map, counters.host_pages_written, &mut outcome.figures);

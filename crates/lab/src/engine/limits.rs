@@ -45,9 +45,10 @@ pub fn add_limits(spec: &DeviceSpec, [read, write]: [f64; 2], figures: &mut BTre
     figures.extend(limits.map(|(name, value)| (name.to_owned(), value)));
 }
 
-/// Adds the bytes that the run programmed for any cause.
-pub fn add_programmed_bytes(spec: &DeviceSpec, outcome: &mut Outcome) {
-    outcome.programmed_bytes = outcome.programs.all() * u64::from(spec.geometry.page_bytes);
+/// Adds the bytes that the run programmed for any cause, in pages or mapping units of so many
+/// bytes.
+pub fn add_programmed_bytes(page_bytes: u32, outcome: &mut Outcome) {
+    outcome.programmed_bytes = outcome.programs.all() * u64::from(page_bytes);
 }
 
 /// Adds the share of the bytes that the flash alone could program which the run programmed for any

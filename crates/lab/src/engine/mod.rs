@@ -38,7 +38,11 @@ pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
     if requests != completed {
         return Err(LabError::LostRequests { requests, completed });
     }
-    limits::add_programmed_bytes(&cell.device, &mut outcome);
+    let page_bytes = match &cell.layout.kind {
+        LayoutKind::PageMapped(layout) => layout.unit_bytes(&cell.device),
+        LayoutKind::Units(_) => cell.device.geometry.page_bytes,
+    };
+    limits::add_programmed_bytes(page_bytes, &mut outcome);
     Ok(outcome)
 }
 

@@ -36,13 +36,13 @@ impl Law {
         };
         match self {
             Law::GreedyWaf => {
-                let pages = cell.device.geometry.pages_per_block;
+                let pages = units_per_block(cell, layout);
                 cleaning(cell, layout, workload, VictimPolicy::GREEDY)
                     .map(|alpha| greedy_waf(alpha, pages))
             }
             Law::FifoWaf => cleaning(cell, layout, workload, VictimPolicy::FIFO).map(fifo_waf),
             Law::DChoicesWaf => {
-                let pages = cell.device.geometry.pages_per_block;
+                let pages = units_per_block(cell, layout);
                 let [d, _] = layout.victim.numbers();
                 if layout.victim.name() != "d-choices" {
                     return Err(format!("theory needs {VICTIM}"));
@@ -55,6 +55,12 @@ impl Law {
     }
 }
 
+/// Mapping units of a block.
+fn units_per_block(cell: &Cell, layout: &PageMapped) -> u32 {
+    let geometry = &cell.device.geometry;
+    geometry.pages_per_block * (geometry.page_bytes / layout.unit_bytes(&cell.device))
+}
+
 /// Physical / logical pages of a plane without its open block, if the models of cleaning apply.
 fn cleaning(
     cell: &Cell,
@@ -62,7 +68,7 @@ fn cleaning(
     workload: &BlockWorkload,
     victim: VictimPolicy,
 ) -> Result<f64, String> {
-    let page_bytes = cell.device.geometry.page_bytes;
+    let page_bytes = layout.unit_bytes(&cell.device);
     let write_size = workload.write_size.as_ref().or(workload.size.as_ref());
     let needs = [
         (layout.victim == victim, VICTIM),

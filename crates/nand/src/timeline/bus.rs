@@ -132,9 +132,7 @@ impl Clock {
             }
             // Its program was scheduled at the start of the transfer, before another die waited.
             Direction::In if bus.end == TransferEnd::Awaited => {}
-            Direction::In
-                if line.array == CellArray::Idle || line.incoming.kind == WorkKind::Move =>
-            {
+            Direction::In if line.array == CellArray::Idle || line.incoming.moves() => {
                 self.program_loaded(line, line.incoming, self.now);
             }
             Direction::In => line.register = Register::Loaded,
@@ -166,9 +164,12 @@ impl Clock {
     /// Starts a transfer of a die, whose last program or move from the bus is `work`.
     #[inline(always)]
     fn carry(&mut self, line: &mut DieLine, bus: &mut BusLine, work: Work, transfer: Transfer) {
-        let is_move = work.kind == WorkKind::Move;
+        let is_move = work.moves();
         let crossings = if is_move { 2 } else { 1 };
-        let transfer_ns = crossings * self.timing.transfer_ns(transfer.planes);
+        let transfer_ns = match work.kind {
+            WorkKind::Pack => self.pack_ns(work),
+            _ => crossings * self.timing.transfer_ns(transfer.planes),
+        };
         bus.channel.busy_ns += transfer_ns;
         let ends = self.now + transfer_ns;
         bus.ends_at = ends;

@@ -70,6 +70,19 @@ impl Clock {
         self.run(line, work, self.now, senses_ns, class, CellArray::Working);
     }
 
+    /// Senses the pages whose parts are packed into others.
+    pub(super) fn sense_packed(&mut self, line: &mut DieLine, work: Work) {
+        let (_, pages) = work.unpacked();
+        let senses_ns = u64::from(pages) * self.timing.read_ns[self.level(work.page)];
+        self.run(line, work, self.now, senses_ns, EventClass::Other, CellArray::Working);
+    }
+
+    /// Bus time of parts that leave the die, and of the pages that return.
+    pub(super) fn pack_ns(&self, work: Work) -> u64 {
+        let (parts, pages) = work.unpacked();
+        self.timing.parts_ns(parts, pages) + self.timing.transfer_ns(work.pages)
+    }
+
     /// Moves pages inside the die. The bus is not used between the senses and the program, so they
     /// are one event.
     #[inline]
@@ -126,7 +139,7 @@ impl Clock {
     #[inline(always)]
     pub(super) fn program_loaded(&mut self, line: &mut DieLine, work: Work, begin: u64) {
         line.register = Register::Free;
-        line.moving = work.kind == WorkKind::Move;
+        line.moving = work.moves();
         let level = self.level(work.page);
         let class = self.program_class(level);
         let array = if line.moving { CellArray::Rewriting } else { CellArray::Programming };
@@ -211,7 +224,7 @@ impl Clock {
                 }
                 None
             }
-            WorkKind::Move if !line.moving => {
+            WorkKind::Move | WorkKind::Pack if !line.moving => {
                 // Its pages cross the bus and return.
                 line.array = CellArray::Holding;
                 self.load(line, bus, work);

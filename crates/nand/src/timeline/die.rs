@@ -152,7 +152,7 @@ impl Accepted {
         let bit = match kind {
             WorkKind::Read => 1,
             WorkKind::Program => 2,
-            WorkKind::Erase | WorkKind::Move | WorkKind::CopyBack => 4,
+            WorkKind::Erase | WorkKind::Move | WorkKind::CopyBack | WorkKind::Pack => 4,
         };
         self.0 & bit != 0
     }

@@ -34,6 +34,7 @@ pub use work::{Work, WorkKind};
 
 use crate::address::{ChannelIndex, DieIndex};
 use crate::config::{ArrayConfig, ConfigError};
+use crate::timing::MAX_PARTS;
 use bus::BusLine;
 use clock::Clock;
 pub use die::Accepted;
@@ -87,6 +88,16 @@ impl Timeline {
         self.clock.copyback = copyback;
     }
 
+    /// Pages of the flash of `config` are read in so many equal parts from now on, at most
+    /// [`MAX_PARTS`].
+    ///
+    /// # Panics
+    /// If there are more parts.
+    pub fn set_parts(&mut self, config: &ArrayConfig, number: u8) {
+        assert!((1..=MAX_PARTS).contains(&number), "a page has {number} parts");
+        self.clock.timing.set_parts(&config.geometry, &config.bus, number);
+    }
+
     /// The current time.
     #[inline]
     pub fn now(&self) -> Time {
@@ -137,6 +148,7 @@ impl Timeline {
             WorkKind::CopyBack => clock.copy_back(line, work),
             WorkKind::Move if clock.copyback => clock.move_inside(line, work),
             WorkKind::Move => clock.sense_moved(line, work),
+            WorkKind::Pack => clock.sense_packed(line, work),
         }
         acceptance.of(line)
     }

@@ -23,7 +23,7 @@ impl Interval {
             WorkKind::Read => Activity::Sense,
             WorkKind::Program => Activity::Program,
             WorkKind::Erase => Activity::Erase,
-            WorkKind::Move | WorkKind::CopyBack => Activity::Move,
+            WorkKind::Move | WorkKind::CopyBack | WorkKind::Pack => Activity::Move,
         };
         Interval { die, activity, begin_ns: from, end_ns: to }
     }

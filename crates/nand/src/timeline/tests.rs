@@ -98,6 +98,31 @@ fn the_program_of_a_move_is_suspended_and_its_senses_are_not() {
 }
 
 #[test]
+fn reads_send_the_parts_they_need_and_packs_take_whole_pages_back() {
+    let mut config = suspending();
+    config.bus.command_overhead_ns = 100;
+    let read_ns = config.die.read_ns[0];
+    let page_ns =
+        1_000_000_000 * u64::from(config.geometry.page_bytes) / config.bus.bytes_per_second;
+    let ends_at = |work| {
+        let mut timeline = Timeline::new(&config).unwrap();
+        timeline.set_parts(&config, 4);
+        timeline.start(0, work);
+        let mut steps = std::iter::from_fn(|| timeline.step());
+        steps.find_map(|step| step.ended.map(|_| step.at)).unwrap()
+    };
+    let read = |parts| ends_at(Work { pages: Work::parts(parts), ..READ });
+    assert_eq!(read(1), read_ns + 100 + page_ns / 4);
+    assert_eq!(read(3), read_ns + 100 + page_ns * 3 / 4);
+    assert_eq!(read(4), ends_at(READ));
+    // Seven parts of three pages become one page and three quarters: two pages are programmed.
+    let tag = Work::packed(7, 3);
+    let pack = ends_at(Work { tag, page: 0, pages: 2, kind: WorkKind::Pack });
+    let crossings_ns = 3 * 100 + page_ns / 4 * 7 + 100 + 2 * page_ns;
+    assert_eq!(pack, 3 * read_ns + crossings_ns + config.die.program_ns[0]);
+}
+
+#[test]
 fn suspended_work_is_recorded_in_parts() {
     let mut timeline = Timeline::new(&suspending()).unwrap();
     timeline.record(10);

@@ -1,6 +1,6 @@
 //! Work for dies.
 
-use crate::timing::HEAD;
+use crate::timing::{self, HEAD, MAX_PARTS};
 
 /// The kinds of work for a die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,10 @@ pub enum WorkKind {
     /// Sense and program pages elsewhere on the die, one page after the other from `page` on,
     /// without the bus. [`Timeline::cut`](super::Timeline::cut) ends it after the page at hand.
     CopyBack,
+    /// As [`Move`](WorkKind::Move), of [parts](super::Timeline::set_parts) of pages: senses the
+    /// pages one after the other, sends the parts over the bus, takes whole pages and programs
+    /// them. The tag is [`Work::packed`].
+    Pack,
 }
 
 /// A piece of work for a die: eight bytes, copied as one word.
@@ -30,7 +34,7 @@ pub struct Work {
     /// page.
     pub page: u16,
     /// The number of pages: one per plane; for a copy-back, all its pages; for a read, possibly
-    /// [`HEAD`](Work::HEAD).
+    /// [`HEAD`](Work::HEAD) or [`parts`](Work::parts).
     pub pages: u8,
     /// The kind of work.
     pub kind: WorkKind,
@@ -42,4 +46,30 @@ impl Work {
     /// [`DieCommand::head`](crate::DieCommand::head) does. A controller may leave the rest in the
     /// die.
     pub const HEAD: u8 = HEAD;
+
+    /// Instead of the number of pages of a read: it senses one page, and sends so many
+    /// [parts](super::Timeline::set_parts) of it over the bus.
+    #[inline]
+    pub fn parts(number: u32) -> u8 {
+        debug_assert!((1..=MAX_PARTS.into()).contains(&number), "a read of {number} parts");
+        timing::parts(number as u8)
+    }
+
+    /// The tag of a [`Pack`](WorkKind::Pack) of so many parts from so many pages.
+    #[inline]
+    pub fn packed(parts: u16, pages: u16) -> u32 {
+        u32::from(parts) << 16 | u32::from(pages)
+    }
+
+    /// The parts and the pages of a [`Pack`](WorkKind::Pack).
+    #[inline]
+    pub(super) fn unpacked(self) -> (u16, u16) {
+        ((self.tag >> 16) as u16, self.tag as u16)
+    }
+
+    /// Whether it senses pages before it programs others.
+    #[inline]
+    pub(super) fn moves(self) -> bool {
+        matches!(self.kind, WorkKind::Move | WorkKind::Pack)
+    }
 }

@@ -3,7 +3,7 @@
 use super::parameters::Parameters;
 use crate::import::ImportError;
 use softflash_drive::spec::{
-    DeviceSpec, MapKind, PageMapped, Schedule, Share, VictimPolicy, WearPolicy,
+    DeviceSpec, MapKind, MappingUnit, PageMapped, Schedule, Share, VictimPolicy, WearPolicy,
 };
 
 /// The most planes of a chip that takes one command at a time.
@@ -17,6 +17,8 @@ pub fn layout(
     let ratio: f64 = parameters.number("Overprovisioning_Ratio", (0.0, 0.9), Some(0.07))?;
     Ok(PageMapped {
         // MQSim's share is that of the whole flash, here it is spare / logical.
+        // MQSim maps pages; a write of less reads the page and programs it again.
+        mapping_unit: MappingUnit::Page,
         op_percent: 100.0 * ratio / (1.0 - ratio),
         victim: victim(device, parameters, remarks)?,
         wear: wear(parameters)?,

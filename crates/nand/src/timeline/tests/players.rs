@@ -122,6 +122,8 @@ fn kind_of(work: Work) -> CommandKind {
         WorkKind::Read => CommandKind::Read,
         WorkKind::Program => CommandKind::Program,
         WorkKind::Erase => CommandKind::Erase,
-        WorkKind::Move | WorkKind::CopyBack => unreachable!("the array knows no moves"),
+        WorkKind::Move | WorkKind::CopyBack | WorkKind::Pack => {
+            unreachable!("the array knows no moves")
+        }
     }
 }

@@ -1,0 +1,216 @@
+//! Drives whose map places less than a flash page: writes gather until they fill pages, reads take
+//! what they need of a page, and collection packs what is valid.
+
+#![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
+
+use softflash_base::random::Rng;
+use softflash_drive::spec::{
+    DeviceSpec, FrontierScope, MapKind, MappingUnit, PageMapped, PlacementPolicy, Share,
+    VictimPolicy,
+};
+use softflash_drive::{AccessKind, Done, Drive, DriveCounters, HostRequest};
+use softflash_nand::presets;
+
+const UNIT: u64 = 4096;
+const PAGE: u32 = 16_384;
+
+/// Flash with pages of 16 KiB, behind a write buffer of so many bytes.
+fn device(blocks: u32, buffer_bytes: u64) -> DeviceSpec {
+    let mut array = presets::small();
+    array.geometry.page_bytes = PAGE;
+    array.geometry.pages_per_block = 128;
+    array.geometry.blocks_per_plane = blocks;
+    let mut device = DeviceSpec::bare("packed", &array);
+    device.controller.write_buffer_bytes = buffer_bytes;
+    device
+}
+
+fn write(tag: u64, unit: u64) -> HostRequest {
+    HostRequest::new(tag, AccessKind::Write, unit * UNIT, UNIT)
+}
+
+/// Random writes of a unit in a closed loop; returns what was counted.
+fn overwrite(drive: &mut Drive, writes: u64, depth: u64, rng: &mut Rng) -> DriveCounters {
+    let units = drive.capacity_bytes() / UNIT;
+    drive.clear_counters();
+    let (mut submitted, mut done) = (0, Vec::new());
+    while (done.len() as u64) < writes {
+        while submitted < writes && submitted - (done.len() as u64) < depth {
+            drive.submit(drive.now(), write(submitted, rng.below(units))).unwrap();
+            submitted += 1;
+        }
+        assert!(drive.step(&mut done), "{} of {submitted} writes ended", done.len());
+    }
+    drive.counters()
+}
+
+/// Lets the drive program what waits in its buffer.
+fn settle(drive: &mut Drive) -> Vec<Done> {
+    let mut done = Vec::new();
+    while drive.step(&mut done) {}
+    done
+}
+
+#[test]
+fn random_writes_fill_flash_pages_and_amplification_is_that_of_the_units() {
+    let (plane, die) = (FrontierScope::Plane, FrontierScope::Die);
+    for (frontier, op_percent) in [(plane, 7.0), (plane, 14.0), (plane, 28.0), (die, 14.0)] {
+        {
+            let layout = PageMapped { frontier, ..PageMapped::default() };
+            let mut drive = Drive::new(&device(100, 1 << 20), &layout, op_percent).unwrap();
+            // The same order of placement.
+            let placement = PlacementPolicy::ROUND_ROBIN;
+            let whole = PageMapped { mapping_unit: MappingUnit::Page, placement, ..layout };
+            let mut device = device(100, 1 << 20);
+            device.geometry.pages_per_block *= 4;
+            device.geometry.page_bytes = UNIT as u32;
+            let mut alike = Drive::new(&device, &whole, op_percent).unwrap();
+            let waf = |drive: &mut Drive| {
+                drive.make_steady(1);
+                let mut rng = Rng::seeded(2);
+                let units = drive.capacity_bytes() / UNIT;
+                overwrite(drive, units, 64, &mut rng);
+                let counted = overwrite(drive, units, 64, &mut rng);
+                drive.check().unwrap();
+                // Writes that replaced one in the buffer are programmed in neither.
+                (counted.programmed() as f64 / counted.programmed_for_host as f64, counted)
+            };
+            let ((packed, counted), (alike, _)) = (waf(&mut drive), waf(&mut alike));
+            println!("{frontier:?} {op_percent}: {packed:.3} {alike:.3} {counted:?}");
+            assert!(
+                (packed / alike - 1.0).abs() < 0.02,
+                "{frontier:?}, {op_percent} %: {packed} and {alike}"
+            );
+        }
+    }
+}
+
+fn read(tag: u64, offset_bytes: u64, bytes: u64) -> HostRequest {
+    HostRequest::new(tag, AccessKind::Read, offset_bytes, bytes)
+}
+
+#[test]
+fn a_read_senses_a_flash_page_once_and_sends_what_it_needs() {
+    let device = device(24, 1 << 20);
+    let mut drive = Drive::new(&device, &PageMapped::default(), 28.0).unwrap();
+    drive.fill();
+    let mut latency = |offset_bytes, bytes| {
+        drive.submit(drive.now(), read(0, offset_bytes, bytes)).unwrap();
+        let done = settle(&mut drive);
+        done[0].latency_ns()
+    };
+    let sense_ns = device.die.read_ns[0];
+    let page_ns = u64::from(PAGE) * 1_000_000_000 / device.bus.bytes_per_second;
+    assert_eq!(latency(0, UNIT), sense_ns + page_ns / 4);
+    assert_eq!(latency(UNIT, 2 * UNIT), sense_ns + page_ns / 2);
+    assert_eq!(latency(0, 4 * UNIT), sense_ns + page_ns);
+    assert_eq!(drive.counters().read_for_host, 7);
+}
+
+#[test]
+fn what_waits_too_long_is_programmed_in_part_of_a_flash_page() {
+    let layout = PageMapped { gather_us: 500, ..PageMapped::default() };
+    let mut drive = Drive::new(&device(24, 1 << 20), &layout, 28.0).unwrap();
+    for unit in 0..5 {
+        drive.submit(drive.now(), write(unit, 7 * unit)).unwrap();
+    }
+    let done = settle(&mut drive);
+    assert!(done.iter().all(|done| done.latency_ns() < 500_000), "the buffer takes them");
+    let counted = drive.counters();
+    assert_eq!((counted.programmed_for_host, counted.programmed_for_padding), (5, 3));
+    assert_eq!(counted.partial_page_programs, 1);
+    assert!(drive.now().0 >= 500_000 + 200_000, "{} ns", drive.now().0);
+    drive.check().unwrap();
+}
+
+#[test]
+fn without_a_buffer_nothing_waits_and_every_write_takes_a_flash_page() {
+    let device = device(24, 0);
+    let mut drive = Drive::new(&device, &PageMapped::default(), 28.0).unwrap();
+    let page_ns = u64::from(PAGE) * 1_000_000_000 / device.bus.bytes_per_second;
+    for unit in 0..8 {
+        drive.submit(drive.now(), write(unit, unit)).unwrap();
+        assert_eq!(settle(&mut drive)[0].latency_ns(), page_ns + device.die.program_ns[0]);
+    }
+    let counted = drive.counters();
+    assert_eq!((counted.partial_page_programs, counted.waf()), (8, 4.0));
+}
+
+/// Reads, trims and writes of any length at any offset, in a closed loop.
+fn run(drive: &mut Drive, requests: usize, depth: usize, seed: u64) -> Vec<Done> {
+    let mut rng = Rng::seeded(seed);
+    let capacity = drive.capacity_bytes();
+    let (mut submitted, mut done) = (0, Vec::new());
+    while done.len() < requests {
+        while submitted < requests && submitted - done.len() < depth {
+            let kind = match rng.below(12) {
+                0..=2 => AccessKind::Read,
+                3 => AccessKind::Trim,
+                _ => AccessKind::Write,
+            };
+            let bytes = 512 * (1 + rng.below(64));
+            let offset_bytes = rng.below((capacity - bytes) / 512) * 512;
+            let request = HostRequest::new(submitted as u64, kind, offset_bytes, bytes);
+            let hint = rng.below(3) as u32;
+            drive.submit(drive.now(), HostRequest { hint, ..request }).unwrap();
+            submitted += 1;
+        }
+        assert!(drive.step(&mut done), "{} of {submitted} requests ended", done.len());
+    }
+    done.extend(settle(drive));
+    done
+}
+
+#[test]
+fn every_layout_keeps_its_map_and_completes_all_and_equal_seeds_give_equal_runs() {
+    for seed in 0..24 {
+        println!("seed {seed}");
+        let mut rng = Rng::seeded(seed).fork("layout");
+        let placements = [
+            PlacementPolicy::STATIC,
+            PlacementPolicy::LEAST_QUEUE,
+            PlacementPolicy::MOST_FREE,
+            PlacementPolicy::by_hint(3),
+        ];
+        let cached = Share::new(1, 4).map_or(MapKind::Page, MapKind::Cached);
+        let layout = PageMapped {
+            mapping_unit: MappingUnit::Bytes(1024 << rng.below(4)),
+            gather_us: rng.below(2000) as u32,
+            frontier: if rng.chance(0.5) { FrontierScope::Plane } else { FrontierScope::Die },
+            placement: placements[rng.below(4) as usize],
+            map: if rng.chance(0.3) { cached } else { MapKind::Page },
+            victim: if rng.chance(0.5) { VictimPolicy::GREEDY } else { VictimPolicy::FIFO },
+            parity_data_pages: if rng.chance(0.3) { 7 } else { 0 },
+            ..PageMapped::default()
+        };
+        let mut device = device(24, [0, 8192, 64 << 10, 1 << 20][rng.below(4) as usize]);
+        device.geometry.pages_per_block = 16;
+        device.geometry.planes_per_die = 1 << rng.below(2);
+        let results = [(); 2].map(|()| {
+            let mut drive = Drive::new(&device, &layout, 28.0).unwrap();
+            drive.make_steady(seed);
+            drive.check().unwrap_or_else(|error| panic!("steady, {layout:?}: {error}"));
+            let done = run(&mut drive, 3000, 1 + (seed as usize % 40), seed);
+            drive.check().unwrap_or_else(|error| panic!("{layout:?}: {error}"));
+            (done, drive.counters())
+        });
+        assert_eq!(results[0], results[1], "{layout:?}");
+        let (done, counted) = &results[0];
+        assert_eq!(done.len(), 3000);
+        assert!(counted.erases > 0, "{layout:?}: {counted:?}");
+    }
+}
+
+#[test]
+fn a_mapping_unit_is_a_power_of_two_and_copyback_moves_whole_pages() {
+    let refused =
+        |layout: &PageMapped| Drive::new(&device(24, 0), layout, 28.0).err().unwrap().to_string();
+    let of = |unit| PageMapped { mapping_unit: MappingUnit::Bytes(unit), ..PageMapped::default() };
+    assert!(refused(&of(3000)).contains("mapping_unit = 3000"), "{}", refused(&of(3000)));
+    assert!(refused(&of(256)).contains("512 to 16384"));
+    let copyback = PageMapped { copyback: true, ..PageMapped::default() };
+    assert!(refused(&copyback).contains("mapping_unit = \"page\""));
+    // A unit of a page or more is a page.
+    let whole = Drive::new(&device(24, 0), &of(1 << 20), 28.0).unwrap();
+    assert_eq!(whole.page_bytes(), PAGE);
+}
