@@ -217,14 +217,15 @@ impl Dies {
         self.dies[die as usize].reads.first()
     }
 
-    /// Starts the next read, if the die accepts it; returns the kinds of work that it still
-    /// accepts.
+    /// Starts the next read, if the die accepts it, with those behind it of the same flash page if
+    /// `gathers`; returns the kinds of work that the die still accepts.
     #[inline(always)]
     pub(crate) fn begin_read(
         &mut self,
         die: u32,
         accepts: Accepted,
         pages: &mut Pages,
+        gathers: bool,
     ) -> Option<Accepted> {
         if !accepts.has(WorkKind::Read) {
             return None;
@@ -232,7 +233,7 @@ impl Dies {
         let page = self.dies[die as usize].reads.pop(pages)?;
         self.begins(die, AccessKind::Read);
         let mut work = Work { tag: page, page: pages.row(page), pages: 1, kind: WorkKind::Read };
-        if self.per_flash_page > 1 {
+        if gathers && self.per_flash_page > 1 {
             work.pages = Work::parts(self.read_together(die, page, pages));
         }
         if accepts.read_passes() {

@@ -50,7 +50,7 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
     /// As [`dispatch`](Dispatch::dispatch), for a die that has only reads.
     #[inline(always)]
     fn dispatch_reads(self, die: u32, mut accepts: Accepted) {
-        while let Some(further) = self.dies.begin_read(die, accepts, self.pages) {
+        while let Some(further) = self.dies.begin_read(die, accepts, self.pages, M::GATHERS) {
             accepts = further;
         }
     }
@@ -69,7 +69,7 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
         if !first && let Some(further) = self.write_or_collect(die, accepts) {
             return Some(further);
         }
-        self.dies.begin_read(die, accepts, self.pages)
+        self.dies.begin_read(die, accepts, self.pages, M::GATHERS)
     }
 
     /// Whether the oldest read of a die goes before its waiting writes.
@@ -204,7 +204,7 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
         if last != NONE {
             self.pages.end_queue(last);
         }
-        if self.space.shape().is_packed() {
+        if M::GATHERS && self.space.shape().is_packed() {
             page = self.space.pad(frontier, page);
         }
         self.frontier_went_on(frontier, page, data);

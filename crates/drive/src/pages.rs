@@ -185,6 +185,11 @@ impl Pages {
         self.entry(page).block
     }
 
+    /// Sets the flash page to read a page from.
+    pub(crate) fn set_flash_page(&mut self, page: u32, flash_page: u32) {
+        self.entry_mut(page).flash_page = flash_page;
+    }
+
     /// The flash page to read a page from.
     #[inline]
     pub(crate) fn flash_page(&self, page: u32) -> u32 {
@@ -201,17 +206,10 @@ impl Pages {
 
     /// A page to read from this block arrives at its die.
     #[inline]
-    pub(crate) fn arrive_to_read(
-        &mut self,
-        page: u32,
-        (block, row): (u32, u16),
-        flash_page: u32,
-        purpose: Purpose,
-    ) {
+    pub(crate) fn arrive_to_read(&mut self, page: u32, (block, row): (u32, u16), purpose: Purpose) {
         self.arrive(page);
         let entry = self.entry_mut(page);
         (entry.block, entry.row, entry.purpose) = (block, row, purpose);
-        entry.flash_page = flash_page;
     }
 
     /// The order of arrival of a page at its die: a counter that wraps.

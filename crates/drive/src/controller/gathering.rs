@@ -21,6 +21,12 @@ impl Gathering {
 }
 
 impl<M: Mapping> Controller<M> {
+    /// Whether several pages fill a flash page.
+    #[inline(always)]
+    pub(super) fn is_packed(&self) -> bool {
+        M::GATHERS && self.space.shape().is_packed()
+    }
+
     /// A page to be read has arrived, at a die if it is on flash. The die takes it with those of
     /// the request that follow in the same flash page. Returns the die that has new work.
     #[inline(never)]

@@ -91,7 +91,7 @@ impl<M: Mapping> Controller<M> {
         let page = self.pages.page_of(request, logical);
         if kind == AccessKind::Read {
             let die = self.read_page(page, logical);
-            if M::GATHERS && self.space.shape().is_packed() {
+            if self.is_packed() {
                 return self.read_arrived(die, more);
             }
             die
@@ -168,8 +168,10 @@ impl<M: Mapping> Controller<M> {
     ) -> u32 {
         let place = self.space.shape().place_of_physical(physical);
         let die = self.space.wait_to_read(logical, place.0);
-        let flash_page = self.space.shape().flash_page_of(physical);
-        self.pages.arrive_to_read(page, place, flash_page, purpose);
+        self.pages.arrive_to_read(page, place, purpose);
+        if self.is_packed() {
+            self.pages.set_flash_page(page, self.space.shape().flash_page_of(physical));
+        }
         self.dies.queue_read(die, page, &mut self.pages);
         self.dies.rank(die, AccessKind::Read);
         die
@@ -196,7 +198,7 @@ impl<M: Mapping> Controller<M> {
     #[inline(always)]
     pub(super) fn place_write(&mut self, page: u32, logical: u32) -> Option<u32> {
         let die = self.space.place_write(logical, page, &mut self.pages);
-        if M::GATHERS && self.space.shape().is_packed() {
+        if self.is_packed() {
             self.gather();
         }
         let die = die?;
@@ -208,7 +210,7 @@ impl<M: Mapping> Controller<M> {
     #[inline(always)]
     pub(super) fn work_completed(&mut self, die: u32, work: Work) {
         match work.kind {
-            WorkKind::Read if self.space.shape().is_packed() => self.pages_read(die, work.tag),
+            WorkKind::Read if self.is_packed() => self.pages_read(die, work.tag),
             WorkKind::Read => self.page_read(die, work.tag),
             WorkKind::Program => {
                 self.dies.end_oldest(die);

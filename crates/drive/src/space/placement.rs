@@ -48,7 +48,7 @@ impl<M: Mapping> Space<M> {
     /// that collection leaves of it, or they wait for no others.
     #[inline(always)]
     pub(crate) fn fills_row(&self, frontier: u32, most: u32) -> bool {
-        if !self.shape.is_packed() || self.pads || self.is_of_map(frontier) {
+        if !M::GATHERS || !self.shape.is_packed() || self.pads || self.is_of_map(frontier) {
             return true;
         }
         let (state, shape) = (self.frontier(frontier), &self.shape);
