@@ -62,7 +62,8 @@ impl Session {
         let refused = request.refused.map(|text| CommandError::Quoting(text.into_bytes()));
         let checked = refused.map_or(Ok(()), Err).and_then(|()| self.check(store, &args));
         let checked = checked.and_then(|spec| {
-            self.name_script(store, spec, &mut args)?;
+            // Redis runs the script that it then does not find, so the slow log has it.
+            self.name_script(store, spec, &mut args).inspect_err(|_| watch.lap(spec, &args))?;
             Ok(spec)
         });
         let spec = match checked {
