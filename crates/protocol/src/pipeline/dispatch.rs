@@ -73,7 +73,6 @@ impl Session {
                 return Admitted::Answer(if silent { Reply::None } else { reply });
             }
         };
-        self.last_command = spec.name;
         if let Some(transaction) = &mut self.transaction
             && !spec.flags.has(Flags::UNQUEUED)
         {
@@ -138,6 +137,7 @@ impl Session {
                 .and_then(|place| spec.subcommands.get(place))
                 .ok_or_else(|| unknown_subcommand(spec, subcommand))?;
         }
+        self.last_command = spec.name;
         if !spec.takes(args.len()) {
             return Err(CommandError::WrongArity(spec.name));
         }
