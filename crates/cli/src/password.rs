@@ -3,13 +3,15 @@
 
 use clap::Args;
 use softflash_console::CliError;
-use std::fs;
+use softflash_console::input;
+use softflash_console::new_file::is_standard;
 use std::path::PathBuf;
 
 /// Source of the password.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PasswordSource {
-    /// File whose first line is the password; SOFTFLASH_PASSWORD in the environment does the same
+    /// File whose first line is the password, `-` for standard input; SOFTFLASH_PASSWORD in the
+    /// environment does the same
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
 }
@@ -19,17 +21,23 @@ pub struct PasswordSource {
 pub enum Origin {
     /// The first line of a file.
     File(PathBuf),
-    /// SOFTFLASH_PASSWORD.
-    Environment,
+    /// SOFTFLASH_PASSWORD, or standard input: nobody else can read it again.
+    Once,
 }
 
 impl PasswordSource {
+    /// Whether the option is given.
+    pub fn is_given(&self) -> bool {
+        self.password_file.is_some()
+    }
+
     /// Where the password comes from, if there is one.
     pub fn origin(&self) -> Option<Origin> {
         let set = std::env::var_os("SOFTFLASH_PASSWORD").is_some_and(|value| !value.is_empty());
         match &self.password_file {
+            Some(path) if is_standard(path) => Some(Origin::Once),
             Some(path) => Some(Origin::File(path.clone())),
-            None => set.then_some(Origin::Environment),
+            None => set.then_some(Origin::Once),
         }
     }
 
@@ -45,7 +53,7 @@ impl PasswordSource {
                 Err(error) => Err(CliError::Usage(format!("SOFTFLASH_PASSWORD: {error}"))),
             };
         };
-        let text = fs::read_to_string(path).map_err(|error| {
+        let text = input::text("--password-file", path, |error| {
             CliError::Failed(format!(
                 "--password-file {}: {error}; name a text file that can be read",
                 path.display()
@@ -54,7 +62,7 @@ impl PasswordSource {
         match text.lines().next() {
             Some(line) if !line.is_empty() => Ok(Some(line.to_owned())),
             _ => Err(CliError::Usage(format!(
-                "{}: its first line is empty; it must be the password",
+                "--password-file {}: its first line is empty; it must be the password",
                 path.display()
             ))),
         }

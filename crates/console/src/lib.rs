@@ -5,6 +5,7 @@ pub mod allocator;
 pub mod cleanup;
 mod error;
 pub mod host;
+pub mod input;
 pub mod interrupt;
 pub mod log;
 pub mod measure;

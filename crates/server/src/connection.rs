@@ -6,7 +6,9 @@ use crate::admission::{Budgets, ServerAdmission};
 use crate::network::UnauthenticatedSlot;
 use crate::registry::{Phase, Registered};
 use crate::seldom::Seldom;
+use softflash_base::Time;
 use softflash_protocol::{Connection, Context, Step};
+use softflash_runtime::yield_now;
 use softflash_store::Store;
 use std::future::Future;
 use std::future::poll_fn;
@@ -20,6 +22,10 @@ use tokio::time::timeout;
 
 /// A connection that waits after reads smaller than this frees its read buffer meanwhile.
 const BUSY_READ_BYTES: usize = 8 << 10;
+
+/// A client that always has more requests at hand lets the other clients of its thread run after
+/// this time.
+const TURN: Duration = Duration::from_micros(500);
 
 /// After a final error reply, input is discarded for this long, so that the client can read the
 /// reply before it notices the end.
@@ -45,7 +51,9 @@ pub(crate) async fn run(
     let Services { store, context, budgets, .. } = &services;
     let admission = ServerAdmission::new(store.clone(), budgets);
     let connection = Connection::new(Arc::clone(context), peer, local, store.now_ms(), admission);
-    let mut served = Served { registered, slot, services, connection, last_read_bytes: 0 };
+    let turn_began = store.runtime().now();
+    let mut served =
+        Served { registered, slot, services, connection, last_read_bytes: 0, turn_began };
     if let Err(error) = served.serve().await {
         tracing::debug!(%error, "connection lost");
     }
@@ -58,6 +66,8 @@ struct Served {
     services: Services,
     connection: Connection<ServerAdmission>,
     last_read_bytes: usize,
+    /// When the connection last waited for its client, or let others run.
+    turn_began: Time,
 }
 
 impl Served {
@@ -71,6 +81,7 @@ impl Served {
             {
                 return Ok(());
             }
+            self.take_turns().await;
             step = self.connection.advance(&self.services.store).await;
             self.report();
             self.write().await?;
@@ -86,21 +97,30 @@ impl Served {
         }
     }
 
+    /// Lets others run if the client has not let this connection wait for long.
+    async fn take_turns(&mut self) {
+        let runtime = self.services.store.runtime();
+        if Duration::from_nanos(runtime.now().since_ns(self.turn_began)) > TURN {
+            yield_now().await;
+            self.turn_began = runtime.now();
+        }
+    }
+
     /// Receives input; false at its end.
     async fn read(&mut self) -> io::Result<bool> {
         let Registered { peer, socket, .. } = &mut self.registered;
         peer.step(Phase::Reading);
         let client = Arc::clone(self.connection.session().client());
         let mut killed = pin!(client.killed());
+        let mut has_waited = false;
         if self.connection.is_between_requests() && self.last_read_bytes < BUSY_READ_BYTES {
-            let mut is_idle = false;
             let is_alive = poll_fn(|context| {
                 if let Poll::Ready(ready) = socket.poll_readable(context) {
                     return Poll::Ready(ready.map(|()| true));
                 }
-                if !is_idle {
+                if !has_waited {
                     self.connection.free_read_buffer();
-                    is_idle = true;
+                    has_waited = true;
                 }
                 killed.as_mut().poll(context).map(|()| Ok(false))
             });
@@ -112,13 +132,20 @@ impl Served {
         let mut reading = pin!(socket.read_buf(&mut target));
         let count = poll_fn(|context| match reading.as_mut().poll(context) {
             Poll::Ready(read) => Poll::Ready(read),
-            Poll::Pending => killed.as_mut().poll(context).map(|()| Ok(0)),
+            Poll::Pending => {
+                has_waited = true;
+                killed.as_mut().poll(context).map(|()| Ok(0))
+            }
         })
         .await?;
         self.last_read_bytes = count;
         peer.step(Phase::Working);
         let Services { store, context, .. } = &self.services;
-        context.counters.count_input(count as u64, store.runtime().now());
+        let now = store.runtime().now();
+        if has_waited {
+            self.turn_began = now;
+        }
+        context.counters.count_input(count as u64, now);
         Ok(count > 0)
     }
 

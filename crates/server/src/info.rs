@@ -64,7 +64,7 @@ pub(crate) fn fields(
         if let Some(time) = process::processor() {
             fields.add_processor(&time);
         }
-        if let Some(Processor { user, system, .. }) = process::processor_of_main_thread() {
+        if let Some(Processor { user, system, .. }) = process::processor_of_shards() {
             fields.add_seconds("used_cpu_sys_main_thread", system);
             fields.add_seconds("used_cpu_user_main_thread", user);
         }

@@ -1,7 +1,9 @@
 //! What the kernel tells of this process and of the machine.
 
 use std::fs;
-use std::path::Path;
+
+/// The names of the shards' threads begin with this.
+pub(crate) const SHARD_THREAD: &str = "shard-";
 
 /// The unit of processor times in `/proc`, which is the same on all architectures of Linux that
 /// this server runs on.
@@ -52,16 +54,26 @@ pub(crate) struct Processor {
 
 /// The processor time of all threads.
 pub(crate) fn processor() -> Option<Processor> {
-    processor_at(Path::new("/proc/self/stat"))
+    processor_in(&fs::read_to_string("/proc/self/stat").ok()?)
 }
 
-/// The processor time of the main thread.
-pub(crate) fn processor_of_main_thread() -> Option<Processor> {
-    processor_at(Path::new(&format!("/proc/self/task/{}/stat", std::process::id())))
+/// The processor time of the threads of shards, which run the commands.
+pub(crate) fn processor_of_shards() -> Option<Processor> {
+    let mut sum = Processor::default();
+    for thread in fs::read_dir("/proc/self/task").ok()? {
+        // A thread may end meanwhile.
+        let Ok(stat) = fs::read_to_string(thread.ok()?.path().join("stat")) else { continue };
+        if is_of_shard(&stat) {
+            let Processor { user, system, .. } = processor_in(&stat)?;
+            sum.user += user;
+            sum.system += system;
+        }
+    }
+    Some(sum)
 }
 
-fn processor_at(path: &Path) -> Option<Processor> {
-    processor_in(&fs::read_to_string(path).ok()?)
+fn is_of_shard(stat: &str) -> bool {
+    stat.split_once('(').is_some_and(|(_, name)| name.starts_with(SHARD_THREAD))
 }
 
 fn processor_in(stat: &str) -> Option<Processor> {
@@ -79,6 +91,7 @@ fn processor_in(stat: &str) -> Option<Processor> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc::TryRecvError;
 
     #[test]
     fn the_fields_of_the_kernel_are_read() {
@@ -91,6 +104,21 @@ mod tests {
             Processor { user: 2.5, system: 1.0, user_of_children: 0.03, system_of_children: 0.04 };
         assert_eq!(processor_in(stat), Some(times));
         assert_eq!(processor_in("7 (x) S 1"), None);
+        assert!(is_of_shard("7 (shard-12) S 1") && !is_of_shard("7 (softflash) S 1"));
+    }
+
+    #[test]
+    fn the_threads_of_shards_are_told_from_the_others() {
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let name = format!("{SHARD_THREAD}7");
+        let busy = std::thread::Builder::new().name(name).spawn(move || {
+            while stopped.try_recv().is_err_and(|error| error == TryRecvError::Empty) {}
+        });
+        // The kernel counts in steps of 10 ms.
+        let used = || processor_of_shards().map_or(0.0, |time| time.user + time.system);
+        while used() == 0.0 {}
+        drop(stop);
+        busy.unwrap().join().unwrap();
     }
 
     #[test]
@@ -98,6 +126,6 @@ mod tests {
         let memory = memory().unwrap();
         assert!(memory.resident_bytes > 1 << 20 && memory.peak_bytes >= memory.resident_bytes);
         assert!(machine_bytes().unwrap() > memory.resident_bytes);
-        assert!(processor().is_some() && processor_of_main_thread().is_some());
+        assert!(processor().is_some() && processor_of_shards().is_some());
     }
 }

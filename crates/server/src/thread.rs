@@ -6,6 +6,7 @@ use crate::clock_watch;
 use crate::connection::{self, Services};
 use crate::error::ServerError;
 use crate::listener::Arrival;
+use crate::process::SHARD_THREAD;
 use crate::registry::{Registry, SWEEP_INTERVAL, Waiting};
 use crate::runtime::TokioRuntime;
 use crate::stream::Stream;
@@ -85,7 +86,7 @@ impl ShardThread {
         let (messages, received) = async_channel::unbounded();
         let (id, counters) = (spec.id, Arc::clone(&spec.counters));
         let handle = std::thread::Builder::new()
-            .name(format!("shard-{id}"))
+            .name(format!("{SHARD_THREAD}{id}"))
             .spawn(move || {
                 let _ended = Ended { shard: id, tell: spec.ended.clone() };
                 if let Some(core) = spec.core {

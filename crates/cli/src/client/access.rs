@@ -3,7 +3,7 @@
 use super::address::ServerAddress;
 use super::tls::TlsClientArguments;
 use super::{Client, Stream};
-use crate::password::{Origin, PasswordSource};
+use crate::password::PasswordSource;
 use clap::Args;
 use softflash_console::CliError;
 use std::net::TcpStream;
@@ -24,7 +24,7 @@ pub struct Access {
 impl Access {
     /// Whether an option is given.
     pub fn is_given(&self) -> bool {
-        self.tls.is_requested() || matches!(self.password.origin(), Some(Origin::File(_)))
+        self.tls.is_requested() || self.password.is_given()
     }
 
     /// Connects, and authenticates if there is a password.

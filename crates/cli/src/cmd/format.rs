@@ -7,6 +7,7 @@ use serde_json::json;
 use softflash_base::shell_word;
 use softflash_console::CliError;
 use softflash_console::host;
+use softflash_console::input;
 use softflash_console::output::{self, Form};
 use softflash_console::plural::plural;
 use softflash_console::sizes::{human_bytes, parse_size};
@@ -17,7 +18,7 @@ use softflash_device::ModelConfig;
 use softflash_device::file::Discard;
 use softflash_device::model::{PRESETS, UnitKind};
 use softflash_store::layout::Compression;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `format`.
 #[derive(Debug, Args)]
@@ -270,7 +271,7 @@ fn preset(name: &str) -> Result<ModelConfig, CliError> {
     if let Some(config) = ModelConfig::preset(name) {
         return Ok(config);
     }
-    let text = std::fs::read_to_string(name).map_err(|source| {
+    let text = input::text("--preset", Path::new(name), |source| {
         let known = PRESETS.join(", ");
         CliError::Usage(format!(
             "--preset {name}: neither a known preset ({known}) nor a readable file ({source})"

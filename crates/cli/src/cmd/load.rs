@@ -9,6 +9,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use indicatif::ProgressBar;
 use softflash_console::CliError;
 use softflash_console::host;
+use softflash_console::input;
 use softflash_console::new_file::is_standard;
 use softflash_console::output;
 use softflash_console::plural::plural;
@@ -18,7 +19,7 @@ use softflash_store::value::MAX_VALUE_BYTES;
 use softflash_store::{CommitToken, Entry, Store, StoreError, StoreOptions};
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{BufReader, Read};
 use std::path::Path;
 use std::time::Instant;
 
@@ -87,7 +88,7 @@ struct Source<'a> {
 impl Source<'_> {
     fn open(path: &Path, skip: u64) -> Result<Source<'_>, CliError> {
         let (file, bytes): (Box<dyn Read>, u64) = if is_standard(path) {
-            (Box::new(io::stdin()), 0)
+            (Box::new(input::standard("the dump")?), 0)
         } else {
             let file = File::open(path).map_err(CliError::file(path))?;
             let bytes = file.metadata().map_err(CliError::file(path))?.len();

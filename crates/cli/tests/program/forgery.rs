@@ -101,6 +101,7 @@ fn exporters_find_their_fields_and_they_are_true() {
     assert_eq!(number("mem_fragmentation_ratio"), 1.0);
     assert!(number("used_cpu_sys") + number("used_cpu_user") > 0.0);
     assert!(number("used_cpu_user_main_thread") <= number("used_cpu_user"));
+    assert!(number("used_cpu_sys_main_thread") + number("used_cpu_user_main_thread") > 0.0);
     assert!(
         number("total_reads_processed") >= 2002.0 && number("total_writes_processed") >= 2001.0
     );

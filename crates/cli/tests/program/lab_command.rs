@@ -293,7 +293,10 @@ fn directories_of_results_stand_side_by_side() {
     succeeds(&laboratory.run("after", &["--seed", "8"]));
     let [before, after, to] = ["before", "after", "both.html"].map(|name| laboratory.path(name));
     fails(&softflash(["lab", "report", &before, &after]), 2, &["--to compared.html"]);
-    succeeds(&softflash(["lab", "report", &before, &after, "--to", &to]));
+    let report = ["lab", "report", &before, &after, "--to", &to];
+    succeeds(&softflash(report));
+    fails(&softflash(report), 1, &["both.html: it exists already"]);
+    succeeds(&softflash([&report[..], &["--force"]].concat()));
     let html = fs::read_to_string(&to).unwrap();
     for part in ["ratios to before", "tiny write 4 KiB, after", "seed 8", "Runs: 6"] {
         assert!(html.contains(part), "`{part}` is missing");
@@ -403,6 +406,12 @@ fn a_log_of_requests_has_a_line_for_each() {
     assert!(fields.iter().all(|line| line.len() == 6 && line[5] == "8192"));
     assert!(["read", "write"].iter().all(|kind| fields.iter().any(|line| line[3] == *kind)));
     assert_eq!(logged("two.csv", &["3000"]).1.unwrap(), log, "equal seeds give equal bytes");
+    let (output, kept) = logged("two.csv", &["10"]);
+    fails(&output, 1, &["two.csv: it exists already"]);
+    assert_eq!(kept.unwrap(), log);
+    let (output, replaced) = logged("two.csv", &["10", "--force"]);
+    succeeds(&output);
+    assert_eq!(replaced.unwrap().lines().count(), 11);
     // A link to standard output stays.
     let out = laboratory.path("out");
     std::os::unix::fs::symlink("/proc/self/fd/1", &out).unwrap();

@@ -80,6 +80,33 @@ fn a_wrong_setting_is_named_with_its_line() {
 }
 
 #[test]
+fn one_option_may_be_standard_input() {
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    format(&data, Backend::File, 512 * MIB);
+    let settings = file(temp.path(), "memory = \"48MiB\"\nmax-clients = 30\n");
+    let from_settings = format!("exec <{}", settings.display());
+    let server = Server::start_under(&from_settings, &data, &["--config", "-"]);
+    let limit = server.client().call(&[b"CONFIG", b"GET", b"maxclients"]);
+    assert!(format!("{limit:?}").contains("51, 48"), "30: {limit:?}");
+    assert!(server.terminate().success());
+
+    let password = temp.path().join("password");
+    fs::write(&password, "secret\n").unwrap();
+    let from_password = format!("exec <{}", password.display());
+    let with_password = ["--memory", "32MiB", "--password-file", "-"];
+    let server = Server::start_under(&from_password, &data, &with_password);
+    let mut client = server.client();
+    assert!(client.call(&[b"PING"]).error().unwrap().starts_with("NOAUTH"));
+    assert!(client.call(&[b"AUTH", b"secret"]).is_ok());
+    assert!(server.said().contains("--askpass"), "{}", server.said());
+    assert!(server.terminate().success());
+
+    let both = ["serve", "--config", "-", "--password-file", "-"];
+    fails(2, &both, &["--password-file -: standard input is already --config"]);
+}
+
+#[test]
 fn every_option_has_its_key_and_the_printed_file_has_the_same_effect() {
     let help = String::from_utf8(softflash(["serve", "--help"]).stdout).unwrap();
     let options = help.lines().filter_map(|line| {

@@ -36,6 +36,11 @@ fn format_and_info_tell_the_room_that_a_domain_has() {
         server.await_said("larger than the space");
         change(&server, &["CREATE", "small", "1MiB"]);
         assert!(!server.said().contains("small"));
+        change(&server, &["RESIZE", "small", "100GiB"]);
+        server.await_said("volume=\"small\"");
+        change(&server, &["SNAPSHOT", "small", "now"]);
+        change(&server, &["CLONE", "small", "now", "copy"]);
+        server.await_said("volume=\"copy\"");
         assert!(server.terminate().success());
         let created = softflash(["volume", "create", path, "vast", "100GiB"]);
         assert!(
@@ -45,6 +50,16 @@ fn format_and_info_tell_the_room_that_a_domain_has() {
         );
         let created = softflash(["volume", "create", path, "tiny", "1MiB"]);
         assert!(created.status.success() && !said(&created).contains("warning"));
+        for (change, warns) in [
+            (&["resize", path, "tiny", "2MiB"][..], false),
+            (&["resize", path, "tiny", "100GiB"], true),
+            (&["snapshot", path, "tiny", "now"], false),
+            (&["clone", path, "tiny", "now", "other"], true),
+        ] {
+            let changed = softflash([&["volume"], change].concat());
+            assert!(changed.status.success(), "{}", said(&changed));
+            assert_eq!(said(&changed).contains("warning"), warns, "{}", said(&changed));
+        }
     }
 }
 

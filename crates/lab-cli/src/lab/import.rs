@@ -3,11 +3,12 @@
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use softflash_console::CliError;
+use softflash_console::input;
 use softflash_console::new_file::{Existing, NewFile, is_standard};
 use softflash_console::output::{self, Form};
 use softflash_lab::import::{WithoutCounterpart, mqsim};
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `lab import`.
@@ -83,8 +84,9 @@ struct Left {
 
 impl Mqsim {
     fn run(self) -> Result<(), CliError> {
-        let text = read(&self.file)?;
-        let flows = self.workload.as_deref().map(read).transpose()?;
+        let text = read("the configuration", &self.file)?;
+        let flows = self.workload.as_deref();
+        let flows = flows.map(|path| read("--workload", path)).transpose()?;
         let (file, workload) = (shown(&self.file), self.workload.as_deref().map(shown));
         let name = match is_standard(&self.file) {
             true => "imported".to_owned(),
@@ -135,10 +137,10 @@ impl Report {
     }
 }
 
-fn read(path: &Path) -> Result<String, CliError> {
+fn read(what: &str, path: &Path) -> Result<String, CliError> {
     let mut bytes = Vec::new();
     let read = match is_standard(path) {
-        true => io::stdin().read_to_end(&mut bytes),
+        true => input::standard(what)?.read_to_end(&mut bytes),
         false => File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)),
     };
     read.map_err(CliError::file(path))?;

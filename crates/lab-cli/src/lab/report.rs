@@ -26,21 +26,26 @@ pub struct Report {
     /// several directories
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
+    /// Replace an existing file of --to; DIR/report.html is always replaced
+    #[arg(long, requires = "to")]
+    force: bool,
 }
 
 impl Report {
     /// Draws and writes the report.
     pub fn run(self) -> Result<(), CliError> {
-        let to = match (self.to, self.directories.as_slice()) {
-            (Some(to), _) => to,
-            (None, [directory]) => directory.join("report.html"),
+        let (to, existing) = match (self.to, self.directories.as_slice()) {
+            (Some(to), _) => (to, Existing::by_force(self.force)),
+            (None, [directory]) => (directory.join("report.html"), Existing::Replaced),
             (None, _) => {
                 let problem = "several directories: name the report's file, as --to compared.html";
                 return Err(CliError::Usage(problem.to_owned()));
             }
         };
+        // Before the work of drawing it.
+        NewFile::at(&to, existing)?;
         let html = report::of_directories(&self.directories)?;
-        NewFile::write(&to, Existing::Replaced, html.as_bytes())?;
+        NewFile::write(&to, existing, html.as_bytes())?;
         output::say(&format!("{}: written", to.display()));
         Ok(())
     }

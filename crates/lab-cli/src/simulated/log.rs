@@ -28,8 +28,8 @@ struct Written {
 
 impl RequestLog {
     /// Begins a log. A signal removes the unfinished file.
-    pub fn create(path: &Path) -> Result<RequestLog, CliError> {
-        let mut new = NewFile::removed_on_signal(path, Existing::Replaced)?;
+    pub fn create(path: &Path, existing: Existing) -> Result<RequestLog, CliError> {
+        let mut new = NewFile::removed_on_signal(path, existing)?;
         let mut to = BufWriter::new(new.create()?);
         to.write_all(HEADER.as_bytes()).map_err(CliError::file(path))?;
         let written = Mutex::new(Written { to, failed: None });

@@ -9,6 +9,7 @@ pub use report::{Latency, Report};
 use clap::Args;
 use log::RequestLog;
 use softflash_console::CliError;
+use softflash_console::new_file::Existing;
 use softflash_console::measure::{Cost, Stopwatch};
 use softflash_console::progress::Progress;
 use softflash_lab::cell::OnRequest;
@@ -40,6 +41,9 @@ pub struct Target {
     /// drive and end in nanoseconds of virtual time, kind, offset and length in bytes
     #[arg(long, value_name = "FILE")]
     pub log_requests: Option<PathBuf>,
+    /// Replace an existing file of --log-requests, once the new one is complete
+    #[arg(long, requires = "log_requests")]
+    pub force: bool,
 }
 
 /// The processor time of the preparation, and the cost of the measured part.
@@ -57,7 +61,9 @@ pub fn measured(
     progress: &Progress,
     run: impl FnOnce(&Control) -> Result<Outcome, LabError>,
 ) -> Result<Report, CliError> {
-    let log = target.log_requests.as_deref().map(RequestLog::create).transpose()?;
+    let existing = Existing::by_force(target.force);
+    let log = target.log_requests.as_deref();
+    let log = log.map(|path| RequestLog::create(path, existing)).transpose()?;
     let ran = timed(log.as_ref(), progress, run);
     progress.finish();
     let (outcome, costs) = match log {

@@ -6,11 +6,12 @@ mod summary;
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressBarIter};
 use softflash_console::CliError;
+use softflash_console::input;
 use softflash_console::new_file::is_standard;
 use softflash_console::output;
 use softflash_trace::{Format, ReadOptions, Reader, Tally};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `trace`.
@@ -105,7 +106,7 @@ impl Source {
 /// Opens a trace, with a progress bar of the file's bytes.
 pub fn open(path: &Path, options: ReadOptions) -> Result<(Reader<Input>, ProgressBar), CliError> {
     let (input, bytes): (Box<dyn Read>, u64) = if is_standard(path) {
-        (Box::new(io::stdin()), 0)
+        (Box::new(input::standard("the trace")?), 0)
     } else {
         let file = File::open(path).map_err(CliError::file(path))?;
         let metadata = file.metadata().map_err(CliError::file(path))?;

@@ -106,6 +106,13 @@ pub(crate) fn reason(name: &[u8]) -> Option<&'static str> {
     ABSENT.iter().find(has).map(|(reason, _)| *reason)
 }
 
+/// The command that is built and has its keys at the same places as this absent one; only for those
+/// whose number of keys is among their words, which clients ask COMMAND GETKEYS about.
+pub(crate) fn same_keys(name: &[u8]) -> Option<&'static [u8]> {
+    let like_eval = [&b"eval_ro"[..], b"evalsha_ro", b"fcall", b"fcall_ro"];
+    like_eval.iter().any(|known| known.eq_ignore_ascii_case(name)).then_some(b"eval")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -82,7 +82,8 @@ fn docs_of<'a>(specs: impl Iterator<Item = &'a Spec>) -> Reply {
 pub(crate) fn getkeys(_: &mut Session, _: &Store, args: &[Bytes]) -> Result<Reply> {
     let words = args.get(2..).unwrap_or_default();
     let invalid = CommandError::Known("ERR Invalid command specified");
-    let Some((_, spec)) = words.first().and_then(|name| find(name)) else { return Err(invalid) };
+    let found = words.first().and_then(|name| find(absent::same_keys(name).unwrap_or(name)));
+    let Some((_, spec)) = found else { return Err(invalid) };
     let subcommand = words.get(1).and_then(|name| spec.subcommand(name));
     let spec = match subcommand {
         Some(subcommand) => subcommand,

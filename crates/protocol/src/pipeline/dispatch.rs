@@ -62,7 +62,8 @@ impl Session {
         let refused = request.refused.map(|text| CommandError::Quoting(text.into_bytes()));
         let checked = refused.map_or(Ok(()), Err).and_then(|()| self.check(store, &args));
         let checked = checked.and_then(|spec| {
-            self.name_script(store, spec, &mut args)?;
+            // Redis runs the script that it then does not find, so the slow log has it.
+            self.name_script(store, spec, &mut args).inspect_err(|_| watch.lap(spec, &args))?;
             Ok(spec)
         });
         let spec = match checked {
@@ -72,7 +73,6 @@ impl Session {
                 return Admitted::Answer(if silent { Reply::None } else { reply });
             }
         };
-        self.last_command = spec.name;
         if let Some(transaction) = &mut self.transaction
             && !spec.flags.has(Flags::UNQUEUED)
         {
@@ -137,6 +137,7 @@ impl Session {
                 .and_then(|place| spec.subcommands.get(place))
                 .ok_or_else(|| unknown_subcommand(spec, subcommand))?;
         }
+        self.last_command = spec.name;
         if !spec.takes(args.len()) {
             return Err(CommandError::WrongArity(spec.name));
         }

@@ -63,6 +63,8 @@ impl Session {
         moment: Moment,
     ) {
         let now_ms = store.now_ms();
+        // The command of the client, which runs others if it is EXEC or a script.
+        self.client.update(|activity| activity.command = self.last_command);
         self.context.acl.log.enter(Denial {
             count: 1,
             reason,

@@ -289,9 +289,14 @@ fn scripts_are_loaded_and_forgotten_as_in_redis() {
             &["SCRIPT"],
             &["SCRIPT", "FLUSH", "LATER"],
             &["SCRIPT", "KILL"],
-            &["COMMAND", "GETKEYS", "EVAL", "x", "2", "a", "b", "c"],
         ] {
             same(mistake).await;
+        }
+        for name in ["EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "fcall_ro"] {
+            for rest in ["x 2 a b c", "x 0", "x 0 a", "x 3 a b", "x y", "x"] {
+                let line = format!("COMMAND GETKEYS {name} {rest}");
+                same(&line.split(' ').collect::<Vec<_>>()).await;
+            }
         }
     });
 }

@@ -57,27 +57,30 @@ pub(super) async fn apply(change: VolumeChange, domain: &Domain) -> Result<(), V
     match &change {
         VolumeChange::Create { name, size_bytes, settings } => {
             domain.create_with(name, *size_bytes, &parse(settings)?).await?;
-            warn_if_larger_than_its_domain(name, *size_bytes, domain);
-            Ok(())
+            warn_if_larger_than_its_domain(name, domain)
         }
         VolumeChange::Set { name, settings } => domain.set(name, &parse(settings)?).await,
         VolumeChange::Resize { name, size_bytes, shrink: true } => {
-            domain.shrink(name, *size_bytes).await
+            domain.shrink(name, *size_bytes).await?;
+            warn_if_larger_than_its_domain(name, domain)
         }
         VolumeChange::Resize { name, size_bytes, shrink: false } => {
-            domain.resize(name, *size_bytes).await
+            domain.resize(name, *size_bytes).await?;
+            warn_if_larger_than_its_domain(name, domain)
         }
         VolumeChange::Delete { name } => domain.delete(name).await,
         VolumeChange::Snapshot { volume, name } => domain.snapshot(volume, name).await,
         VolumeChange::DeleteSnapshot { volume, name } => domain.delete_snapshot(volume, name).await,
         VolumeChange::Clone { volume, snapshot, name } => {
-            domain.clone_snapshot(volume, snapshot, name).await
+            domain.clone_snapshot(volume, snapshot, name).await?;
+            warn_if_larger_than_its_domain(name, domain)
         }
     }
 }
 
 /// Volumes are thin, so this is no error; but one that cannot be filled may surprise.
-fn warn_if_larger_than_its_domain(name: &str, size_bytes: u64, domain: &Domain) {
+fn warn_if_larger_than_its_domain(name: &str, domain: &Domain) -> Result<(), VolumeError> {
+    let size_bytes = domain.volume(name)?.size_bytes()?;
     let usable_bytes = domain.space().usable_bytes;
     if size_bytes > usable_bytes {
         tracing::warn!(
@@ -88,6 +91,7 @@ fn warn_if_larger_than_its_domain(name: &str, size_bytes: u64, domain: &Domain) 
              writes fail once that is full"
         );
     }
+    Ok(())
 }
 
 /// The export that a change would take away, if it would.

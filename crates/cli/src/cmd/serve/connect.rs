@@ -45,7 +45,7 @@ impl Connect {
             }
         }
         match (&self.password, needs_password) {
-            (Some(Origin::Environment), _) => words += " --askpass",
+            (Some(Origin::Once), _) => words += " --askpass",
             (None, true) => {
                 words += " --askpass";
                 remarks.push("--user NAME: for another user than `default`");
@@ -101,7 +101,7 @@ mod tests {
             "REDISCLI_AUTH=\"$(head -n 1 '/etc/my password')\" redis-cli -h 127.0.0.1 -p 1"
         );
         let asks = "redis-cli -h 127.0.0.1 -p 1 --askpass";
-        assert_eq!(command(Some(Origin::Environment), "127.0.0.1:1", true), asks);
+        assert_eq!(command(Some(Origin::Once), "127.0.0.1:1", true), asks);
         assert_eq!(command(None, "127.0.0.1:1", true), asks, "a password of the ACL file");
     }
 }

@@ -5,6 +5,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command};
 use softflash_console::CliError;
+use softflash_console::input;
 use softflash_lab::toml_text::{TomlError, suggestion, toml_error};
 use std::error::Error;
 use std::ffi::OsString;
@@ -15,8 +16,8 @@ use toml::de::DeTable;
 /// Options that concern the file itself; they are no keys of it.
 #[derive(Debug, Args)]
 pub struct SettingsFile {
-    /// TOML file of settings: its keys are the other options of `serve`, as `memory = "4GiB"`.
-    /// Options on the command line win
+    /// TOML file of settings, `-` for standard input: its keys are the other options of `serve`, as
+    /// `memory = "4GiB"`. Options on the command line win
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Print the settings in effect as such a file, with all options and their defaults, and exit
@@ -49,7 +50,7 @@ pub fn with_settings(
     // What is wrong with the words themselves is reported once the settings have joined them.
     let lenient = program.clone().ignore_errors(true).try_get_matches_from(&words);
     let Some((serve, path)) = lenient.as_ref().ok().and_then(file_of) else { return Ok(words) };
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = input::text("--config", path, |error| {
         CliError::Failed(format!(
             "--config {}: {error}; `softflash serve --print-config` prints such a file",
             path.display()

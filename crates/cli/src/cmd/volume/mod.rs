@@ -180,13 +180,7 @@ impl Named {
             Ok(domain.space().usable_bytes)
         })?;
         self.say(&format!("created volume `{name}` of {}", human_bytes(size)));
-        if size > usable_bytes {
-            self.say(&format!(
-                "warning: it is larger than the {} that it shares with the volumes of its shard; \
-                 writes fail once that is full",
-                human_bytes(usable_bytes)
-            ));
-        }
+        self.warn_if_larger(size, usable_bytes);
         Ok(())
     }
 
@@ -205,18 +199,19 @@ impl Named {
 
     fn resize(&self, size: u64, shrink: bool) -> Result<(), CliError> {
         let name = &self.name;
-        let before = self.change(async |domains| {
+        let (before, usable_bytes) = self.change(async |domains| {
             let domain = domains.holder(name)?;
             let before = domain.volume(name)?.size_bytes()?;
             match shrink {
                 true => domain.shrink(name, size).await?,
                 false => domain.resize(name, size).await?,
             }
-            Ok(before)
+            Ok((before, domain.space().usable_bytes))
         })?;
         let lost = if size < before && shrink { "; what was beyond is lost" } else { "" };
         let (before, after) = (human_bytes(before), human_bytes(size));
         self.say(&format!("resized volume `{name}` from {before} to {after}{lost}"));
+        self.warn_if_larger(size, usable_bytes);
         Ok(())
     }
 
@@ -236,12 +231,14 @@ impl Named {
 
     fn clone_snapshot(&self, snapshot: &str, new: &str) -> Result<(), CliError> {
         let name = &self.name;
-        self.change(async |domains| {
+        let (size, usable_bytes) = self.change(async |domains| {
             let domain = domains.holder(name)?;
             domains.check_unused(new)?;
-            domain.clone_snapshot(name, snapshot, new).await
+            domain.clone_snapshot(name, snapshot, new).await?;
+            Ok((domain.volume(new)?.size_bytes()?, domain.space().usable_bytes))
         })?;
         self.say(&format!("created volume `{new}` from snapshot `{snapshot}` of volume `{name}`"));
+        self.warn_if_larger(size, usable_bytes);
         Ok(())
     }
 
@@ -260,6 +257,17 @@ impl Named {
         with_domains(&directory, async |domains| {
             Ok(work(domains).await.map_err(DataDirError::volume(&directory.path))?)
         })
+    }
+
+    /// Volumes are thin, so this is no error; but one that cannot be filled may surprise.
+    fn warn_if_larger(&self, size: u64, usable_bytes: u64) {
+        if size > usable_bytes {
+            self.say(&format!(
+                "warning: it is larger than the {} that it shares with the volumes of its shard; \
+                 writes fail once that is full",
+                human_bytes(usable_bytes)
+            ));
+        }
     }
 
     fn say(&self, done: &str) {
