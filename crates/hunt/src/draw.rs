@@ -13,6 +13,9 @@ use softflash_store::layout::one_copy;
 /// Share of scenarios that run on a drive.
 const DRIVES: f64 = 0.25;
 
+/// Share of scenarios of volumes where a profile damages data.
+const VOLUMES: f64 = 0.25;
+
 /// Share of drives whose flushes fail now and then.
 const FAILED_FLUSHES: f64 = 0.3;
 
@@ -124,9 +127,8 @@ impl Scenario {
     fn with_owner(mut self, profile: Profile) -> Scenario {
         let mut rng = Rng::seeded(self.seed).fork("volumes");
         match profile {
-            Profile::Worn | Profile::Misread | Profile::Silent | Profile::Dead | Profile::Unit
-                if rng.fork("owner").chance(0.25) =>
-            {
+            _ if profile.damages() && rng.fork("owner").chance(VOLUMES) => {
+                profile.fit_to_volumes(&mut self, &mut rng.fork("damage"));
                 self.volumes = Some(VolumeShape::drawn(&mut self, &mut rng));
             }
             Profile::Volumes => self.volumes = Some(VolumeShape::drawn(&mut self, &mut rng)),
@@ -194,6 +196,7 @@ fn faults(rng: &mut Rng, profile: Profile) -> FaultConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::ValueEnum;
 
     #[test]
     fn a_seed_is_a_scenario_and_a_scenario_is_a_file() {
@@ -205,16 +208,30 @@ mod tests {
             assert_eq!(scenario.layout().problem(), None, "seed {seed}");
             let longest = scenario.options(0).fragment_bytes as u64;
             assert!(scenario.clients.larges == 0.0 || longest < scenario.flash.block_bytes() / 2);
-            let mirrored = Scenario::drawn(seed, Profile::Mirrored);
-            assert_eq!(mirrored.layout().problem(), None, "seed {seed}");
-            assert_eq!((mirrored.store.copies, mirrored.may_lose()), (2, false));
-            let parity = Scenario::drawn(seed, Profile::Parity);
-            assert_eq!(
-                (parity.layout().problem(), parity.may_lose()),
-                (None, false),
-                "seed {seed}"
-            );
+            for profile in [Profile::Mirrored, Profile::Parity] {
+                let drawn = Scenario::drawn(seed, profile);
+                assert_eq!(drawn.layout().problem(), None, "seed {seed}");
+                // Volumes have one copy of their data.
+                let has_one_copy = drawn.volumes.is_some();
+                assert_eq!(drawn.store.is_redundant(), !has_one_copy, "seed {seed}");
+                assert!(has_one_copy || !drawn.may_lose(), "seed {seed}");
+            }
         }
         assert_ne!(Scenario::drawn(1, Profile::Survived), Scenario::drawn(2, Profile::Survived));
+    }
+
+    #[test]
+    fn every_profile_that_damages_data_damages_volumes() {
+        for profile in Profile::value_variants().iter().filter(|profile| profile.damages()) {
+            let drawn = (0..200).map(|seed| Scenario::drawn(seed, *profile));
+            let of_volumes: Vec<Scenario> = drawn.filter(|it| it.volumes.is_some()).collect();
+            assert!(of_volumes.len() > 20, "{profile:?}: {} of 200", of_volumes.len());
+            let is_damaged = |it: &&Scenario| {
+                let survives = it.faults.paired_page_loss + it.faults.cut_pages.unstable > 0.0;
+                it.may_lose() || it.repairs > 0 || survives
+            };
+            let damaged = of_volumes.iter().filter(is_damaged).count();
+            assert!(4 * damaged > of_volumes.len(), "{profile:?}: {damaged} are damaged");
+        }
     }
 }

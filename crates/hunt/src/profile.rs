@@ -1,10 +1,12 @@
 //! Fault profiles: which faults are injected into drawn scenarios, by name.
 
 use crate::client_model::{Pace, Resp};
+use crate::fault_plan::FaultPlan;
 use crate::scenario::Scenario;
 use clap::ValueEnum;
 use softflash_base::random::Rng;
 use softflash_nand::faults::{FaultConfig, SilentFaults};
+use softflash_store::layout::one_copy;
 
 /// Which faults are injected into drawn scenarios.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -32,10 +34,11 @@ pub enum Profile {
     /// image: the store must report losses
     Unit,
     /// Two copies of all data, and one unit that fails, is restored from an old image, or has
-    /// silent faults: nothing may be lost, and full redundancy must be restored
+    /// silent faults: nothing may be lost, and full redundancy must be restored. Volumes, which
+    /// have one copy, must report losses
     Mirrored,
     /// Parity over patches, and one unit with the same faults: nothing may be lost, and full
-    /// redundancy must be restored
+    /// redundancy must be restored. Volumes, which have one copy, must report losses
     Parity,
     /// Frequent expiry, a wall clock that is set back, loss of older pages of a word line, and cuts
     /// within milliseconds of a request
@@ -44,10 +47,12 @@ pub enum Profile {
     /// pages of a word line, or have pages that decay after a cut
     Volumes,
     /// Parity over patches that are merged all the time, so that groups are rewritten, and units
-    /// that return again and again in their state before the last cut: nothing may be lost
+    /// that return again and again in their state before the last cut: nothing may be lost. Volumes
+    /// must report losses
     Regrouped,
-    /// No other faults than power cuts; at the end some patches are damaged, and the store is
-    /// repaired: every key has its value or is reported as lost
+    /// No other faults than power cuts; at the end some patches, or pages of volumes, are damaged,
+    /// and the store or the volumes are repaired: every key has its value or is reported as lost,
+    /// and so has every mapping unit
     Repaired,
     /// The FTL alone: superblocks that are allocated, written, and released, some unused, on units
     /// of several dies with blocks that fail often
@@ -82,6 +87,31 @@ impl Profile {
     pub(crate) fn may_be_on_drive(self) -> bool {
         use Profile::*;
         matches!(self, Survived | Mirrored | Parity | Volumes | Superblocks)
+    }
+
+    /// Whether the profile damages data, also while the power is off: some of its scenarios are of
+    /// volumes then.
+    pub(crate) fn damages(self) -> bool {
+        use Profile::*;
+        match self {
+            Survived | Clocks | Volumes | Superblocks => false,
+            Decaying | Paired | Worn | Misread | Silent | Dead | Unit => true,
+            Mirrored | Parity | Regrouped | Repaired => true,
+        }
+    }
+
+    /// Fits a scenario of the profile to volumes, which have one copy of their data. Where the
+    /// profile changes what is read, a quarter of the scenarios have bits that flip and ranges of
+    /// pages that change places instead.
+    pub(crate) fn fit_to_volumes(self, scenario: &mut Scenario, rng: &mut Rng) {
+        use Profile::*;
+        (scenario.store.copies, scenario.store.parity) = (one_copy(), 0);
+        let changes_what_is_read = matches!(self, Worn | Misread | Silent | Mirrored | Parity);
+        if changes_what_is_read && scenario.drive.is_none() && rng.chance(0.25) {
+            let FaultConfig { bit_errors, silent, .. } = FaultConfig::default();
+            (scenario.faults.bit_errors, scenario.faults.silent) = (bit_errors, silent);
+            scenario.fault_plan = FaultPlan { changed_pages: 0.5, ..FaultPlan::default() };
+        }
     }
 
     /// Sets the properties that every scenario of the profile has.

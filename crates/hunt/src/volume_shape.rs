@@ -1,5 +1,6 @@
 //! The clients of volumes in a scenario.
 
+use crate::fault_plan::FaultPlan;
 use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
@@ -54,7 +55,8 @@ impl VolumeShape {
             scenario.flash.blocks += 96;
         }
         scenario.flash.channels = 1 + rng.below(4) as u16;
-        if scenario.fault_plan.replacements + scenario.fault_plan.old_images > 0.0 {
+        let FaultPlan { replacements, old_images, returns, .. } = scenario.fault_plan;
+        if replacements + old_images + returns > 0.0 {
             // An older image of the only unit is a consistent, older domain.
             scenario.flash.channels = scenario.flash.channels.max(2);
         }

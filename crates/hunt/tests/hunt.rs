@@ -98,7 +98,8 @@ fn scenarios_differ_in_all_that_matters() {
     ];
     assert!(shares.iter().all(|share| (10..180).contains(share)), "{shares:?}");
     let is_replaced = |scenario: &Scenario| scenario.fault_plan.replacements > 0.0;
-    assert!(scenarios.iter().all(|scenario| !scenario.may_lose() || is_replaced(scenario)));
+    let may_lose = |scenario: &Scenario| is_replaced(scenario) || scenario.volumes.is_some();
+    assert!(scenarios.iter().all(|scenario| !scenario.may_lose() || may_lose(scenario)));
 }
 
 #[test]

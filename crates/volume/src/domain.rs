@@ -25,6 +25,7 @@ use crate::proof;
 use crate::recovery::leaves::damaged_copies;
 use crate::recovery::{Recovered, RecoveryReport, giving_up, recover};
 use crate::releases;
+use crate::repair::{self, Repaired};
 use crate::rewriting;
 use crate::settings::{Setting, VolumeSettings};
 use crate::tenant::VolumeCounters;
@@ -114,6 +115,16 @@ impl Domain {
         progress: &Progress,
     ) -> Result<Examined, VolumeError> {
         examination::examine(queue, config, runtime, progress).await
+    }
+
+    /// Repairs a domain in which [`examine`](Domain::examine) has found damage: its map is written
+    /// again, without what is lost.
+    pub async fn repair(
+        queue: Box<dyn QueuePair>,
+        config: DomainConfig,
+        runtime: RuntimeHandle,
+    ) -> Repaired {
+        repair::repair(queue, config, runtime).await
     }
 
     /// The volumes of a domain as the next mount would find them; nothing is written.

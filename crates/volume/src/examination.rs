@@ -65,6 +65,23 @@ pub struct Examined {
     pub images: Vec<ExaminedImage>,
 }
 
+impl Examined {
+    /// Whether a repair has something to write: of the map, or of the frames behind its root. Lost
+    /// data in frames that are there are no part of it.
+    pub fn needs_repair(&self) -> bool {
+        let RecoveryReport {
+            damaged_root_copies,
+            rebuilt_halves,
+            lost_halves,
+            lost_frames,
+            stale_units,
+            ..
+        } = &self.recovery;
+        let parts = damaged_root_copies + rebuilt_halves + lost_halves + lost_frames;
+        self.damaged_leaf_copies + parts > 0 || !stale_units.is_empty()
+    }
+}
+
 /// Examines a domain as the next mount would find it.
 pub(crate) async fn examine(
     queue: Box<dyn QueuePair>,

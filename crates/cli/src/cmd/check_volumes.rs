@@ -9,7 +9,7 @@ use softflash_console::sizes::human_bytes;
 use softflash_datadir::{OpenDir, ShardDomain};
 use softflash_runtime::RuntimeHandle;
 use softflash_store::check::Finding;
-use softflash_volume::{Domain, Examined, ExaminedImage, Progress, VolumeError};
+use softflash_volume::{Domain, Examined, ExaminedImage, Progress, Repaired, VolumeError};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -48,6 +48,9 @@ pub struct DomainReport {
     pub stale_units: Vec<u16>,
     /// Volumes and snapshots.
     pub volumes: Vec<ImageReport>,
+    /// Whether a repair has something to write.
+    #[serde(skip)]
+    needs_repair: bool,
 }
 
 /// A volume, or a snapshot as `VOLUME@SNAPSHOT`.
@@ -69,7 +72,7 @@ struct LostRange {
 }
 
 /// A domain that a repair has mounted.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct RepairedDomain {
     shard: u16,
     /// Copies of leaves of the map that were written again.
@@ -170,6 +173,7 @@ fn domain_report(shard: u16, examined: &Examined) -> DomainReport {
         lost_frames: recovery.lost_frames,
         stale_units: recovery.stale_units.iter().map(|stale| stale.unit).collect(),
         volumes,
+        needs_repair: examined.needs_repair(),
     }
 }
 
@@ -274,12 +278,8 @@ pub fn lines(report: &VolumesReport) -> Vec<(&'static str, String)> {
 /// Repairs the domains that a check has found damaged: the map is written again, without what is
 /// lost.
 pub fn repair(directory: &OpenDir, found: &VolumesReport) -> Result<Vec<RepairedDomain>, CliError> {
-    let is_damaged = |it: &&DomainReport| {
-        let parts = it.damaged_copies + it.rebuilt_halves + it.lost_halves + it.lost_frames;
-        it.error.is_none() && (parts > 0 || !it.stale_units.is_empty())
-    };
-    let damaged: Vec<u16> =
-        found.domains.iter().filter(is_damaged).map(|domain| domain.shard).collect();
+    let damaged = found.domains.iter().filter(|domain| domain.needs_repair);
+    let damaged: Vec<u16> = damaged.map(|domain| domain.shard).collect();
     block_on(|runtime| async move {
         let mut repaired = Vec::new();
         for domain in &directory.domains {
@@ -296,25 +296,12 @@ async fn mend(
     domain: &ShardDomain,
     runtime: &RuntimeHandle,
 ) -> Result<RepairedDomain, CliError> {
-    let shard = domain.shard.0;
     let queue = Arc::clone(&directory.device).open_queue_pair(&domain.units)?;
-    let mut repaired = RepairedDomain { shard, ..RepairedDomain::default() };
-    match Domain::mount(queue, domain.config.clone(), runtime.clone()).await {
-        Ok((domain, report)) => {
-            repaired.rebuilt_halves = report.rebuilt_halves;
-            repaired.lost_halves = report.lost_halves;
-            repaired.lost_units = report.lost_units;
-            // The mount has mended what it could not read.
-            repaired.copies = report.copied_halves;
-            match domain.mend_map().await {
-                Ok(copies) => repaired.copies += copies,
-                Err(error) => repaired.error = Some(error.to_string()),
-            }
-            domain.stop();
-        }
-        Err(error) => repaired.error = Some(error.to_string()),
-    }
-    Ok(repaired)
+    let Repaired { copies, rebuilt_halves, lost_halves, lost_units, error } =
+        Domain::repair(queue, domain.config.clone(), runtime.clone()).await;
+    let error = error.map(|error| error.to_string());
+    let shard = domain.shard.0;
+    Ok(RepairedDomain { shard, copies, rebuilt_halves, lost_halves, lost_units, error })
 }
 
 /// What a repair has done, in a line.

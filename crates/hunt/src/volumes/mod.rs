@@ -10,16 +10,18 @@ mod limits;
 mod paces;
 mod reading;
 mod reference;
+mod repaired;
 mod session;
 
 use crate::fault_state::FaultState;
-use crate::medium::Medium;
+use crate::medium::{Image, Medium};
 use crate::planned_faults::first_death;
 use crate::scenario::Scenario;
 use crate::session_failure::SessionFailure;
 use crate::trial::Record;
 use crate::volume_shape::VolumeShape;
 use reference::Reference;
+use repaired::Repairs;
 use session::Session;
 use softflash_base::Time;
 use softflash_base::checksum::identity;
@@ -116,9 +118,22 @@ impl Trial<'_> {
         }
         // The first recovers from the last cut; the second must find the same.
         self.session(None, false)?;
+        let old_unit = self.old_unit().map_err(SessionFailure::Wrong)?;
         // A volume whose data are lost reads nothing.
         self.session(None, self.shape.contest && !self.scenario.may_lose())?;
-        Ok(())
+        let Some(old_unit) = old_unit else { return Ok(()) };
+        let Trial { scenario, shape, medium, references, .. } = self;
+        let repairs = Repairs { scenario, shape, medium, references, old_unit };
+        repairs.check(&mut self.rng.fork("repairs")).map_err(SessionFailure::Wrong)
+    }
+
+    /// A unit before the last session, if the scenario has repairs, and may bring it back.
+    fn old_unit(&mut self) -> Result<Option<Image>, String> {
+        if self.scenario.repairs == 0 {
+            return Ok(None);
+        }
+        let units = u64::from(self.scenario.flash.channels);
+        self.medium.image(self.faults_rng.below(units) as u16).map(Some)
     }
 
     /// Runs from power on to power off; returns whether everything was compared.
@@ -167,6 +182,10 @@ impl Trial<'_> {
     /// Damages the flash whose power is off, as the fault plan says.
     fn damage(&mut self) -> Result<(), String> {
         let rng = &mut self.faults_rng;
+        if self.fault_state.needs_rest(self.scenario) {
+            // The recovery that has completed was the rest.
+            self.fault_state.has_rested();
+        }
         self.fault_state.apply_while_off(self.scenario, &self.medium, rng)?;
         if rng.chance(self.scenario.fault_plan.changed_pages) {
             damage::damage(&self.medium, self.scenario.flash.channels, rng)?;

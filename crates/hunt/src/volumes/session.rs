@@ -49,7 +49,18 @@ pub struct SessionEnd {
 const SLOTS_OF_UNIT: u16 = 4;
 const LEAST_SLOTS: u16 = 16;
 /// Wall clock of all sessions.
-const WALL_MS: u64 = 1_000_000_000_000;
+pub(super) const WALL_MS: u64 = 1_000_000_000_000;
+
+/// The configuration of the domain in every session.
+pub(super) fn config(scenario: &Scenario, shape: &VolumeShape) -> DomainConfig {
+    DomainConfig {
+        frame_units: shape.frame_units,
+        checkpoint_entries: shape.checkpoint_entries,
+        competing_per_unit: SLOTS_OF_UNIT.into(),
+        seed: scenario.seed,
+        ..DomainConfig::default()
+    }
+}
 
 impl Session<'_> {
     pub fn run(&self) -> SessionEnd {
@@ -87,13 +98,7 @@ impl Session<'_> {
         let device = self.medium.device();
         let queue = device.open_queue_pair(&device.info().all_units());
         let queue = queue.map_err(|error| SessionFailure::Wrong(error.to_string()))?;
-        let config = DomainConfig {
-            frame_units: self.shape.frame_units,
-            checkpoint_entries: self.shape.checkpoint_entries,
-            competing_per_unit: SLOTS_OF_UNIT.into(),
-            seed: self.scenario.seed,
-            ..DomainConfig::default()
-        };
+        let config = config(self.scenario, self.shape);
         let mounted = Domain::mount(queue, config, Rc::clone(runtime)).await;
         let (domain, _) = mounted.map_err(|error| self.not_mounted(error))?;
         self.compare(&domain, runtime).await?;
@@ -130,7 +135,7 @@ impl Session<'_> {
         }
         domain.check_map().map_err(SessionFailure::Wrong)?;
         domain.flush().await.map_err(failure)?;
-        if self.scenario.may_lose() {
+        if self.scenario.may_lose() || self.scenario.repairs > 0 {
             rest(runtime).await;
         }
         self.references.iter().for_each(|reference| reference.borrow_mut().settle());
@@ -194,7 +199,10 @@ impl Session<'_> {
 }
 
 /// The images of a client, with their mapping units.
-fn images(domain: &Domain, reference: &Reference) -> Result<BTreeMap<Name, u32>, SessionFailure> {
+pub(super) fn images(
+    domain: &Domain,
+    reference: &Reference,
+) -> Result<BTreeMap<Name, u32>, SessionFailure> {
     let mut found = BTreeMap::new();
     for info in domain.list().into_iter().filter(|info| reference.owns(&info.name)) {
         let units = |bytes: u64| (bytes / UNIT) as u32;
@@ -209,14 +217,14 @@ fn images(domain: &Domain, reference: &Reference) -> Result<BTreeMap<Name, u32>,
 }
 
 /// The settings of the volumes of a client.
-fn settings(domain: &Domain, reference: &Reference) -> BTreeMap<Name, VolumeSettings> {
+pub(super) fn settings(domain: &Domain, reference: &Reference) -> BTreeMap<Name, VolumeSettings> {
     let volumes = domain.list().into_iter().filter(|info| reference.owns(&info.name));
     volumes.map(|info| (Name { volume: info.name, snapshot: None }, info.settings)).collect()
 }
 
 /// The states of all mapping units of an image; none of those whose data are lost, where that may
 /// be.
-async fn states(
+pub(super) async fn states(
     domain: &Domain,
     name: &Name,
     units: u32,
