@@ -50,7 +50,7 @@ pub(crate) fn setrange(call: &mut Call<'_>) -> Result<Reply> {
     if part.is_empty() {
         return Ok(Reply::count(old_bytes));
     }
-    let end = check_length(call, offset.saturating_add(part.len()))?;
+    let end = check_length(call, offset.checked_add(part.len()))?;
     let Entry { value, expires_at_ms } = call.take(0).unwrap_or_default();
     let mut whole = BytesMut::with_capacity(end.max(old_bytes));
     value.fragments().iter().for_each(|piece| whole.extend_from_slice(piece));
@@ -67,7 +67,7 @@ pub(crate) fn setrange(call: &mut Call<'_>) -> Result<Reply> {
 pub(crate) fn append(call: &mut Call<'_>) -> Result<Reply> {
     let part = call.arg(2);
     let Entry { value, expires_at_ms } = call.take(0).unwrap_or_default();
-    let length = check_length(call, value.len().saturating_add(part.len()))?;
+    let length = check_length(call, value.len().checked_add(part.len()))?;
     let mut whole = BytesMut::with_capacity(length);
     value.fragments().iter().for_each(|piece| whole.extend_from_slice(piece));
     whole.extend_from_slice(part);

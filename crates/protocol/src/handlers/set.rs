@@ -199,10 +199,7 @@ pub(crate) fn strlen(call: &mut Call<'_>) -> Result<Reply> {
 }
 
 /// Refuses values above the limit before they are built.
-pub(crate) fn check_length(call: &Call<'_>, bytes: usize) -> Result<usize> {
+pub(crate) fn check_length(call: &Call<'_>, bytes: Option<usize>) -> Result<usize> {
     let limit = call.store.max_value_bytes();
-    if bytes > limit {
-        return Err(CommandError::value_too_long(bytes, limit));
-    }
-    Ok(bytes)
+    bytes.filter(|bytes| *bytes <= limit).ok_or(CommandError::STRING_TOO_LONG)
 }

@@ -5,7 +5,6 @@
 //! exactly its size that the socket reads into directly. Memory beyond a small allowance is
 //! requested by [`Parsed::Need`] before any of it is used, so that the server can reserve it first.
 
-use crate::error::too_long;
 use crate::resp::inline::split_words;
 use crate::resp::number::parse_i64;
 use bytes::buf::Limit;
@@ -317,7 +316,7 @@ impl RequestParser {
                 },
             };
             if self.refused.is_none() && body_bytes > self.max_argument_bytes {
-                self.refuse(too_long("an argument", body_bytes, self.max_argument_bytes));
+                self.refuse(too_long(body_bytes, self.max_argument_bytes));
             }
             if self.refused.is_some() {
                 if !self.discard(body_bytes) {
@@ -487,6 +486,14 @@ impl RequestParser {
             words => Ok(Some(words)),
         }
     }
+}
+
+/// The error of an argument that is too long.
+fn too_long(bytes: usize, limit: usize) -> String {
+    format!(
+        "ERR string exceeds maximum allowed size (proto-max-bulk-len): an argument of {bytes} \
+         bytes, at most {limit}; `softflash serve --proto-max-bulk-len` raises the limit"
+    )
 }
 
 /// Maximum length of a line.
