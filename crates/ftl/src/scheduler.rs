@@ -7,8 +7,8 @@
 //! has been overtaken for its allowance is served once before the next foreground read: no class
 //! starves, and each is served at least once in 100 ms.
 
-use crate::hint::Priority;
 use softflash_base::Time;
+use softflash_device::Priority;
 use std::collections::VecDeque;
 
 /// The kind of operation on the die.
@@ -42,6 +42,15 @@ impl QueueClass {
     /// The class for a kind of operation and a priority.
     pub const fn new(kind: OpKind, priority: Priority) -> QueueClass {
         QueueClass(kind as u8 * 3 + priority as u8)
+    }
+
+    /// The priority of a command in this class.
+    pub fn priority(self) -> Priority {
+        match self.0 % 3 {
+            0 => Priority::Foreground,
+            1 => Priority::Normal,
+            _ => Priority::Background,
+        }
     }
 
     fn allowance_ns(self) -> u64 {

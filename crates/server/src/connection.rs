@@ -6,6 +6,7 @@ use crate::admission::{Budgets, ServerAdmission};
 use crate::network::UnauthenticatedSlot;
 use crate::registry::{Phase, Registered};
 use crate::seldom::Seldom;
+use softflash_ftl::Hint;
 use softflash_protocol::{Connection, Context, Step};
 use softflash_store::Store;
 use std::future::Future;
@@ -24,6 +25,10 @@ const BUSY_READ_BYTES: usize = 8 << 10;
 /// After a final error reply, input is discarded for this long, so that the client can read the
 /// reply before it notices the end.
 const LINGER: Duration = Duration::from_millis(500);
+
+/// The hint of clients' requests, by RESP or NBD: the protocols carry none, and a client waits for
+/// each.
+pub(crate) const CLIENT_HINT: Hint = Hint::FOREGROUND;
 
 /// Services shared by all connections of a thread.
 #[derive(Clone)]
