@@ -198,7 +198,7 @@ impl Drive<'_> {
             latencies.record(latency_ns);
             live.push_back(id);
         }
-        self.blocks.flash().flush().await?;
+        self.blocks.flash().flush(Hint::FLUSH).await?;
         Ok(live.into())
     }
 

@@ -8,7 +8,7 @@ use crate::pools::Pools;
 use crate::tag::BlockId;
 use smallvec::SmallVec;
 use softflash_base::IoBuf;
-use softflash_ftl::{FtlError, Hint, Superblock};
+use softflash_ftl::{FtlError, Hint, Origin, Superblock};
 use std::rc::Rc;
 
 /// A block whose read takes this many retries needs a refresh: a single retry may be chance, and
@@ -124,7 +124,7 @@ impl CopyReader {
             "the FTL read another number of pages of {id}"
         );
         if read.retries >= REFRESH_RETRIES {
-            self.damage.note_needs_refresh(id);
+            self.damage.note_needs_refresh(id, Origin::Refresh);
         }
         Ok(read.bytes)
     }

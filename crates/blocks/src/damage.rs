@@ -3,7 +3,7 @@
 
 use crate::state::State;
 use crate::tag::BlockId;
-use softflash_ftl::FtlError;
+use softflash_ftl::{FtlError, Origin};
 
 /// Notes the damage of blocks and units.
 pub(crate) struct Damage {
@@ -15,10 +15,10 @@ impl Damage {
         Damage { state: state.clone() }
     }
 
-    /// The block needs a refresh while it can be read.
-    pub(crate) fn note_needs_refresh(&self, id: BlockId) {
+    /// The block needs a refresh, for this reason, while it can be read.
+    pub(crate) fn note_needs_refresh(&self, id: BlockId, why: Origin) {
         if self.state.directory.contains(id) {
-            self.state.health.note_needs_refresh(id);
+            self.state.health.note_needs_refresh(id, why);
         }
     }
 

@@ -2,15 +2,16 @@
 //! behind in wear.
 
 use crate::tag::BlockId;
+use softflash_ftl::Origin;
 use softflash_runtime::Notify;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The health of blocks.
 #[derive(Default)]
 pub(crate) struct Health {
-    /// Blocks that their owner should rewrite.
-    needs_refresh: RefCell<BTreeSet<BlockId>>,
+    /// Blocks that their owner should rewrite, and why: the first reason found.
+    needs_refresh: RefCell<BTreeMap<BlockId, Origin>>,
     /// Blocks with a missing or damaged copy, until they are deleted or whole.
     degraded: RefCell<BTreeSet<BlockId>>,
     /// Degraded blocks that can be reconstructed from their parity group.
@@ -22,12 +23,12 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    pub(crate) fn note_needs_refresh(&self, id: BlockId) {
-        self.needs_refresh.borrow_mut().insert(id);
+    pub(crate) fn note_needs_refresh(&self, id: BlockId, why: Origin) {
+        self.needs_refresh.borrow_mut().entry(id).or_insert(why);
     }
 
-    pub(crate) fn needs_refresh(&self, id: BlockId) -> bool {
-        self.needs_refresh.borrow().contains(&id)
+    pub(crate) fn why_refresh(&self, id: BlockId) -> Option<Origin> {
+        self.needs_refresh.borrow().get(&id).copied()
     }
 
     /// The block is being rewritten, or cannot be.
@@ -55,7 +56,7 @@ impl Health {
     pub(crate) fn note_degraded(&self, id: BlockId, curable: bool) {
         let is_new = self.degraded.borrow_mut().insert(id);
         if curable {
-            self.note_needs_refresh(id);
+            self.note_needs_refresh(id, Origin::Rebuild);
             if is_new {
                 self.degraded_bell.notify_one();
             }
@@ -88,9 +89,9 @@ impl Health {
     pub(crate) fn try_again(&self, in_group: impl Fn(BlockId) -> bool) {
         for id in self.degraded.borrow().iter().copied() {
             match in_group(id) {
-                true => self.reconstructible.borrow_mut().insert(id),
-                false => self.needs_refresh.borrow_mut().insert(id),
-            };
+                true => drop(self.reconstructible.borrow_mut().insert(id)),
+                false => self.note_needs_refresh(id, Origin::Rebuild),
+            }
         }
     }
 

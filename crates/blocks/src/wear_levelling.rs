@@ -4,6 +4,7 @@
 use crate::damage::Damage;
 use crate::directory::Directory;
 use crate::pools::Pools;
+use softflash_ftl::Origin;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -47,7 +48,7 @@ impl WearLevelling {
             *looked_at = newest;
             let lagging = flash.worth_moving(unit);
             if let Some(id) = lagging.and_then(|superblock| self.directory.id_at(&superblock)) {
-                self.damage.note_needs_refresh(id);
+                self.damage.note_needs_refresh(id, Origin::Levelling);
             }
         }
     }

@@ -155,7 +155,7 @@ impl Writer {
             pieces = match block.write_all(pieces, hint).await {
                 Ok(_) => {
                     block.seal();
-                    self.pools.flash().flush().await?;
+                    self.pools.flash().flush(hint).await?;
                     if self.groups.contains(id) {
                         unused.copies = None;
                         self.lifecycle.move_to(id, copies, attempt);

@@ -33,7 +33,7 @@ async fn written(blocks: &BlockLayer) -> ParityGroup {
         blocks.put_avoiding(id, PATCH, pieces, Hint::FLUSH, &anti_affinity).await.unwrap();
     }
     let group = stripe.close(Hint::FLUSH).await.unwrap();
-    blocks.flash().flush().await.unwrap();
+    blocks.flash().flush(Hint::COMPACTION).await.unwrap();
     blocks.form_group(group.clone());
     group
 }

@@ -24,7 +24,10 @@ fn main() -> Result<(), Box<dyn Error>> {
                 };
                 let (unit, blocks) = (Default::default(), [block; 4]);
                 let target = Target { unit, die: 0, plane: 0, planes: 1, blocks, page, rows };
-                let _ = queue.submit(now, Command { tag: Tag(0), target, operation });
+                let _ = queue.submit(
+                    now,
+                    Command { tag: Tag(0), target, operation, hint: Hint::FOREGROUND },
+                );
                 started += 1;
             }
             queue.poll(now, &mut done);

@@ -1,6 +1,7 @@
 //! Commands of a device, and their completions.
 
 use crate::geometry::MAX_PLANES;
+use crate::hint::Hint;
 use softflash_base::{IoBuf, Time, UnitId};
 use thiserror::Error;
 
@@ -62,6 +63,8 @@ pub struct Command {
     pub target: Target,
     /// The operation.
     pub operation: Operation,
+    /// What the layers above say of it. A device may ignore it.
+    pub hint: Hint,
 }
 
 /// The end of a command.
@@ -77,6 +80,11 @@ pub struct Completion {
     /// correct it. Such data should be rewritten before it is lost. 0 if the device does not report
     /// retries.
     pub retries: u8,
+    /// Commands of the same die that the device had accepted before this one and not ended.
+    pub queue: u16,
+    /// The time from the acceptance by the device to the end, in nanoseconds: the wait behind
+    /// `queue` commands, and the work. 0 for a command that the device refused.
+    pub service_ns: u64,
     /// The time of completion.
     pub finished_at: Time,
 }

@@ -6,22 +6,24 @@
 //!
 //! # Layout
 //!
-//! - [`command`], [`geometry`], [`queue_pair`]: the interface;
+//! - [`command`], [`hint`], [`geometry`], [`queue_pair`]: the interface;
 //! - [`file`](mod@file): units as extents of a file or block device, through io_uring;
 //! - [`model`]: the NAND array as a device, in virtual or real time, in memory or in a file;
 //! - `opening`: opens the device at a path for an [`Access`]; `size`: devices that are cut short;
 //!   `label`: the label at the start of a device, with its format;
 //! - `backends`: what a backend says of itself, among it its [`Capabilities`];
 //! - [`backend`]: shared checks of all backends, also for backends in other crates (`validate`,
-//!   `claims`).
+//!   `claims`, `accepted`).
 
 pub mod backend {
     //! The parts that every backend needs.
 
+    pub use crate::accepted::Accepted;
     pub use crate::claims::{Claim, Claims};
     pub use crate::validate::check;
 }
 
+mod accepted;
 mod access;
 mod backends;
 mod claims;
@@ -30,6 +32,7 @@ pub mod file;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod geometry;
+pub mod hint;
 mod label;
 pub mod model;
 mod opening;
@@ -43,6 +46,7 @@ pub use backends::Capabilities;
 pub use command::{Command, Completion, DeviceError, Operation, Tag, Target};
 pub use file::{FileCalls, FileDevice, FileFormat, FormatError, OpenOptions, format_file};
 pub use geometry::{DeviceInfo, UnitGeometry};
+pub use hint::{Hint, LifetimeClass, Origin, Priority};
 pub use model::{
     BusyTimes, Contents, ModelConfig, ModelDevice, ModelFormat, UnitsImage, format_model,
 };

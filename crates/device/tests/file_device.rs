@@ -37,6 +37,31 @@ fn drive(path: &Path, options: OpenOptions) -> Driver {
 }
 
 #[test]
+fn completions_tell_the_queue_of_the_unit_and_the_time_until_they_are_polled() {
+    for io_uring in [Use::Auto, Use::Off] {
+        let (_directory, path) = place();
+        format_file(&path, &small()).unwrap();
+        let mut driver = drive(&path, OpenOptions { io_uring, ..OpenOptions::default() });
+        driver.now = Time(1_000);
+        for unit in [0, 0, 1, 0] {
+            let buffer = driver.pool().take(4096);
+            driver.submit(target(unit, 0, 0, 1), Operation::Read(buffer));
+        }
+        driver.submit(target(0, 0, 0, 1), Operation::Flush);
+        driver.now = Time(1_700);
+        let mut done = driver.drain();
+        done.sort_by_key(|completion| completion.tag);
+        let queues: Vec<u16> = done.iter().map(|completion| completion.queue).collect();
+        assert_eq!(queues, [0, 1, 0, 2, 0]);
+        assert!(done.iter().all(|completion| completion.service_ns == 700), "{done:?}");
+        // The unit is idle again.
+        let buffer = driver.pool().take(4096);
+        let next = driver.run(target(0, 0, 0, 1), Operation::Read(buffer));
+        assert_eq!((next.queue, next.service_ns), (0, 0));
+    }
+}
+
+#[test]
 fn a_device_is_as_large_as_asked_and_really_reserved() {
     let (_directory, path) = place();
     format_file(&path, &FileFormat::new(256 << 20, 5)).unwrap();

@@ -73,6 +73,30 @@ fn commands_take_the_time_of_the_flash() {
 }
 
 #[test]
+fn completions_tell_the_queue_and_the_time_of_service() {
+    let mut config = ModelConfig::small();
+    config.array.die.cache_read = true;
+    let mut driver = drive(&ModelDevice::in_memory(config).unwrap());
+    driver.now = Time(1_000);
+    let page = target(0, 0, 0, 1);
+    program(&mut driver, page, 1);
+    let alone = driver.drain();
+    assert_eq!((alone[0].queue, alone[0].service_ns), (0, TRANSFER_NS + PROGRAM_NS));
+    // With a cache register the die takes two: the second read waits for the first one.
+    read(&mut driver, page);
+    read(&mut driver, page);
+    let both = driver.drain();
+    assert_eq!(both.iter().map(|one| one.queue).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(both[0].service_ns, READ_NS + TRANSFER_NS);
+    let ends = both[1].finished_at.0 - (both[0].finished_at.0 - READ_NS - TRANSFER_NS);
+    assert_eq!(both[1].service_ns, ends, "both were accepted at the same time");
+    assert!(both[1].service_ns > both[0].service_ns);
+    // Another die has a queue of its own, and a command that is refused has no service.
+    let outside = driver.run(target(99, 0, 0, 1), Operation::Erase);
+    assert_eq!((outside.queue, outside.service_ns), (0, 0));
+}
+
+#[test]
 fn the_beginning_of_a_page_is_read_in_less_time() {
     let device = small();
     let mut driver = drive(&device);

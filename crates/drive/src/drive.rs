@@ -133,6 +133,12 @@ impl Drive {
         each!(self, controller => controller.capacity_bytes())
     }
 
+    /// Classes of data that the drive keeps apart by the [hints](crate::HostRequest::hint) of
+    /// requests.
+    pub fn placement_ids(&self) -> u16 {
+        each!(self, controller => controller.placement_ids())
+    }
+
     /// Bytes of a page.
     pub fn page_bytes(&self) -> u32 {
         each!(self, controller => controller.page_bytes())

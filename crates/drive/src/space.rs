@@ -94,6 +94,11 @@ impl<M: Mapping> Space<M> {
         }
     }
 
+    /// Classes of hints that have write frontiers of their own.
+    pub(crate) fn hint_classes(&self) -> u32 {
+        self.mapping.hint_classes()
+    }
+
     #[inline]
     pub(crate) fn shape(&self) -> &Shape {
         &self.shape

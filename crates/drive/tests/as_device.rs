@@ -11,7 +11,7 @@
 use softflash_base::random::Rng;
 use softflash_base::{Time, UnitId, UnitSet};
 use softflash_device::{
-    Command, Device, DeviceError, OpenError, Operation, Submit, Tag, Target, Wake,
+    Command, Device, DeviceError, Hint, OpenError, Operation, Submit, Tag, Target, Wake,
 };
 use softflash_drive::spec::{ControllerSpec, DeviceSpec, HostSpec, LinkSpec, PageMapped};
 use softflash_drive::{Drive, DriveDevice, DriveError, Extents};
@@ -192,7 +192,12 @@ fn a_full_unit_gives_the_command_back_and_others_take_theirs() {
     let read = move |tag, unit: u16| {
         let mut target = page;
         target.unit = UnitId(unit);
-        Command { tag: Tag(tag), target, operation: Operation::Read(pool.take(4096)) }
+        Command {
+            tag: Tag(tag),
+            target,
+            operation: Operation::Read(pool.take(4096)),
+            hint: Hint::FOREGROUND,
+        }
     };
     let now = driver.now;
     for tag in 1000..1006 {
@@ -296,7 +301,7 @@ fn run(seed: u64) -> Vec<(u64, u64, Vec<u8>)> {
             }
             _ => continue,
         };
-        let mut command = Command { tag: Tag(tag), target, operation };
+        let mut command = Command { tag: Tag(tag), target, operation, hint: Hint::FOREGROUND };
         under_way += 1;
         loop {
             match queue.submit(now, command) {
@@ -378,6 +383,7 @@ fn nobody_is_woken_too_late() {
                             tag: Tag(tag),
                             target: target(unit, block, 0, 1),
                             operation: Operation::Erase,
+                            hint: Hint::FOREGROUND,
                         };
                         if matches!(queue.submit(now, erase), Submit::Full(_)) {
                             break;
@@ -394,7 +400,8 @@ fn nobody_is_woken_too_late() {
                     let programs = matches!(operation, Operation::Program { .. });
                     let page = if programs { page } else { 0 };
                     let target = target(unit, block, page, rows);
-                    let command = Command { tag: Tag(tag), target, operation };
+                    let command =
+                        Command { tag: Tag(tag), target, operation, hint: Hint::FOREGROUND };
                     if matches!(queue.submit(now, command), Submit::Full(_)) {
                         break;
                     }

@@ -111,8 +111,8 @@ impl Flash {
     }
 
     /// Completes when every append that completed before is durable.
-    pub async fn flush(&self) -> Result<(), FtlError> {
-        let request = self.driver.ftl.borrow_mut().flush(self.driver.runtime.now());
+    pub async fn flush(&self, hint: Hint) -> Result<(), FtlError> {
+        let request = self.driver.ftl.borrow_mut().flush(self.driver.runtime.now(), hint);
         self.driver.done(request).await.result
     }
 

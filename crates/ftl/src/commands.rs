@@ -1,14 +1,13 @@
 //! All commands until they end. A command waits in the queue of its die (`unit.rs`), among the held
 //! programs until its superblock can be programmed, or, if it needs no die, in `urgent`.
 
-use crate::hint::Priority;
 use crate::op::{Op, Work};
 use crate::scheduler::{OpKind, QueueClass, Waiting};
 use crate::slab::Slab;
 use crate::unit::Unit;
 use softflash_base::{Time, UnitId};
-use softflash_device::Target;
 use softflash_device::geometry::MAX_PLANES;
+use softflash_device::{Hint, Priority, Target};
 use std::collections::VecDeque;
 
 /// The target of commands without one.
@@ -131,17 +130,17 @@ impl Commands {
     }
 
     /// Queues a flush for a request, whose count of parts already includes the flush.
-    pub fn queue_flush(&mut self, now: Time, request: u32) {
-        self.add_urgent(now, Work::Flush { request }, 0, NOWHERE);
+    pub fn queue_flush(&mut self, now: Time, request: u32, hint: Hint) {
+        self.add_urgent(now, Work::Flush { request }, hint, 0, NOWHERE);
     }
 
     /// Queues the record of a bad block.
     pub fn queue_mark_bad(&mut self, now: Time, unit: usize, target: Target) {
-        self.add_urgent(now, Work::MarkBad, unit, target);
+        self.add_urgent(now, Work::MarkBad, Hint::HEADER, unit, target);
     }
 
     /// Queues a command that needs no die.
-    fn add_urgent(&mut self, now: Time, work: Work, unit: usize, target: Target) {
+    fn add_urgent(&mut self, now: Time, work: Work, hint: Hint, unit: usize, target: Target) {
         let op = self.ops.insert(Op {
             work,
             unit,
@@ -150,6 +149,7 @@ impl Commands {
             data: None,
             durable: false,
             class: QueueClass::new(OpKind::Read, Priority::Foreground),
+            hint,
             since: now,
         });
         self.urgent.push_back(op);

@@ -1,7 +1,9 @@
 //! Counts the commands and bytes of a unit.
 
-use crate::hint::ProgramBytes;
 use crate::op::Work;
+use crate::program_bytes::ProgramBytes;
+use crate::service::Service;
+use softflash_device::{Completion, Origin};
 
 /// Commands and bytes since the mount.
 #[derive(Debug, Clone, Copy, Default)]
@@ -12,28 +14,29 @@ pub(crate) struct Counters {
     pub bytes_read: u64,
     pub programmed: ProgramBytes,
     pub errors: u64,
+    pub service: Service,
 }
 
 impl Counters {
-    /// Counts a command that has ended, with the bytes of its buffer.
-    pub fn add_command(&mut self, work: Work, bytes: u64, failed: bool) {
+    /// Counts a command that has ended.
+    pub fn add_command(&mut self, work: Work, origin: Origin, ended: &Completion) {
+        let bytes = ended.buffer.as_ref().map_or(0, |buffer| buffer.len() as u64);
         match work {
             Work::Read { .. } | Work::Verification => {
                 self.reads += 1;
                 self.bytes_read += bytes;
             }
-            Work::Append { origin, .. } => {
+            Work::Append { .. } | Work::EraseHeader | Work::OpeningHeader => {
                 self.programs += 1;
                 *self.programmed.of(origin) += bytes;
-            }
-            Work::EraseHeader | Work::OpeningHeader => {
-                self.programs += 1;
-                self.programmed.header += bytes;
             }
             Work::Erase => self.erases += 1,
             Work::MarkBad => {}
             Work::Flush { .. } => return,
         }
-        self.errors += u64::from(failed);
+        self.errors += u64::from(ended.result.is_err());
+        if let (Ok(()), Some(kind)) = (&ended.result, work.kind()) {
+            self.service.add(kind, ended.queue, ended.service_ns);
+        }
     }
 }

@@ -144,7 +144,8 @@ impl Dispatcher {
             (Work::Flush { .. }, None) => Operation::Flush,
             (work, data) => unreachable!("{work:?} with {data:?}"),
         };
-        let command = Command { tag: Tag(u64::from(id)), target: op.target, operation };
+        let command =
+            Command { tag: Tag(u64::from(id)), target: op.target, operation, hint: op.hint };
         match self.device.submit(now, command) {
             Submit::Accepted => true,
             Submit::Full(command) => {

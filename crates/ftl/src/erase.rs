@@ -8,7 +8,7 @@ use crate::scheduler::QueueClass;
 use crate::slots::State;
 use crate::unit::Unit;
 use softflash_base::Time;
-use softflash_device::{DeviceError, QueuePair};
+use softflash_device::{DeviceError, Hint, QueuePair};
 
 /// Begins a new life of a superblock: erases its blocks, all planes of a die at once.
 pub(crate) fn start(
@@ -46,6 +46,7 @@ fn add(
         data: None,
         durable: false,
         class,
+        hint: Hint::HEADER.at(class.priority()),
         since: now,
     };
     commands.add(unit, erase);

@@ -11,7 +11,6 @@ use crate::dispatch::Dispatcher;
 use crate::erase;
 use crate::failure::program_failed;
 use crate::headers::Headers;
-use crate::hint::Priority;
 use crate::layout::Layout;
 use crate::op::{Next, Op, Work};
 use crate::requests::{Done, RequestId, Requests};
@@ -23,7 +22,7 @@ use crate::unit::Unit;
 use crate::units::Units;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{BufferPool, Time, UnitSet};
-use softflash_device::{Completion, DeviceError, QueuePair, Wake};
+use softflash_device::{Completion, DeviceError, Hint, Priority, QueuePair, Wake};
 use softflash_policy::WearPolicy;
 
 /// The host FTL over the units of one queue pair.
@@ -113,9 +112,9 @@ impl Ftl {
 
     /// Requests a flush. When it is done, all appends that were done when it was requested survive
     /// a power cut.
-    pub fn flush(&mut self, now: Time) -> RequestId {
-        let (place, id) = self.requests.begin_flush();
-        self.commands.queue_flush(now, place);
+    pub fn flush(&mut self, now: Time, hint: Hint) -> RequestId {
+        let (place, id) = self.requests.begin_flush(hint);
+        self.commands.queue_flush(now, place, hint);
         self.dispatch(now);
         id
     }
@@ -152,8 +151,7 @@ impl Ftl {
             completion.result = Ok(());
         }
         let unit = &mut self.units[op.unit];
-        let bytes = completion.buffer.as_ref().map_or(0, |buffer| buffer.len() as u64);
-        unit.count_command(op.work, bytes, completion.result.is_err());
+        unit.count_command(&op, &completion);
         if !op.work.uses_die() {
             return self.complete_urgent(now, op.work, completion.result);
         }
@@ -275,8 +273,8 @@ impl Ftl {
 
     /// Queues the flushes that end requests.
     fn queue_flushes(&mut self, now: Time) {
-        for request in self.requests.take_flushes() {
-            self.commands.queue_flush(now, request);
+        for (request, hint) in self.requests.take_flushes() {
+            self.commands.queue_flush(now, request, hint);
         }
     }
 

@@ -13,7 +13,7 @@
     clippy::cast_lossless
 )]
 
-use crate::hint::Stream;
+use crate::stream::Stream;
 use crate::superblock::{Owner, OwnerTag};
 use softflash_base::cast;
 use softflash_base::checksum::{checksum64, identity};

@@ -11,15 +11,15 @@ use crate::commands::Commands;
 use crate::header::{
     ColumnRecord, Decoded, Header, HeaderKind, HeaderPlace, Purpose, decode, encode, named_stream,
 };
-use crate::hint::{Priority, Stream};
 use crate::op::{Next, Op, Work};
 use crate::scheduler::{OpKind, QueueClass};
 use crate::slots::State;
+use crate::stream::Stream;
 use crate::superblock::Owner;
 use crate::unit::{Opening, Unit};
 use softflash_base::planted::{self, Bug};
 use softflash_base::{BufferPool, IoBuf, Time, cast};
-use softflash_device::{Completion, DeviceError};
+use softflash_device::{Completion, DeviceError, Hint, Origin, Priority};
 
 /// Encodes and writes the headers of a device.
 pub(crate) struct Headers {
@@ -50,14 +50,14 @@ impl Headers {
             // Also if it was released meanwhile: the header records the erase.
             _ => Priority::Background,
         };
-        let class = QueueClass::new(OpKind::Program, priority);
-        let mut header = header_op(unit, now, index, Work::EraseHeader, class);
+        let hint = Hint::HEADER.at(priority);
+        let mut header = header_op(unit, now, index, Work::EraseHeader, hint);
         header.data = Some(self.encode(unit, index, None));
         header.durable = true;
         commands.add(unit, header);
     }
 
-    /// Programs the opening header with the first append.
+    /// Programs the opening header with the first append, which has this hint: they have one lifetime.
     pub fn write_opening_header(
         &self,
         unit: &mut Unit,
@@ -65,14 +65,14 @@ impl Headers {
         now: Time,
         index: u32,
         durable: bool,
-        class: QueueClass,
+        hint: Hint,
     ) {
         let slot = unit.slot_mut(index);
         if !slot.note_opened(durable) {
             return;
         }
         let ready = slot.is_ready();
-        let mut header = header_op(unit, now, index, Work::OpeningHeader, class);
+        let mut header = header_op(unit, now, index, Work::OpeningHeader, hint.of(Origin::Header));
         header.durable = durable && !planted::bug(Bug::HeaderNotForced);
         // The blocks are final once they are erased.
         header.data = ready.then(|| self.encode_opening(unit, index));
@@ -208,9 +208,10 @@ impl Headers {
 }
 
 /// The program of a header, without its data.
-fn header_op(unit: &Unit, now: Time, index: u32, work: Work, class: QueueClass) -> Op {
+fn header_op(unit: &Unit, now: Time, index: u32, work: Work, hint: Hint) -> Op {
+    let class = QueueClass::new(OpKind::Program, hint.priority);
     let page = u32::from(work == Work::OpeningHeader);
     let target = unit.target(index, unit.layout().run(page, 1));
     let unit = unit.place();
-    Op { work, unit, index, target, data: None, durable: false, class, since: now }
+    Op { work, unit, index, target, data: None, durable: false, class, hint, since: now }
 }

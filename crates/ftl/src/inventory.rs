@@ -1,6 +1,6 @@
 //! The superblocks that a mount found.
 
-use crate::hint::Stream;
+use crate::stream::Stream;
 use crate::superblock::{Owner, OwnerTag, Superblock};
 
 /// A superblock with data of an owner.

@@ -21,7 +21,8 @@ use softflash_base::cast;
 use softflash_base::{IoBuf, Time, UnitId};
 use softflash_device::geometry::MAX_PLANES;
 use softflash_device::{
-    Command, Completion, DeviceError, Operation, QueuePair, Submit, Tag, Target, Wake,
+    Command, Completion, DeviceError, Hint, Operation, Priority, QueuePair, Submit, Tag, Target,
+    Wake,
 };
 use std::collections::VecDeque;
 
@@ -173,7 +174,8 @@ impl Mounting {
                 let operation = Operation::Read(queue.buffers().take(bytes));
                 let read = HeaderRead { unit, index, step, die: target.die };
                 let place = self.reads.insert(read);
-                let command = Command { tag: Tag(u64::from(place)), target, operation };
+                let hint = Hint::HEADER.at(Priority::Foreground);
+                let command = Command { tag: Tag(u64::from(place)), target, operation, hint };
                 if let Submit::Full(_) = queue.submit(now, command) {
                     self.reads.remove(place);
                     return submitted;

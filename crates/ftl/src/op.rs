@@ -1,10 +1,9 @@
 //! The commands of requests and of the FTL itself.
 
-use crate::hint::Origin;
 use crate::layout::Run;
-use crate::scheduler::QueueClass;
+use crate::scheduler::{OpKind, QueueClass};
 use softflash_base::{IoBuf, Time};
-use softflash_device::{DeviceError, Target};
+use softflash_device::{DeviceError, Hint, Target};
 
 /// The purpose of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +15,6 @@ pub(crate) enum Work {
     Append {
         request: u32,
         part: u32,
-        origin: Origin,
     },
     EraseHeader,
     OpeningHeader,
@@ -32,12 +30,22 @@ pub(crate) enum Work {
 impl Work {
     /// Whether the command changes a superblock. Such commands of a superblock keep their order.
     pub fn is_mutation(self) -> bool {
-        matches!(self, Work::Append { .. } | Work::EraseHeader | Work::OpeningHeader | Work::Erase)
+        matches!(self.kind(), Some(OpKind::Program | OpKind::Erase))
+    }
+
+    /// The operation on a die; none if it needs none.
+    pub fn kind(self) -> Option<OpKind> {
+        match self {
+            Work::Read { .. } | Work::Verification => Some(OpKind::Read),
+            Work::Append { .. } | Work::EraseHeader | Work::OpeningHeader => Some(OpKind::Program),
+            Work::Erase => Some(OpKind::Erase),
+            Work::MarkBad | Work::Flush { .. } => None,
+        }
     }
 
     /// Whether the command waits in the queue of a die.
     pub fn uses_die(self) -> bool {
-        self.is_mutation() || matches!(self, Work::Read { .. } | Work::Verification)
+        self.kind().is_some()
     }
 }
 
@@ -52,6 +60,7 @@ pub(crate) struct Op {
     pub data: Option<IoBuf>,
     pub durable: bool,
     pub class: QueueClass,
+    pub hint: Hint,
     pub since: Time,
 }
 

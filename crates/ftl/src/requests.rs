@@ -4,6 +4,7 @@ use crate::slab::Slab;
 use crate::superblock::{FtlError, Superblock};
 use smallvec::SmallVec;
 use softflash_base::IoBuf;
+use softflash_device::Hint;
 
 /// Identifies a request from its submission until its [`Done`] is delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,6 +43,7 @@ struct Request {
     serial: u32,
     /// None for a flush.
     superblock: Option<Superblock>,
+    hint: Hint,
     /// Commands and headers that have not ended.
     remaining: u32,
     /// The pieces of the buffer in order; none while a command has it.
@@ -54,10 +56,11 @@ struct Request {
 }
 
 impl Request {
-    fn new(serial: u32, superblock: Option<Superblock>) -> Request {
+    fn new(serial: u32, superblock: Option<Superblock>, hint: Hint) -> Request {
         Request {
             serial,
             superblock,
+            hint,
             remaining: 0,
             parts: SmallVec::new(),
             result: Ok(()),
@@ -85,7 +88,7 @@ pub(crate) struct Requests {
     /// `(index, request)`.
     awaiting_headers: Vec<Vec<(u32, u32)>>,
     /// Requests whose other commands have ended and whose flush must be queued.
-    to_flush: Vec<u32>,
+    to_flush: Vec<(u32, Hint)>,
     finished: Vec<Done>,
 }
 
@@ -101,15 +104,15 @@ impl Requests {
     }
 
     /// A new request, by its place and its id.
-    pub fn begin(&mut self, superblock: Option<Superblock>) -> (u32, RequestId) {
+    pub fn begin(&mut self, superblock: Option<Superblock>, hint: Hint) -> (u32, RequestId) {
         self.serial = self.serial.wrapping_add(1);
-        let place = self.requests.insert(Request::new(self.serial, superblock));
+        let place = self.requests.insert(Request::new(self.serial, superblock, hint));
         (place, RequestId::new(self.serial, place))
     }
 
     /// A new request for a flush alone.
-    pub fn begin_flush(&mut self) -> (u32, RequestId) {
-        let (place, id) = self.begin(None);
+    pub fn begin_flush(&mut self, hint: Hint) -> (u32, RequestId) {
+        let (place, id) = self.begin(None, hint);
         self.requests.get_mut(place).remaining = 1;
         (place, id)
     }
@@ -177,7 +180,7 @@ impl Requests {
         if request.flush_at_end && request.result.is_ok() {
             request.flush_at_end = false;
             request.remaining = 1;
-            self.to_flush.push(place);
+            self.to_flush.push((place, request.hint));
             return;
         }
         // No other request gets the place, by which the layer above knows this one, before its
@@ -204,7 +207,7 @@ impl Requests {
 
     /// Takes the requests whose flush must be queued, in the order in which their other commands
     /// ended.
-    pub fn take_flushes(&mut self) -> impl Iterator<Item = u32> {
+    pub fn take_flushes(&mut self) -> impl Iterator<Item = (u32, Hint)> {
         self.to_flush.drain(..)
     }
 
@@ -232,13 +235,13 @@ mod tests {
     #[test]
     fn a_place_is_reused_when_the_result_of_its_request_is_collected_and_not_before() {
         let mut requests = Requests::new(1);
-        let (first, first_id) = requests.begin_flush();
+        let (first, first_id) = requests.begin_flush(Hint::FOREGROUND);
         requests.finish_one(first, Ok(()));
-        let (second, second_id) = requests.begin_flush();
+        let (second, second_id) = requests.begin_flush(Hint::FOREGROUND);
         assert_ne!(first, second, "the first has not been collected");
         let collected: Vec<RequestId> = requests.take_finished().map(|done| done.request).collect();
         assert_eq!(collected, [first_id]);
-        let (third, third_id) = requests.begin_flush();
+        let (third, third_id) = requests.begin_flush(Hint::FOREGROUND);
         assert_eq!((third, third_id.place()), (first, first_id.place()));
         assert!(third_id != first_id && third_id != second_id);
         requests.finish_one(second, Ok(()));

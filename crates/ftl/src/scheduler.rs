@@ -7,8 +7,8 @@
 //! programs are queued, and a class that has been overtaken for its allowance is served once before
 //! the next foreground read.
 
-use crate::hint::Priority;
 use softflash_base::Time;
+use softflash_device::Priority;
 use softflash_policy::order::{Allowances, PRIORITIES};
 use std::collections::VecDeque;
 
@@ -34,6 +34,15 @@ impl QueueClass {
     /// The class for a kind of operation and a priority.
     pub const fn new(kind: OpKind, priority: Priority) -> QueueClass {
         QueueClass(kind as u8 * PRIORITIES as u8 + priority as u8)
+    }
+
+    /// The priority of a command in this class.
+    pub fn priority(self) -> Priority {
+        match self.0 % PRIORITIES as u8 {
+            0 => Priority::Foreground,
+            1 => Priority::Normal,
+            _ => Priority::Background,
+        }
     }
 }
 

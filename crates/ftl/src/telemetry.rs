@@ -1,7 +1,8 @@
 //! The state of each unit, for placement, users and tests.
 
-use crate::hint::ProgramBytes;
 use crate::policy::bad_block;
+use crate::program_bytes::ProgramBytes;
+use crate::service::Service;
 use serde::Serialize;
 use softflash_base::UnitId;
 
@@ -98,4 +99,6 @@ pub struct UnitTelemetry {
     pub programmed: ProgramBytes,
     /// Commands that failed.
     pub errors: u64,
+    /// How fast the device serves its commands, of late.
+    pub service: Service,
 }

@@ -8,16 +8,16 @@ use crate::blocks::BlockTable;
 use crate::config::FtlConfig;
 use crate::counters::Counters;
 use crate::erase_ahead::EraseAhead;
-use crate::hint::Stream;
 use crate::layout::{Layout, Run};
 use crate::op::{Op, Work};
 use crate::scheduler::{DieQueue, QueueClass};
 use crate::slots::{Slot, Slots, State};
+use crate::stream::Stream;
 use crate::superblock::{FtlError, OwnerTag, Superblock};
 use crate::telemetry::SpaceAccount;
 use softflash_base::{Time, UnitId};
-use softflash_device::Target;
 use softflash_device::geometry::MAX_PLANES;
+use softflash_device::{Completion, Target};
 
 /// The contents of the opening header of an allocated superblock.
 pub(crate) struct Opening {
@@ -205,9 +205,9 @@ impl Unit {
         self.slot_mut(index).command_ended();
     }
 
-    /// Counts a command that the device has executed, with the bytes of its buffer.
-    pub fn count_command(&mut self, work: Work, bytes: u64, failed: bool) {
-        self.counters.add_command(work, bytes, failed);
+    /// Counts a command that the device has executed.
+    pub fn count_command(&mut self, op: &Op, ended: &Completion) {
+        self.counters.add_command(op.work, op.hint.origin, ended);
     }
 
     /// Moves the waiting programs and erases of a superblock to a more urgent queue class.

@@ -160,7 +160,7 @@ impl Session<'_> {
                     }
                 }
                 _ => {
-                    flash.flush().await.map_err(|error| wrong(&error))?;
+                    flash.flush(Hint::FOREGROUND).await.map_err(|error| wrong(&error))?;
                     let mut owned = self.owned.borrow_mut();
                     owned.held.values_mut().for_each(|held| held.durable = held.completed);
                 }

@@ -39,7 +39,7 @@ pub struct VolumeTotals {
     /// Writes refused because there was no space, since the start.
     pub refused_writes: u64,
     /// Bytes programmed on the units of volumes by origin, with the names of the store's counters.
-    pub program_bytes: [(&'static str, u64); 9],
+    pub program_bytes: [(&'static str, u64); 11],
 }
 
 /// All volumes, as FLASH.VOLUME LIST shows them.

@@ -7,6 +7,7 @@ use crate::network::UnauthenticatedSlot;
 use crate::registry::{Phase, Registered};
 use crate::seldom::Seldom;
 use softflash_base::Time;
+use softflash_ftl::Hint;
 use softflash_protocol::{Connection, Context, Step};
 use softflash_runtime::yield_now;
 use softflash_store::Store;
@@ -30,6 +31,10 @@ const TURN: Duration = Duration::from_micros(500);
 /// After a final error reply, input is discarded for this long, so that the client can read the
 /// reply before it notices the end.
 const LINGER: Duration = Duration::from_millis(500);
+
+/// The hint of clients' requests, by RESP or NBD: the protocols carry none, and a client waits for
+/// each.
+pub(crate) const CLIENT_HINT: Hint = Hint::FOREGROUND;
 
 /// Services shared by all connections of a thread.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use crate::admission::Budgets;
 use crate::budget::{ReplyBudget, RequestBudget};
 use crate::clock_watch;
-use crate::connection::{self, Services};
+use crate::connection::{self, CLIENT_HINT, Services};
 use crate::error::ServerError;
 use crate::listener::Arrival;
 use crate::process::SHARD_THREAD;
@@ -176,7 +176,7 @@ async fn run(
         runtime.spawn(Box::pin(clock_watch::watch(store.clone())));
     }
     let services = Services {
-        store: store.clone(),
+        store: store.hinted(CLIENT_HINT),
         context: spec.context,
         budgets,
         max_output_bytes: spec.max_output_bytes,

@@ -152,7 +152,7 @@ pub(crate) async fn check_patch(patch: &Patch, report: &mut CheckReport) -> Resu
     let mut entries = 0;
     for number in 0..index.block_count() {
         let block = patch
-            .read_block_everywhere(number, Hint::COMPACTION)
+            .read_block_everywhere(number, Hint::REFRESH)
             .await
             .map_err(|error| error.to_string())?;
         for record in block.into_records() {

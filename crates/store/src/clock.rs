@@ -15,6 +15,7 @@ use crate::store::{CommitToken, Store, open_all, open_all_for_repair};
 use futures_util::future::join_all;
 use softflash_base::{ShardId, SliceId};
 use softflash_device::Device;
+use softflash_ftl::Hint;
 use softflash_runtime::RuntimeHandle;
 use std::sync::Arc;
 
@@ -109,7 +110,8 @@ async fn delete_expired_of(store: &Store) -> Result<u64> {
     for slice in layout.slices_of(store.local_id()).map(SliceId) {
         let mut after = None;
         loop {
-            let keys = Scanner::of(store.local()).expired(slice, after, BATCH).await?;
+            let keys =
+                Scanner::of(store.local(), Hint::FOREGROUND).expired(slice, after, BATCH).await?;
             let mut transaction = store.begin();
             after = keys.last().cloned();
             deleted += keys.len() as u64;

@@ -115,7 +115,7 @@ impl ExportedShard {
         slice: &Slice,
         sink: &mut dyn FnMut(Bytes, Entry) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut merge = Merge::new(slice.sources(Hint::COMPACTION));
+        let mut merge = Merge::new(slice.sources(Hint::HOST_LATER));
         let (mut ahead, mut keys) = (merge.next().await?, 0_u64);
         while let Some(newest) = ahead.take() {
             let key = newest.key.clone();
@@ -153,7 +153,7 @@ impl ExportedShard {
             Content::Separated(separated) => {
                 let mut fragments = Vec::new();
                 for reference in separated.references().unwrap_or_default() {
-                    let hint = Hint::COMPACTION;
+                    let hint = Hint::HOST_LATER;
                     let stored = read_stored(&self.blocks, &reference, &key, hint).await?;
                     fragments.push(stored.value);
                 }

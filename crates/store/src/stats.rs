@@ -99,9 +99,12 @@ pub struct StoreStats {
     pub program_bytes_collection: u64,
     /// Bytes programmed of parity.
     pub program_bytes_parity: u64,
-    /// Bytes programmed by rewrites of data that are hard to read, lack a copy, or lag behind in
-    /// wear.
+    /// Bytes programmed by rewrites of data that are hard to read.
     pub program_bytes_refresh: u64,
+    /// Bytes programmed by moves of data that lag behind in wear.
+    pub program_bytes_levelling: u64,
+    /// Bytes programmed by rewrites of data that lack a copy or are reconstructed.
+    pub program_bytes_rebuild: u64,
     /// Bytes programmed of the map of volumes: none in a store.
     pub program_bytes_map: u64,
     /// Bytes programmed of headers of superblocks.
@@ -237,6 +240,8 @@ impl StoreStats {
             program_bytes_collection,
             program_bytes_parity,
             program_bytes_refresh,
+            program_bytes_levelling,
+            program_bytes_rebuild,
             program_bytes_map,
             program_bytes_header,
             flash_bytes_read,

@@ -8,7 +8,8 @@ use softflash_base::random::Rng;
 use softflash_base::{BufferPool, IoBuf, Time, UnitId};
 use softflash_device::geometry::MAX_PLANES;
 use softflash_device::{
-    Command, Completion, DeviceError, Operation, QueuePair, Submit, Tag, Target, UnitGeometry, Wake,
+    Command, Completion, DeviceError, Hint, Operation, QueuePair, Submit, Tag, Target,
+    UnitGeometry, Wake,
 };
 use std::os::fd::BorrowedFd;
 
@@ -18,6 +19,8 @@ pub struct Driver {
     pub queue: Box<dyn QueuePair>,
     /// The time of the next submission.
     pub now: Time,
+    /// The hint of the next commands.
+    pub hint: Hint,
     /// Waits for a descriptor so far.
     pub waits: u64,
     next_tag: u64,
@@ -28,7 +31,14 @@ pub struct Driver {
 impl Driver {
     /// A driver at time 0.
     pub fn new(queue: Box<dyn QueuePair>) -> Driver {
-        Driver { queue, now: Time::ZERO, waits: 0, next_tag: 0, early: Vec::new() }
+        Driver {
+            queue,
+            now: Time::ZERO,
+            hint: Hint::FOREGROUND,
+            waits: 0,
+            next_tag: 0,
+            early: Vec::new(),
+        }
     }
 
     /// The geometry of a unit.
@@ -45,7 +55,7 @@ impl Driver {
     pub fn submit(&mut self, target: Target, operation: Operation) -> Tag {
         let tag = Tag(self.next_tag);
         self.next_tag += 1;
-        let mut command = Command { tag, target, operation };
+        let mut command = Command { tag, target, operation, hint: self.hint };
         while let Submit::Full(back) = self.queue.submit(self.now, command) {
             command = back;
             let mut early = std::mem::take(&mut self.early);

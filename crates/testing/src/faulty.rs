@@ -12,8 +12,9 @@
 //! ```
 
 use softflash_base::{Time, UnitId, UnitSet};
+use softflash_device::backend::Accepted;
 use softflash_device::{
-    Command, Completion, Decorator, Device, DeviceError, DeviceInfo, OpenError, Operation,
+    Command, Completion, Decorator, Device, DeviceError, DeviceInfo, Hint, OpenError, Operation,
     QueuePair, Submit, Tag, Target, Wake,
 };
 use std::collections::HashMap;
@@ -110,6 +111,18 @@ impl Faults {
         self
     }
 
+    /// Records the kind and the hint of every command from now on.
+    pub fn watch_hints(&self) -> Arc<Mutex<Vec<(OperationKind, Hint)>>> {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let record = Arc::clone(&seen);
+        self.fail_if(move |command| {
+            let kind = OperationKind::of(&command.operation);
+            record.lock().unwrap().push((kind, command.hint));
+            None
+        });
+        seen
+    }
+
     /// Disarms everything; commands that failed stay failed.
     pub fn clear(&self) {
         let mut armed = self.armed();
@@ -196,15 +209,12 @@ impl QueuePair for FaultyQueuePair {
     }
 
     fn poll(&mut self, now: Time, completions: &mut Vec<Completion>) {
-        completions.extend(self.failed.drain(..).map(|(command, error)| Completion {
-            tag: command.tag,
-            buffer: match command.operation {
+        completions.extend(self.failed.drain(..).map(|(command, error)| {
+            let buffer = match command.operation {
                 Operation::Read(buffer) | Operation::Program { data: buffer, .. } => Some(buffer),
                 Operation::Erase | Operation::Flush | Operation::MarkBad => None,
-            },
-            result: Err(error),
-            retries: 0,
-            finished_at: now,
+            };
+            Accepted::new(command.tag, now, 0).ended(now, buffer, Err(error))
         }));
         let first = completions.len();
         self.inner.poll(now, completions);

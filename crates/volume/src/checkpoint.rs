@@ -17,6 +17,7 @@ use crate::stream::Stream;
 use crate::writer::{Sent, send, unit_for};
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, cast, checksum};
+use softflash_ftl::Hint;
 use softflash_ftl::Superblock;
 use std::collections::BTreeMap;
 
@@ -123,9 +124,8 @@ pub(crate) async fn prove(core: &Shared) -> Result<Vec<u32>, VolumeError> {
         buffer.fill(0);
         let completion = Completion::default();
         let stream = Stream::Map;
-        let Ok(appended) = frontier::append(core, unit, stream, &[], buffer, &completion) else {
-            continue;
-        };
+        let appended = frontier::append(core, unit, stream, Hint::MAP, &[], buffer, &completion);
+        let Ok(appended) = appended else { continue };
         let block = appended.block;
         if frontier::end_alone(core, appended, &completion).await.is_ok() {
             blocks.push(block);
@@ -275,7 +275,7 @@ async fn program(core: &Shared, open_frame: OpenFrame) -> Result<Programmed, Vol
             (Err(error), Some(buffer)) => {
                 tracing::warn!(%error, "a frame of the map is appended elsewhere");
                 let unit = core.geometry.unit_of(block);
-                next = OpenFrame::again(unit, Stream::Map, buffer, entries);
+                next = OpenFrame::again(unit, buffer, entries);
             }
             (Err(error), None) => return Err(error.into()),
         }
@@ -294,7 +294,7 @@ async fn copy(core: &Shared, first: u32, buffer: IoBuf, entries: Vec<Entry>) -> 
     };
     let others = (0..u32::from(core.geometry.unit_count())).filter(|&unit| unit != own);
     let unit = others.chain([own]).find(has_room)?;
-    let copied = program(core, OpenFrame::again(unit, Stream::Map, buffer, entries)).await;
+    let copied = program(core, OpenFrame::again(unit, buffer, entries)).await;
     copied.map(|copied| copied.first).ok()
 }
 

@@ -3,6 +3,7 @@
 use crate::image::Images;
 use crate::placement::by_hint;
 use crate::settings::Lifetime;
+use softflash_ftl::LifetimeClass;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +12,8 @@ pub(crate) struct Classes {
     most: u8,
     count: Cell<u8>,
     of: RefCell<BTreeMap<Lifetime, u8>>,
+    /// What is known about the lifetime of the data of each class.
+    lifetimes: RefCell<Vec<LifetimeClass>>,
     /// Round-robin cursor: the next class.
     cursor: Cell<u8>,
 }
@@ -18,7 +21,13 @@ pub(crate) struct Classes {
 impl Classes {
     /// One class, for all data.
     pub fn new(most: u8) -> Classes {
-        Classes { most, count: Cell::new(1), of: RefCell::default(), cursor: Cell::new(0) }
+        Classes {
+            most,
+            count: Cell::new(1),
+            of: RefCell::default(),
+            lifetimes: RefCell::default(),
+            cursor: Cell::new(0),
+        }
     }
 
     /// Classes that there are at most.
@@ -40,6 +49,11 @@ impl Classes {
         self.of.borrow().get(&lifetime).copied().unwrap_or(by_hint::NO_HINT)
     }
 
+    /// The lifetime of the data of a class.
+    pub fn lifetime(&self, class: u8) -> LifetimeClass {
+        self.lifetimes.borrow().get(usize::from(class)).copied().unwrap_or_default()
+    }
+
     /// Assigns classes to the hints of these volumes.
     pub fn assign(&self, images: &Images) {
         let volumes = images.iter().filter(|(_, image)| image.is_volume());
@@ -47,6 +61,14 @@ impl Classes {
             volumes.map(|(_, image)| image.settings.lifetime).collect();
         let classes = by_hint::classes(&lifetimes, self.most);
         self.count.set(classes.values().copied().max().unwrap_or(0) + 1);
+        let mut of_classes = vec![LifetimeClass::UNKNOWN; usize::from(self.count.get())];
+        for (lifetime, class) in &classes {
+            // Data without hints decide where others share their class.
+            if *class != by_hint::NO_HINT {
+                of_classes[usize::from(*class)] = lifetime.temperature.lifetime();
+            }
+        }
+        self.lifetimes.replace(of_classes);
         self.of.replace(classes);
     }
 

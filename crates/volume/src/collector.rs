@@ -12,6 +12,7 @@ use crate::stream::Stream;
 use crate::writer::unit_for;
 use softflash_base::cast;
 use softflash_base::random::Rng;
+use softflash_ftl::Hint;
 use softflash_policy::{Policies, WearPolicy};
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 
@@ -92,7 +93,7 @@ fn lagging(core: &Core, unit: u32) -> Option<Victim> {
         return None;
     }
     map.blocks.reopen(block);
-    Some(Victim { block, mixes: false })
+    Some(Victim { block, mixes: false, cause: Hint::LEVELLING })
 }
 
 /// Collects a superblock, which is released once that is durable. False if that has failed.
@@ -119,6 +120,8 @@ pub(crate) struct Victim {
     /// Classes are not kept apart: each would have a frame of its own, with a head, and all
     /// together would take as much space as the superblock has.
     mixes: bool,
+    /// Why its data move.
+    cause: Hint,
 }
 
 /// The superblock to collect; `None` if no collection would make space.
@@ -131,7 +134,7 @@ pub(crate) fn choose(core: &Core, unit: u32, policies: &mut Policies) -> Option<
     // Each class leaves a frame that is not full.
     let gains = |classes: u32| valid + classes < fits;
     let mixes = !gains(core.clients.classes().count().into()) && !gains(classes_in(core, victim));
-    Some(Victim { block: victim, mixes })
+    Some(Victim { block: victim, mixes, cause: Hint::COLLECTION })
 }
 
 /// Moves all valid data of a superblock to frames of a stream in its unit, by class.
@@ -140,7 +143,7 @@ pub(crate) async fn collect(
     victim: Victim,
     stream: Stream,
 ) -> Result<(), VolumeError> {
-    let Victim { block: victim, mixes } = victim;
+    let Victim { block: victim, mixes, cause } = victim;
     while core.superblocks.is_busy(victim) {
         core.order.all_ended().await;
     }
@@ -151,18 +154,20 @@ pub(crate) async fn collect(
         let next = core.map.borrow().next_valid(at, places.end);
         let Some(first) = next else { break };
         at = first + run_length(core, first, places.end);
-        if let Some(read) = read_places(core, first, at - first).await? {
+        if let Some(read) = read_places(core, first, at - first, cause).await? {
             for place in first..at {
                 let data = Some(read.unit(place));
-                add(core, stream_at(core, stream, place, mixes), &mut frames, place, data).await?;
+                let stream = stream_at(core, stream, place, mixes);
+                add(core, (stream, cause), &mut frames, place, data).await?;
             }
             continue;
         }
         // One bad page fails the whole read: each is read alone.
         for place in first..at {
-            let read = read_places(core, place, 1).await?;
+            let read = read_places(core, place, 1, cause).await?;
             let data = read.as_ref().map(|read| read.unit(place));
-            add(core, stream_at(core, stream, place, mixes), &mut frames, place, data).await?;
+            let stream = stream_at(core, stream, place, mixes);
+            add(core, (stream, cause), &mut frames, place, data).await?;
         }
     }
     for frame in frames.into_values() {
@@ -175,7 +180,7 @@ pub(crate) async fn collect(
 /// it is full.
 async fn add(
     core: &Shared,
-    stream: Stream,
+    (stream, cause): (Stream, Hint),
     frames: &mut BTreeMap<Stream, Moving>,
     place: u32,
     data: Option<&[u8]>,
@@ -188,7 +193,11 @@ async fn add(
         btree_map::Entry::Vacant(none) => {
             let unit = core.geometry.unit_of(core.geometry.block_of(place));
             let (unit, stream) = unit_for(core, stream, 2, Some(unit)).await?;
-            none.insert(Moving::to(core, unit, stream))
+            let moving = Moving::to(core, unit, stream);
+            none.insert(match stream {
+                Stream::Collector(_) => moving.because(cause.origin),
+                _ => moving,
+            })
         }
     };
     frame.add_one(core, place, data);

@@ -16,6 +16,7 @@ use futures_util::future::join_all;
 use softflash_base::{cast, checksum};
 use softflash_device::QueuePair;
 use softflash_ftl::FtlConfig;
+use softflash_ftl::Hint;
 use softflash_runtime::RuntimeHandle;
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
@@ -193,7 +194,9 @@ async fn read_run(core: &Core, first: u32, end: u32) -> Result<Option<Vec<u32>>,
     if core.superblocks.handle(core.geometry.block_of(first)).is_none() {
         return Ok(None);
     }
-    let Some(read) = read_places(core, first, end - first).await? else { return Ok(None) };
+    let Some(read) = read_places(core, first, end - first, Hint::REFRESH).await? else {
+        return Ok(None);
+    };
     let map = core.map.borrow();
     let is_damaged = |place: &u32| {
         map.holder(*place).is_some_and(|(image, lba)| {

@@ -4,6 +4,7 @@ use crate::core::Shared;
 use crate::error::VolumeError;
 use crate::frontier;
 use softflash_base::planted::{self, Bug};
+use softflash_ftl::Hint;
 
 /// Returns when all writes that have completed are durable.
 pub(crate) async fn flush(core: &Shared) -> Result<(), VolumeError> {
@@ -23,7 +24,7 @@ async fn make_durable(core: &Shared) -> Result<(), VolumeError> {
     for padding in if open { frontier::pad(core) } else { Vec::new() } {
         padding.wait().await?;
     }
-    core.flash.flush().await?;
+    core.flash.flush(Hint::FOREGROUND).await?;
     core.count(|counters| counters.flushes += 1);
     if core.order.flushed(end, frontier::is_alone(core)) {
         core.tasks.ask_for_proof();

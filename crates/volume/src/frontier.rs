@@ -16,7 +16,7 @@ use crate::stream::Stream;
 use futures_util::future::LocalBoxFuture;
 use softflash_base::{IoBuf, cast};
 use softflash_flash::Outcome;
-use softflash_ftl::{FtlError, Superblock};
+use softflash_ftl::{FtlError, Hint, Superblock};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -221,7 +221,7 @@ fn open_leaving(core: &Core, unit: u32, stream: Stream, reserve: u32) -> Result<
     }
     let tag = core.order.tag(stream.class());
     let id = core.unit_id(unit);
-    let superblock = match core.flash.allocate(id, tag::encode(tag), stream.hint()) {
+    let superblock = match core.flash.allocate(id, tag::encode(tag), hint_of(core, stream)) {
         Ok(superblock) => superblock,
         Err(FtlError::NoSpace { .. }) => return Ok(false),
         Err(error) => return Err(error.into()),
@@ -257,7 +257,13 @@ pub(crate) fn close(core: &Core, unit: u32, stream: Stream) {
 pub(crate) fn begin(core: &Core, unit: u32, stream: Stream, most: u32) -> OpenFrame {
     let most = most.clamp(1, cast::saturating_u32(MOST_ENTRIES));
     let most = most.min(room(core, unit, stream).saturating_sub(1));
-    OpenFrame::new(&core.flash, unit, stream, most)
+    OpenFrame::new(&core.flash, unit, stream, hint_of(core, stream), most)
+}
+
+/// The hint of the frames of a stream.
+fn hint_of(core: &Core, stream: Stream) -> Hint {
+    let classes = core.clients.classes();
+    stream.hint(stream.data_class().map(|class| classes.lifetime(class)).unwrap_or_default())
 }
 
 /// Appends a frame of these entries, whose data follow the first mapping unit of `buffer`. The
@@ -266,6 +272,7 @@ pub(crate) fn append(
     core: &Shared,
     unit: u32,
     stream: Stream,
+    hint: Hint,
     entries: &[Entry],
     mut buffer: IoBuf,
     completion: &Completion,
@@ -294,7 +301,7 @@ pub(crate) fn append(
     };
     let position = core.position(&superblock, next_page);
     frame::encode(&head, position, &mut buffer[..MAPPING_UNIT_BYTES]);
-    match core.flash.append(&superblock, buffer, false, stream.hint()) {
+    match core.flash.append(&superblock, buffer, false, hint) {
         Ok((first_page, programmed)) => {
             assert_eq!(first_page, next_page, "a frame of {superblock} is at another page");
             core.order.begin(teller);
@@ -347,7 +354,8 @@ pub(crate) fn append_empty(
     let mut buffer = core.flash.buffer(cast::index(pages) * core.flash.page_bytes());
     buffer.fill(0);
     let completion = Completion::default();
-    let appended = append(core, unit, stream, &[], buffer, &completion).ok()?;
+    let hint = hint_of(core, stream);
+    let appended = append(core, unit, stream, hint, &[], buffer, &completion).ok()?;
     let (padded, ended) = (Rc::clone(core), completion.clone());
     core.tasks.spawn(async move {
         end_alone(&padded, appended, &ended).await.ok();

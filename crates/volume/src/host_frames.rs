@@ -5,6 +5,7 @@ use crate::frames::Completion;
 use crate::open_frame::OpenFrame;
 use crate::tenant::Growth;
 use softflash_base::cast;
+use softflash_ftl::Priority;
 use std::cell::{Cell, RefCell};
 
 /// The frames of clients.
@@ -21,16 +22,18 @@ impl HostFrames {
     }
 
     /// Adds a mapping unit to the frame of a class that is being filled, if there is one; returns
-    /// its completion, and whether it is full.
+    /// its completion, and whether it is full. The frame is as urgent as the most urgent of them.
     pub fn add(
         &self,
         class: u8,
+        priority: Priority,
         entry: Entry,
         data: &[u8],
         growth: &mut Option<Growth>,
     ) -> Option<(Completion, bool)> {
         let slots = &mut self.filling.borrow_mut();
         let open_frame = slots[usize::from(class)].as_mut()?;
+        open_frame.hint.priority = open_frame.hint.priority.min(priority);
         open_frame.add(entry, data);
         open_frame.growths.extend(growth.take());
         Some((open_frame.completion(), open_frame.is_full()))

@@ -11,7 +11,7 @@ use crate::stream::Stream;
 use crate::writer::{Sent, finish, send};
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, cast, checksum};
-use softflash_ftl::Hint;
+use softflash_ftl::{Hint, Origin};
 
 /// A frame of data that move, with the places where they come from.
 pub(crate) struct Moving {
@@ -27,6 +27,12 @@ impl Moving {
     pub fn to(core: &Core, unit: u32, stream: Stream) -> Moving {
         let open_frame = frontier::begin(core, unit, stream, core.config.frame_units);
         Moving { open_frame, from: Vec::new(), as_written: stream == Stream::Recovery }
+    }
+
+    /// The same frame, of data that move for this reason.
+    pub fn because(mut self, origin: Origin) -> Moving {
+        self.open_frame.hint = self.open_frame.hint.of(origin);
+        self
     }
 
     pub fn is_full(&self) -> bool {
@@ -90,6 +96,7 @@ pub(crate) async fn read_places(
     core: &Core,
     first: u32,
     count: u32,
+    hint: Hint,
 ) -> Result<Option<Read>, VolumeError> {
     let block = core.geometry.block_of(first);
     assert!(first + count <= core.geometry.places_of(block).end, "{count} places of block {block}");
@@ -101,7 +108,7 @@ pub(crate) async fn read_places(
     let (first_page, _) = core.geometry.page_of(first);
     let pages = core.geometry.page_of(first + count - 1).0 - first_page + 1;
     let first = start + first_page * core.geometry.page_units;
-    match core.flash.read(&superblock, first_page, pages, Hint::COMPACTION).await {
+    match core.flash.read(&superblock, first_page, pages, hint).await {
         Ok(read) => Ok(Some(Read { bytes: read.bytes, first })),
         Err(error) => {
             tracing::warn!(%error, count, "places cannot be read together");

@@ -7,11 +7,13 @@ use crate::stream::Stream;
 use crate::tenant::Growth;
 use softflash_base::{IoBuf, cast};
 use softflash_flash::Flash;
+use softflash_ftl::Hint;
 
 /// A frame that is being filled: a buffer with a head and data.
 pub(crate) struct OpenFrame {
     pub unit: u32,
     pub stream: Stream,
+    pub hint: Hint,
     buffer: IoBuf,
     entries: Vec<Entry>,
     /// Entries that it takes at most.
@@ -23,13 +25,14 @@ pub(crate) struct OpenFrame {
 
 impl OpenFrame {
     /// An empty frame of at most so many entries.
-    pub fn new(flash: &Flash, unit: u32, stream: Stream, most: u32) -> OpenFrame {
+    pub fn new(flash: &Flash, unit: u32, stream: Stream, hint: Hint, most: u32) -> OpenFrame {
         let most = cast::index(most);
         let page_units = (flash.page_bytes() / MAPPING_UNIT_BYTES).max(1);
         let units = (most + 1).next_multiple_of(page_units);
         OpenFrame {
             unit,
             stream,
+            hint,
             buffer: flash.buffer(units * MAPPING_UNIT_BYTES),
             entries: Vec::with_capacity(most),
             most,
@@ -38,11 +41,11 @@ impl OpenFrame {
         }
     }
 
-    /// A frame that could not be programmed, for another superblock.
-    pub fn again(unit: u32, stream: Stream, buffer: IoBuf, entries: Vec<Entry>) -> OpenFrame {
-        let most = entries.len();
+    /// A frame of the map that was programmed, or could not be, for another superblock.
+    pub fn again(unit: u32, buffer: IoBuf, entries: Vec<Entry>) -> OpenFrame {
+        let (stream, hint, most) = (Stream::Map, Hint::MAP, entries.len());
         let (growths, completion) = (Vec::new(), Completion::default());
-        OpenFrame { unit, stream, buffer, entries, most, growths, completion }
+        OpenFrame { unit, stream, hint, buffer, entries, most, growths, completion }
     }
 
     pub fn len(&self) -> usize {

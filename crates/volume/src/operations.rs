@@ -118,9 +118,9 @@ async fn write_once(
             open_frame.add_without_data(Entry::Discard { image: *image, lba: *lba, count: *count });
         }
     }
-    let completion = open_frame.completion();
+    let (completion, hint) = (open_frame.completion(), open_frame.hint);
     let (buffer, entries) = open_frame.finished(core.geometry.page_units);
-    let appended = frontier::append(core, unit, stream, &entries, buffer, &completion);
+    let appended = frontier::append(core, unit, stream, hint, &entries, buffer, &completion);
     let appended = appended.map_err(|(error, _)| error)?;
     core.count_entries(1);
     frontier::end_alone(core, appended, &completion).await

@@ -2,6 +2,7 @@
 
 mod text;
 
+use softflash_ftl::LifetimeClass;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -63,6 +64,17 @@ pub enum Temperature {
     Warm,
     /// Late or never.
     Cold,
+}
+
+impl Temperature {
+    /// The class of the device's hints.
+    pub(crate) fn lifetime(self) -> LifetimeClass {
+        match self {
+            Temperature::Hot => LifetimeClass::SHORT,
+            Temperature::Warm => LifetimeClass::UNKNOWN,
+            Temperature::Cold => LifetimeClass::LONG,
+        }
+    }
 }
 
 impl fmt::Display for Temperature {

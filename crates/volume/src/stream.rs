@@ -1,7 +1,7 @@
 //! Streams of frames, each with a frontier in every unit.
 
 use crate::format::tag::Class;
-use softflash_ftl::Hint;
+use softflash_ftl::{Hint, LifetimeClass};
 
 /// Frames with a frontier of their own: they have different urgencies and lifetimes. Data have the
 /// number of their class.
@@ -18,12 +18,22 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    pub fn hint(self) -> Hint {
+    /// The hint of frames whose data have this lifetime when clients write them: what collection
+    /// moves has lived longer.
+    pub fn hint(self, written: LifetimeClass) -> Hint {
         match self {
-            Stream::Host(_) => Hint::FOREGROUND,
-            Stream::Collector(_) => Hint::COLLECTION,
+            Stream::Host(_) => Hint::FOREGROUND.lasting(written),
+            Stream::Collector(_) => Hint::COLLECTION.lasting(written.longer_by(1)),
             Stream::Recovery => Hint::REFRESH,
             Stream::Map => Hint::MAP,
+        }
+    }
+
+    /// The class of its data; the others have none.
+    pub fn data_class(self) -> Option<u8> {
+        match self {
+            Stream::Host(class) | Stream::Collector(class) => Some(class),
+            Stream::Map | Stream::Recovery => None,
         }
     }
 

@@ -24,6 +24,7 @@ pub struct Volume {
     image: ImageId,
     /// The volume of a snapshot, or the volume itself.
     tenant: Rc<Tenant>,
+    hint: Hint,
 }
 
 impl Volume {
@@ -31,7 +32,13 @@ impl Volume {
         let map = core.map.borrow();
         let tenant = core.clients.tenant(map.volume_of(image), &map.images);
         drop(map);
-        Volume { core, image, tenant }
+        Volume { core, image, tenant, hint: Hint::FOREGROUND }
+    }
+
+    /// The same volume, whose requests have this hint. The lifetime of what is written is that of
+    /// the volume's settings.
+    pub fn hinted(self, hint: Hint) -> Volume {
+        Volume { hint, ..self }
     }
 
     /// The current size.
@@ -54,7 +61,7 @@ impl Volume {
         let lba = self.check(offset, bytes)?;
         let _timed = self.time(|latencies| &mut latencies.read);
         let _permit = self.begin(Access::Read, bytes).await?;
-        reader::read(&self.core, self.image, lba, into, Hint::FOREGROUND).await
+        reader::read(&self.core, self.image, lba, into, self.hint).await
     }
 
     /// Writes whole mapping units from `offset` on. Each is written wholly or not at all, also if
@@ -64,7 +71,7 @@ impl Volume {
         let lba = self.check_write(offset, bytes)?;
         let _timed = self.time(|latencies| &mut latencies.write);
         let _permit = self.begin(Access::Write, bytes).await?;
-        let written = writer::write(&self.core, &self.tenant, lba, data).await;
+        let written = writer::write(&self.core, &self.tenant, lba, data, self.hint.priority).await;
         self.note_space(&written);
         written
     }

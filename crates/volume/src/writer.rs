@@ -17,6 +17,7 @@ use crate::stream::Stream;
 use crate::tenant::{Growth, Tenant};
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, cast, checksum};
+use softflash_ftl::Priority;
 use softflash_runtime::yield_now;
 use std::rc::Rc;
 
@@ -34,15 +35,15 @@ pub(crate) async fn send(
     open_frame: OpenFrame,
     mut prepare: impl FnMut(&mut [Entry]),
 ) -> Result<Sent, VolumeError> {
-    let (mut unit, mut stream, completion) =
-        (open_frame.unit, open_frame.stream, open_frame.completion());
+    let (mut unit, mut stream, hint) = (open_frame.unit, open_frame.stream, open_frame.hint);
+    let completion = open_frame.completion();
     let (mut buffer, mut entries) = open_frame.finished(core.geometry.page_units);
     let needed = cast::saturating_u32(buffer.len() / MAPPING_UNIT_BYTES);
     loop {
         core.order.opened().await;
         if frontier::room(core, unit, stream) >= needed {
             prepare(&mut entries);
-            match frontier::append(core, unit, stream, &entries, buffer, &completion) {
+            match frontier::append(core, unit, stream, hint, &entries, buffer, &completion) {
                 Ok(appended) => return Ok(Sent { appended, entries, completion }),
                 Err((VolumeError::Flash(error), back)) => {
                     tracing::warn!(%error, "a superblock takes no more frames; another does");
@@ -107,13 +108,14 @@ pub(crate) async fn unit_for(
     }
 }
 
-/// Writes mapping units of a volume from `lba` on; returns when they are programmed, which is not
-/// yet durable.
+/// Writes mapping units of a volume from `lba` on, in frames of this priority or a higher one;
+/// returns when they are programmed, which is not yet durable.
 pub(crate) async fn write(
     core: &Shared,
     tenant: &Rc<Tenant>,
     lba: u32,
     data: &[u8],
+    priority: Priority,
 ) -> Result<(), VolumeError> {
     let volume = tenant.volume;
     let mut waits: Vec<Completion> = Vec::new();
@@ -121,7 +123,7 @@ pub(crate) async fn write(
     for (lba, unit) in (lba..).zip(data.chunks_exact(MAPPING_UNIT_BYTES)) {
         let sum = checksum::checksum64(data_seed(volume, lba), unit);
         let entry = Entry::Data { image: volume, lba, checksum: sum };
-        let completion = match add(core, tenant, lba, entry, unit).await {
+        let completion = match add(core, tenant, lba, entry, unit, priority).await {
             Ok(completion) => completion,
             Err(error) => {
                 // Those added before are written nevertheless: nothing changes after the return.
@@ -151,6 +153,7 @@ async fn add(
     lba: u32,
     entry: Entry,
     data: &[u8],
+    priority: Priority,
 ) -> Result<Completion, VolumeError> {
     let mut growth = growth(core, tenant, lba).await?;
     let class = core.clients.classes().of(tenant.settings().lifetime);
@@ -162,7 +165,7 @@ async fn add(
         }
         check_space(core, tenant.volume, lba)?;
         if let Some((completion, is_full)) =
-            core.clients.frames().add(class, entry, data, &mut growth)
+            core.clients.frames().add(class, priority, entry, data, &mut growth)
         {
             if is_full {
                 send_frame(core, class);
@@ -171,7 +174,11 @@ async fn add(
         }
         let (unit, stream) = unit_for(core, Stream::Host(class), 2, None).await?;
         let takes_frame = frontier::room(core, unit, stream) >= 2 && core.order.is_open();
-        let begin = || frontier::begin(core, unit, stream, core.config.frame_units);
+        let begin = || {
+            let mut frame = frontier::begin(core, unit, stream, core.config.frame_units);
+            frame.hint = frame.hint.at(priority);
+            frame
+        };
         core.clients.frames().begin(class, || takes_frame.then(begin));
     }
 }
@@ -337,9 +344,9 @@ async fn rewrite_unit(
     let stream = Stream::Collector(NO_HINT);
     let mut open_frame = frontier::begin(core, unit, stream, 1);
     open_frame.add(entry, data);
-    let completion = open_frame.completion();
+    let (completion, hint) = (open_frame.completion(), open_frame.hint);
     let (buffer, entries) = open_frame.finished(core.geometry.page_units);
-    let appended = frontier::append(core, unit, stream, &entries, buffer, &completion);
+    let appended = frontier::append(core, unit, stream, hint, &entries, buffer, &completion);
     let appended = appended.map_err(|(error, _)| (error, from))?;
     let to = appended.first + 1;
     core.map.borrow_mut().relocate(from, to);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use softflash_base::random::Rng;
 use softflash_base::{IoBuf, Time, UnitId, cast, checksum};
 use softflash_console::measure::Stopwatch;
-use softflash_device::{Command, Described, Operation, QueuePair, Tag, Target, UnitGeometry};
+use softflash_device::{Command, Described, Hint, Operation, QueuePair, Tag, Target, UnitGeometry};
 use std::cell::RefCell;
 use std::hint::black_box;
 use std::rc::Rc;
@@ -137,7 +137,8 @@ fn seconds_of(
             page: cast::low_u32(page),
             rows,
         };
-        let command = Command { tag: Tag(tag), target, operation: operation(data) };
+        let command =
+            Command { tag: Tag(tag), target, operation: operation(data), hint: Hint::FOREGROUND };
         let _ = queue.submit(Time::ZERO, command);
         queue.poll(Time::ZERO, &mut completions);
         buffer = completions.pop().and_then(|done| done.buffer);

@@ -5,6 +5,7 @@
 //! other pages (headers, heads of frames, the map) are kept, so that a domain can be mounted again.
 
 use softflash_base::{BufferPool, IoBuf, Time, UnitId, UnitSet, cast};
+use softflash_device::backend::Accepted;
 use softflash_device::{
     Command, Completion, Described, DeviceError, Operation, QueuePair, Submit, Target,
     UnitGeometry, Wake,
@@ -208,7 +209,7 @@ impl Described for NullQueue {
 
 impl QueuePair for NullQueue {
     fn submit(&mut self, now: Time, command: Command) -> Submit {
-        let Command { tag, target, operation } = command;
+        let Command { tag, target, operation, .. } = command;
         let mut medium = self.medium.borrow_mut();
         let (result, buffer) = match operation {
             Operation::Read(mut buffer) => (medium.read(&target, &mut buffer), Some(buffer)),
@@ -222,7 +223,7 @@ impl QueuePair for NullQueue {
             }
             Operation::Flush | Operation::MarkBad => (Ok(()), None),
         };
-        self.ended.push(Completion { tag, buffer, result, retries: 0, finished_at: now });
+        self.ended.push(Accepted::new(tag, now, 0).ended(now, buffer, result));
         Submit::Accepted
     }
 

@@ -8,15 +8,15 @@ use crate::redundancy::{GroupChange, GroupState, Member, ParityGroup, Stripe};
 use crate::stale_units::{self, StaleUnit};
 use crate::tag::BlockId;
 use softflash_base::IoBuf;
-use softflash_ftl::Hint;
+use softflash_ftl::{Hint, Origin};
 use softflash_runtime::Notify;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
 impl BlockLayer {
-    /// The block needs a refresh while it can be read.
+    /// The block is hard to read, and needs a refresh while it can be read.
     pub fn note_needs_refresh(&self, id: BlockId) {
-        self.parts.damage.note_needs_refresh(id);
+        self.parts.damage.note_needs_refresh(id, Origin::Refresh);
     }
 
     /// Requests a refresh of the block of each unit whose superblock lags behind in wear, now and
@@ -28,7 +28,12 @@ impl BlockLayer {
     /// Whether the block should be rewritten: it is hard to read, lacks a copy, or lags behind in
     /// wear.
     pub fn needs_refresh(&self, id: BlockId) -> bool {
-        self.parts.health.needs_refresh(id)
+        self.why_refresh(id).is_some()
+    }
+
+    /// Why the block should be rewritten, if it should.
+    pub fn why_refresh(&self, id: BlockId) -> Option<Origin> {
+        self.parts.health.why_refresh(id)
     }
 
     /// The block is being rewritten, or cannot be.

@@ -89,7 +89,7 @@ impl Rewrites {
     async fn is_complete(&self, block: Member, superblock: &Superblock) -> bool {
         for first in (0..block.pages).step_by(STEP_PAGES as usize) {
             let pages = STEP_PAGES.min(block.pages - first);
-            if self.pools.flash().read(superblock, first, pages, Hint::COMPACTION).await.is_err() {
+            if self.pools.flash().read(superblock, first, pages, Hint::REBUILD).await.is_err() {
                 return false;
             }
         }

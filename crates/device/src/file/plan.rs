@@ -2,7 +2,8 @@
 
 use super::extent;
 use super::options::Discard;
-use crate::command::{Command, DeviceError, Operation, Tag};
+use crate::accepted::Accepted;
+use crate::command::{Command, DeviceError, Operation};
 use crate::geometry::UnitGeometry;
 use crate::label::BadBlock;
 use crate::validate::{blocks, check};
@@ -10,10 +11,18 @@ use softflash_base::io_buf::ALIGNMENT;
 use softflash_base::{IoBuf, UnitSet};
 use std::collections::BTreeSet;
 
+/// An accepted command.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ticket {
+    pub(super) accepted: Accepted,
+    /// The position of its unit; beyond all for a command that waits in no unit.
+    pub(super) unit: usize,
+}
+
 /// A request to the operating system.
 #[derive(Debug)]
 pub(super) struct Job {
-    pub(super) tag: Tag,
+    pub(super) ticket: Ticket,
     pub(super) kind: Kind,
     /// The offset in the file.
     pub(super) offset: u64,
@@ -42,7 +51,7 @@ impl Kind {
 /// The end of a request, or of a command that needs none.
 #[derive(Debug)]
 pub(super) struct Done {
-    pub(super) tag: Tag,
+    pub(super) ticket: Ticket,
     pub(super) buffer: Option<IoBuf>,
     pub(super) result: Result<(), DeviceError>,
     /// As [`Kind::settles`].
@@ -57,7 +66,7 @@ pub(super) enum Plan {
     /// Nothing to do; completes at the next poll.
     Done(Done),
     /// The label must be rewritten.
-    MarkBad(Tag, BadBlock),
+    MarkBad(Ticket, BadBlock),
 }
 
 /// The inputs of planning.
@@ -72,17 +81,16 @@ pub(super) struct Planner {
 
 impl Planner {
     /// Checks a command and plans its execution.
-    pub(super) fn plan(&self, command: Command) -> Plan {
-        let tag = command.tag;
+    pub(super) fn plan(&self, command: Command, ticket: Ticket) -> Plan {
         if let Err(error) = self.check(&command) {
             let buffer = match command.operation {
                 Operation::Read(buffer) | Operation::Program { data: buffer, .. } => Some(buffer),
                 _ => None,
             };
-            return Plan::Done(Done { tag, buffer, result: Err(error), settles: false });
+            return Plan::Done(Done { ticket, buffer, result: Err(error), settles: false });
         }
         let target = &command.target;
-        let job = |kind, offset, len, buffer| Plan::Job(Job { tag, kind, offset, len, buffer });
+        let job = |kind, offset, len, buffer| Plan::Job(Job { ticket, kind, offset, len, buffer });
         let offset = extent::offset(&self.geometry, target);
         match command.operation {
             Operation::Read(buffer) => job(Kind::Read, offset, buffer.len() as u64, Some(buffer)),
@@ -90,7 +98,7 @@ impl Planner {
                 job(Kind::Write { durable }, offset, data.len() as u64, Some(data))
             }
             Operation::Erase => match self.discard.fallocate_mode() {
-                None => Plan::Done(Done { tag, buffer: None, result: Ok(()), settles: false }),
+                None => Plan::Done(Done { ticket, buffer: None, result: Ok(()), settles: false }),
                 Some(mode) => {
                     let start =
                         offset - u64::from(target.page) * u64::from(self.geometry.page_bytes);
@@ -100,7 +108,7 @@ impl Planner {
             Operation::Flush => job(Kind::Sync, 0, 0, None),
             Operation::MarkBad => {
                 let block = blocks(target)[0];
-                Plan::MarkBad(tag, BadBlock { unit: target.unit.0, die: 0, plane: 0, block })
+                Plan::MarkBad(ticket, BadBlock { unit: target.unit.0, die: 0, plane: 0, block })
             }
         }
     }

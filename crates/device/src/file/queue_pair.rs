@@ -1,11 +1,12 @@
 //! The queue pair of a file device.
 
 use super::device::Shared;
-use super::plan::{Done, Job, Plan, Planner};
+use super::plan::{Done, Job, Plan, Planner, Ticket};
 use super::ring::Ring;
 use super::sync::{SyncEngine, io_error};
+use crate::accepted::Accepted;
 use crate::claims::Claim;
-use crate::command::{Command, Completion, Tag};
+use crate::command::{Command, Completion, Operation};
 use crate::geometry::UnitGeometry;
 use crate::label::BadBlock;
 use crate::queue_pair::{Described, QueuePair, Submit, Wake};
@@ -34,9 +35,11 @@ pub(super) struct FileQueuePair {
     /// Ended without a request; delivered by the next poll.
     ended: Vec<Done>,
     /// Bad-block marks that the next poll writes to the label.
-    marks: Vec<(Tag, BadBlock)>,
+    marks: Vec<(Ticket, BadBlock)>,
     /// Reused by every poll.
     reaped: Vec<Done>,
+    /// Commands of each unit that are accepted and not returned.
+    in_units: Vec<u16>,
     capacity: usize,
     pool: BufferPool,
     shared: Arc<Shared>,
@@ -56,6 +59,7 @@ impl FileQueuePair {
         FileQueuePair {
             engine,
             data,
+            in_units: vec![0; planner.units.len()],
             planner,
             settling: false,
             waiting: VecDeque::new(),
@@ -77,12 +81,24 @@ impl FileQueuePair {
         started + self.waiting.len() + self.ended.len() + self.marks.len()
     }
 
+    /// Accepts a command behind the others of its unit.
+    fn accept(&mut self, now: Time, command: &Command) -> Ticket {
+        let unit = match command.operation {
+            Operation::Flush | Operation::MarkBad => None,
+            _ => self.planner.units.position(command.target.unit.0),
+        };
+        let unit = unit.unwrap_or(usize::MAX);
+        let in_unit = self.in_units.get_mut(unit);
+        let queue = in_unit.map_or(0, |in_unit| std::mem::replace(in_unit, *in_unit + 1));
+        Ticket { accepted: Accepted::new(command.tag, now, queue), unit }
+    }
+
     /// Starts a request. A flush or durable write fails at once if an earlier one has failed.
     fn start(&mut self, job: Job) {
         if job.kind.settles() {
             if let Err(error) = self.shared.settled().check() {
-                let Job { tag, buffer, .. } = job;
-                return self.ended.push(Done { tag, buffer, result: Err(error), settles: true });
+                let Job { ticket, buffer, .. } = job;
+                return self.ended.push(Done { ticket, buffer, result: Err(error), settles: true });
             }
             if self.settling {
                 return self.waiting.push_back(job);
@@ -122,8 +138,8 @@ impl FileQueuePair {
         if result.is_ok() {
             self.planner.bad_blocks.extend(blocks);
         }
-        self.ended.extend(self.marks.drain(..).map(|(tag, _)| Done {
-            tag,
+        self.ended.extend(self.marks.drain(..).map(|(ticket, _)| Done {
+            ticket,
             buffer: None,
             result: result.clone(),
             settles: false,
@@ -155,14 +171,15 @@ impl Described for FileQueuePair {
 }
 
 impl QueuePair for FileQueuePair {
-    fn submit(&mut self, _now: Time, command: Command) -> Submit {
+    fn submit(&mut self, now: Time, command: Command) -> Submit {
         if self.pending() >= self.capacity {
             return Submit::Full(command);
         }
-        match self.planner.plan(command) {
+        let ticket = self.accept(now, &command);
+        match self.planner.plan(command, ticket) {
             Plan::Job(job) => self.start(job),
             Plan::Done(done) => self.ended.push(done),
-            Plan::MarkBad(tag, block) => self.marks.push((tag, block)),
+            Plan::MarkBad(ticket, block) => self.marks.push((ticket, block)),
         }
         Submit::Accepted
     }
@@ -176,11 +193,15 @@ impl QueuePair for FileQueuePair {
         }
         self.record_marks();
         self.settle();
-        let settled = self.shared.settled();
-        completions.extend(self.ended.drain(..).chain(self.reaped.drain(..)).map(|done| {
-            let Done { tag, buffer, result, settles } = done;
+        let FileQueuePair { shared, ended, reaped, in_units, .. } = self;
+        let settled = shared.settled();
+        completions.extend(ended.drain(..).chain(reaped.drain(..)).map(|done| {
+            let Done { ticket, buffer, result, settles } = done;
+            if let Some(in_unit) = in_units.get_mut(ticket.unit) {
+                *in_unit -= 1;
+            }
             let result = if settles { settled.check().and(result) } else { result };
-            Completion { tag, buffer, result, retries: 0, finished_at: now }
+            ticket.accepted.ended(now, buffer, result)
         }));
     }
 

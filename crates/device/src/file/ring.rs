@@ -202,7 +202,7 @@ impl Ring {
     fn release(&mut self, index: u32, result: Result<(), DeviceError>, done: &mut Vec<Done>) {
         if let Some(Slot { job, .. }) = self.slots[index as usize].take() {
             let settles = job.kind.settles();
-            done.push(Done { tag: job.tag, buffer: job.buffer, result, settles });
+            done.push(Done { ticket: job.ticket, buffer: job.buffer, result, settles });
         }
         self.free.push(index);
     }
@@ -239,7 +239,7 @@ fn io(errno: i32) -> DeviceError {
 
 fn failed(job: Job, errno: i32) -> Done {
     let settles = job.kind.settles();
-    Done { tag: job.tag, buffer: job.buffer, result: Err(io(errno)), settles }
+    Done { ticket: job.ticket, buffer: job.buffer, result: Err(io(errno)), settles }
 }
 
 impl Drop for Ring {

@@ -30,7 +30,7 @@ impl SyncEngine {
 
 fn run(file: &dyn FileCalls, job: Job) -> Done {
     let settles = job.kind.settles();
-    let Job { tag, kind, offset, len, mut buffer } = job;
+    let Job { ticket, kind, offset, len, mut buffer } = job;
     let bytes: &mut [u8] = buffer.as_deref_mut().unwrap_or_default();
     let result = match kind {
         Kind::Read => file.read_at(bytes, offset),
@@ -39,7 +39,7 @@ fn run(file: &dyn FileCalls, job: Job) -> Done {
         Kind::Discard { mode } => file.allocate(mode, offset, len),
         Kind::Sync => file.sync(),
     };
-    Done { tag, buffer, result: result.map_err(io_error), settles }
+    Done { ticket, buffer, result: result.map_err(io_error), settles }
 }
 
 /// An I/O error for the layers above; an error without a number means that the file ended too soon.

@@ -2,7 +2,8 @@
 //! die when the die has room.
 
 use super::group::Group;
-use crate::command::{Command, Completion, DeviceError, Operation, Tag, Target};
+use crate::accepted::Accepted;
+use crate::command::{Command, Completion, DeviceError, Operation, Target};
 use crate::geometry::UnitGeometry;
 use softflash_base::{IoBuf, Time};
 use softflash_nand::{
@@ -13,7 +14,7 @@ use std::collections::VecDeque;
 /// A command that a die has accepted.
 #[derive(Debug)]
 struct Active {
-    tag: Tag,
+    accepted: Accepted,
     kind: CommandKind,
     target: Target,
     die: DieIndex,
@@ -119,13 +120,7 @@ impl Engine {
             Operation::Read(buffer) | Operation::Program { data: buffer, .. } => Some(buffer),
             Operation::Erase | Operation::Flush | Operation::MarkBad => None,
         };
-        self.ended.push(Completion {
-            tag: command.tag,
-            buffer,
-            result,
-            retries: 0,
-            finished_at: now,
-        });
+        self.ended.push(Accepted::new(command.tag, now, 0).ended(now, buffer, result));
     }
 
     /// Whether the die accepts this operation now: as many commands as its queue depth, and one
@@ -138,7 +133,7 @@ impl Engine {
 
     /// Accepts a checked read, program or erase, and submits the rows for which the die has room.
     pub(super) fn accept(&mut self, group: &mut Group, die: DieIndex, command: Command) {
-        let Command { tag, target, operation } = command;
+        let Command { tag, target, operation, .. } = command;
         let page_bytes = self.geometry.page_bytes as usize;
         let (kind, buffer, durable) = match operation {
             Operation::Read(buffer) => (CommandKind::Read, Some(buffer), false),
@@ -146,8 +141,9 @@ impl Engine {
             _ => (CommandKind::Erase, None, false),
         };
         let rows = if kind == CommandKind::Erase { 1 } else { target.rows };
+        let accepted = Accepted::new(tag, group.array.now(), self.dies[die.index()].load);
         let active = Active {
-            tag,
+            accepted,
             kind,
             target,
             die,
@@ -189,12 +185,8 @@ impl Engine {
         }
         self.free.clear();
         let lost = self.slots.drain(..).flatten();
-        self.ended.extend(lost.map(|active| Completion {
-            tag: active.tag,
-            buffer: active.buffer,
-            result: Err(DeviceError::Io { errno: libc::ENODEV }),
-            retries: 0,
-            finished_at: now,
+        self.ended.extend(lost.map(|Active { accepted, buffer, .. }| {
+            accepted.ended(now, buffer, Err(DeviceError::Io { errno: libc::ENODEV }))
         }));
     }
 
@@ -293,9 +285,9 @@ impl Engine {
             None if active.durable => group.sync(),
             None => Ok(()),
         };
-        let finished_at = group.array.now();
-        let Active { tag, buffer, retries, .. } = active;
-        self.ended.push(Completion { tag, buffer, result, retries, finished_at });
+        let Active { accepted, buffer, retries, .. } = active;
+        let ended = accepted.ended(group.array.now(), buffer, result);
+        self.ended.push(Completion { retries, ..ended });
     }
 }
 

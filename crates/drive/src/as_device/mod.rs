@@ -8,6 +8,9 @@
 //! The drive simulates times only. The data are stored beside it, packed page by page, with the
 //! rules of flash as on any modelled device: a read of unwritten pages fails.
 //!
+//! **Lifetimes.** A write names the placement identifier of its lifetime class, if the drive has the
+//! placement `by-hint`.
+//!
 //! **Durability.** A program completes when the drive acknowledges it: with a write buffer, when
 //! the data are in the buffer. The buffer is assumed to be protected against power loss, as in
 //! drives for servers, so a durable program and a flush cost nothing more. A program that was under
@@ -58,6 +61,8 @@ impl Default for Extents {
 struct Shared {
     info: DeviceInfo,
     trim: bool,
+    /// Classes of data that its firmware keeps apart.
+    placement_ids: u16,
     state: Mutex<State>,
 }
 
@@ -90,8 +95,9 @@ impl DriveDevice {
             detail: "a simulated drive with firmware of its own".to_owned(),
         };
         let contents = Contents::new(&geometry, cut.units);
+        let placement_ids = drive.placement_ids();
         let state = Mutex::new(State::new(drive, contents));
-        let shared = Arc::new(Shared { info, trim: cut.trim, state });
+        let shared = Arc::new(Shared { info, trim: cut.trim, placement_ids, state });
         Ok(DriveDevice { shared, claims: Claims::default() })
     }
 

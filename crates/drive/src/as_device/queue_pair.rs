@@ -4,9 +4,9 @@ use super::Shared;
 use super::state::State;
 use crate::request::{Done, HostRequest};
 use softflash_base::{AccessKind, BufferPool, IoBuf, Time, UnitId, UnitSet};
-use softflash_device::backend::{Claim, check};
+use softflash_device::backend::{Accepted, Claim, check};
 use softflash_device::{
-    Command, Completion, Described, DeviceError, Operation, QueuePair, Submit, Tag, Target,
+    Command, Completion, Described, DeviceError, Hint, Operation, QueuePair, Submit, Target,
     UnitGeometry, Wake,
 };
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub(super) struct DriveQueuePair {
 
 /// A command that the drive works on.
 struct UnderWay {
-    tag: Tag,
+    accepted: Accepted,
     /// The position of its unit.
     unit: usize,
     buffer: Option<IoBuf>,
@@ -89,7 +89,7 @@ impl DriveQueuePair {
     }
 
     /// The pages of a checked target as bytes of the drive.
-    fn request(&self, kind: AccessKind, target: &Target) -> HostRequest {
+    fn request(&self, kind: AccessKind, target: &Target, hint: Hint) -> HostRequest {
         let geometry = &self.shared.info.geometry;
         let page_bytes = u64::from(geometry.page_bytes);
         let extent_at = u64::from(target.unit.0) * geometry.unit_bytes()
@@ -98,7 +98,9 @@ impl DriveQueuePair {
             AccessKind::Trim => (0, geometry.superblock_bytes()),
             _ => (u64::from(target.page), u64::from(target.rows) * page_bytes),
         };
-        HostRequest::new(0, kind, extent_at + page * page_bytes, bytes)
+        let class = hint.lifetime.placement_id(self.shared.placement_ids);
+        let request = HostRequest::new(0, kind, extent_at + page * page_bytes, bytes);
+        HostRequest { hint: class.into(), ..request }
     }
 
     /// Whether the unit of a command has no room for it.
@@ -154,7 +156,7 @@ impl QueuePair for DriveQueuePair {
         if checked.is_ok() && self.is_full(&command) {
             return Submit::Full(command);
         }
-        let Command { tag, target, mut operation } = command;
+        let Command { tag, target, mut operation, hint } = command;
         let plan = match checked {
             Ok(()) => self.plan(&mut state, &target, &mut operation),
             Err(error) => Plan::End(Err(error)),
@@ -166,19 +168,20 @@ impl QueuePair for DriveQueuePair {
         let (kind, result) = match plan {
             Plan::Ask(kind, result) => (kind, result),
             Plan::End(result) => {
-                self.ended.push(Completion { tag, buffer, result, retries: 0, finished_at: now });
+                self.ended.push(Accepted::new(tag, now, 0).ended(now, buffer, result));
                 return Submit::Accepted;
             }
         };
-        match state.submit_for(self.owner(), self.request(kind, &target)) {
+        match state.submit_for(self.owner(), self.request(kind, &target, hint)) {
             Ok(place) => {
                 let unit = self.place(&target);
+                let accepted = Accepted::new(tag, now, self.in_units[unit]);
                 self.in_units[unit] += 1;
-                self.under_way.insert(place, UnderWay { tag, unit, buffer, result });
+                self.under_way.insert(place, UnderWay { accepted, unit, buffer, result });
             }
             Err(error) => {
                 let result = Err(DeviceError::OutOfRange(error.to_string()));
-                self.ended.push(Completion { tag, buffer, result, retries: 0, finished_at: now });
+                self.ended.push(Accepted::new(tag, now, 0).ended(now, buffer, result));
             }
         }
         Submit::Accepted
@@ -190,15 +193,10 @@ impl QueuePair for DriveQueuePair {
         state.take_ended(self.owner(), &mut self.scratch);
         completions.append(&mut self.ended);
         for done in self.scratch.drain(..) {
-            if let Some(UnderWay { tag, unit, buffer, result }) = self.under_way.remove(&done.tag) {
+            let ended = self.under_way.remove(&done.tag);
+            if let Some(UnderWay { accepted, unit, buffer, result }) = ended {
                 self.in_units[unit] -= 1;
-                completions.push(Completion {
-                    tag,
-                    buffer,
-                    result,
-                    retries: 0,
-                    finished_at: done.at,
-                });
+                completions.push(accepted.ended(done.at, buffer, result));
             }
         }
     }

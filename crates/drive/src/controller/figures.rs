@@ -12,6 +12,10 @@ impl<M: Mapping> Controller<M> {
         self.space.shape().capacity_bytes()
     }
 
+    pub(crate) fn placement_ids(&self) -> u16 {
+        u16::try_from(self.space.hint_classes()).unwrap_or(u16::MAX)
+    }
+
     pub(crate) fn page_bytes(&self) -> u32 {
         self.space.shape().page_bytes()
     }

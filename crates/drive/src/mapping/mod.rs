@@ -23,6 +23,9 @@ pub(crate) trait Mapping: Sized {
     /// Write frontiers of a group of blocks.
     fn streams(&self) -> u32;
 
+    /// Classes of hints that have write frontiers of their own.
+    fn hint_classes(&self) -> u32;
+
     /// The stream of the write frontier that takes a page, by its class of hints.
     fn stream_of_hint(&self, hint: u32) -> u32;
 

@@ -38,6 +38,10 @@ impl Mapping for PlacedMapping {
         self.streams
     }
 
+    fn hint_classes(&self) -> u32 {
+        self.classes
+    }
+
     #[inline]
     fn stream_of_hint(&self, hint: u32) -> u32 {
         by_hint::class(hint, self.classes)

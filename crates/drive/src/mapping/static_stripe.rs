@@ -25,6 +25,10 @@ impl Mapping for StaticMapping {
         1
     }
 
+    fn hint_classes(&self) -> u32 {
+        1
+    }
+
     #[inline(always)]
     fn stream_of_hint(&self, _hint: u32) -> u32 {
         0

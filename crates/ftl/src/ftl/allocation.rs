@@ -2,17 +2,19 @@
 
 use super::Ftl;
 use crate::erase;
-use crate::hint::Hint;
 use crate::policy::wear::Readiness;
 use crate::scheduler::{OpKind, QueueClass};
 use crate::slots::State;
+use crate::stream::Stream;
 use crate::superblock::{FtlError, OwnerTag, Superblock};
 use crate::unit::Opening;
 use softflash_base::{Time, UnitId};
+use softflash_device::Hint;
 
 impl Ftl {
     /// Allocates the least worn free superblock of a unit, an erased one among equals. `tag` and
-    /// the stream of the hint are stored in its opening header. Never blocks: an erase that is
+    /// the stream of the hint are stored in its opening header, and all its data have the lifetime
+    /// of the hint. Never blocks: an erase that is
     /// still due is executed before the programs of the superblock.
     ///
     /// # Errors
@@ -41,7 +43,8 @@ impl Ftl {
             Readiness::ErasePending => erase::start(state, commands, now, index, class),
         }
         state.set_state(index, State::Open);
-        state.add_opening(Opening { index, stream: hint.stream, tag });
+        state.slot_mut(index).set_lifetime(hint.lifetime);
+        state.add_opening(Opening { index, stream: Stream::of(hint), tag });
         state.note_supply(now);
         self.dispatch(now);
         Ok(self.units[place].superblock(index))

@@ -1,7 +1,6 @@
 //! Appends and reads: splits requests into commands.
 
 use super::Ftl;
-use crate::hint::Hint;
 use crate::layout::HEADER_PAGES;
 use crate::op::{Op, Work};
 use crate::requests::RequestId;
@@ -10,13 +9,14 @@ use crate::slots::State;
 use crate::superblock::{FtlError, Superblock};
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, Time};
+use softflash_device::Hint;
 
 impl Ftl {
     /// Appends whole pages and returns the number of the first. Appends to one superblock may be
     /// issued without waiting for each other. On several dies they may finish in another order. The
     /// first append also writes the opening header, and no append is done before the headers are.
     ///
-    /// When a `durable` append is done, it and the headers survive a power cut. It does not make
+    /// The lifetime of the hint is that of the allocation. When a `durable` append is done, it and the headers survive a power cut. It does not make
     /// earlier appends durable: for those use [`flush`](Ftl::flush).
     ///
     /// # Errors
@@ -36,15 +36,16 @@ impl Ftl {
             Err(error) => return Err((error, data)),
         };
         let index = superblock.index;
+        let hint = hint.lasting(self.units[unit].slot(index).lifetime());
         let class = QueueClass::new(OpKind::Program, hint.priority);
         let (state, commands) = (&mut self.units[unit], &mut self.commands);
         let first_page = state.slot(index).written_pages();
         let whole = self.layout.run(HEADER_PAGES + first_page, pages).pages() == pages;
-        let (request, id) = self.requests.begin(Some(*superblock));
+        let (request, id) = self.requests.begin(Some(*superblock), hint);
 
         // A single command is made durable by itself. Several are cheaper with one flush.
         let durable_alone = durable && whole;
-        self.headers.write_opening_header(state, commands, now, index, durable_alone, class);
+        self.headers.write_opening_header(state, commands, now, index, durable_alone, hint);
         let slot = state.slot_mut(index);
         let written_pages = slot.add_pages(pages);
         let payload_pages = self.layout.payload_pages();
@@ -65,13 +66,14 @@ impl Ftl {
             let piece = data.split_to((run.pages() * self.layout.page_bytes) as usize);
             let part = self.requests.add_part(request);
             let op = Op {
-                work: Work::Append { request, part, origin: hint.origin },
+                work: Work::Append { request, part },
                 unit,
                 index,
                 target: state.target(index, run),
                 data: Some(piece),
                 durable: durable_alone,
                 class,
+                hint,
                 since: now,
             };
             commands.add_program(state, op);
@@ -119,7 +121,7 @@ impl Ftl {
             Err(error) => return Err((error, buffer)),
         };
         let (state, commands) = (&mut self.units[unit], &mut self.commands);
-        let (request, id) = self.requests.begin(Some(*superblock));
+        let (request, id) = self.requests.begin(Some(*superblock), hint);
         let mut page = HEADER_PAGES + first_page;
         let mut left = pages;
         while left > 0 {
@@ -137,6 +139,7 @@ impl Ftl {
                 data: Some(piece),
                 durable: false,
                 class: QueueClass::new(OpKind::Read, hint.priority),
+                hint,
                 since: now,
             };
             commands.add(state, op);

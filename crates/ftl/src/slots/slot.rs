@@ -1,7 +1,7 @@
 //! One superblock: its state, and how far its erase, its headers and its commands are.
 
-use crate::hint::Priority;
 use crate::scheduler::{OpKind, QueueClass};
+use softflash_device::{LifetimeClass, Priority};
 
 /// The state of a superblock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,7 @@ pub(crate) struct Slot {
     /// Programs and erases in the queues of dies, all of the queue class `class`.
     queued: u32,
     class: QueueClass,
+    lifetime: LifetimeClass,
 }
 
 impl Slot {
@@ -69,7 +70,19 @@ impl Slot {
             failed: false,
             queued: 0,
             class: QueueClass::new(OpKind::Erase, Priority::Background),
+            lifetime: LifetimeClass::UNKNOWN,
         }
+    }
+
+    /// The lifetime for which the superblock was allocated.
+    pub fn lifetime(&self) -> LifetimeClass {
+        self.lifetime
+    }
+
+    /// The superblock is allocated for data of a lifetime: a device that places data by it keeps
+    /// them together.
+    pub fn set_lifetime(&mut self, lifetime: LifetimeClass) {
+        self.lifetime = lifetime;
     }
 
     pub fn state(&self) -> State {

@@ -42,6 +42,7 @@ impl Unit {
             bytes_programmed: self.counters.programmed.total(),
             programmed: self.counters.programmed,
             errors: self.counters.errors,
+            service: self.counters.service,
         }
     }
 

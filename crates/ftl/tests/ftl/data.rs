@@ -188,7 +188,7 @@ fn commands_wait_while_the_device_queue_is_full() {
     let (mut rig, _) = Rig::mount_at(FlashQueue::open(&flash, 3), FtlConfig::default(), Time::ZERO);
     let (first, second) = (rig.fill(0, 1), rig.fill(1, 2));
     let total = rig.ftl.payload_pages();
-    let flush = rig.ftl.flush(rig.now);
+    let flush = rig.ftl.flush(rig.now, Hint::FOREGROUND);
     rig.wait(flush).result.unwrap();
     rig.verify(&first, 0, total);
     rig.verify(&second, 0, total);

@@ -11,6 +11,7 @@
 mod bad_blocks;
 mod data;
 mod file_backend;
+mod hints;
 mod owners;
 mod random_failures;
 mod recovery;

@@ -110,7 +110,7 @@ impl Reference {
             7 => {
                 let covered =
                     self.live.iter().map(|(superblock, e)| (*superblock, e.acknowledged)).collect();
-                let request = self.rig.ftl.flush(self.rig.now);
+                let request = self.rig.ftl.flush(self.rig.now, Hint::FOREGROUND);
                 self.flushes.push((request, covered));
             }
             8 => {

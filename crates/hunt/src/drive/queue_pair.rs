@@ -4,7 +4,7 @@ use super::injector::Outcome;
 use super::{Shared, duration, lock};
 use softflash_base::random::Rng;
 use softflash_base::{BufferPool, IoBuf, Time, UnitId, UnitSet};
-use softflash_device::backend::{Claim, check};
+use softflash_device::backend::{Accepted, Claim, check};
 use softflash_device::{
     Command, Completion, Described, DeviceError, DeviceInfo, Operation, QueuePair, Submit,
     UnitGeometry, Wake,
@@ -18,6 +18,7 @@ const FLUSH_NS: u64 = 400_000;
 
 /// A command in flight.
 struct Active {
+    accepted: Accepted,
     command: Command,
     refused: Option<DeviceError>,
     /// Sequence number of the last write when the command was submitted.
@@ -58,8 +59,8 @@ impl DriveQueuePair {
 
     /// Executes a command; returns its buffer.
     fn carry_out(&self, active: Active, now: Time) -> (Option<IoBuf>, Result<(), DeviceError>) {
-        let Active { command: Command { mut target, operation, .. }, refused, writes_before } =
-            active;
+        let Active { command, refused, writes_before, .. } = active;
+        let Command { mut target, operation, .. } = command;
         let Shared { cache, injector, flushes, .. } = &mut *lock(&self.shared);
         let mut result = refused.map_or(Ok(()), Err);
         let outcome = injector.outcome(&target, &operation, &self.geometry, now);
@@ -137,7 +138,10 @@ impl QueuePair for DriveQueuePair {
         let ends = now + duration(&mut self.rng, usual_ns).0;
         let writes_before = lock(&self.shared).cache.writes();
         self.submitted += 1;
-        self.active.insert((ends, self.submitted), Active { command, refused, writes_before });
+        // Its commands do not wait for each other.
+        let accepted = Accepted::new(command.tag, now, 0);
+        let active = Active { accepted, command, refused, writes_before };
+        self.active.insert((ends, self.submitted), active);
         Submit::Accepted
     }
 
@@ -146,9 +150,9 @@ impl QueuePair for DriveQueuePair {
             && first.key().0 <= now
         {
             let ((finished_at, _), active) = first.remove_entry();
-            let tag = active.command.tag;
+            let accepted = active.accepted;
             let (buffer, result) = self.carry_out(active, finished_at);
-            completions.push(Completion { tag, buffer, result, finished_at, retries: 0 });
+            completions.push(accepted.ended(finished_at, buffer, result));
         }
     }
 

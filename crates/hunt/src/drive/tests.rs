@@ -1,6 +1,6 @@
 use super::*;
 use softflash_base::{UnitId, UnitSet};
-use softflash_device::{Command, Completion, DeviceError, Operation, Submit, Tag, Target};
+use softflash_device::{Command, Completion, DeviceError, Hint, Operation, Submit, Tag, Target};
 use softflash_nand::faults::{FaultPlace, FaultTime, Strike};
 
 const PAGE: usize = 4096;
@@ -22,7 +22,8 @@ fn run(queue: &mut dyn QueuePair, block: u32, operation: Operation) -> Completio
     let mut blocks = [0; softflash_device::geometry::MAX_PLANES];
     blocks[0] = block;
     let target = Target { unit: UnitId(0), die: 0, plane: 0, planes: 1, blocks, page: 3, rows: 1 };
-    let submitted = queue.submit(Time(0), Command { tag: Tag(1), target, operation });
+    let submitted =
+        queue.submit(Time(0), Command { tag: Tag(1), target, operation, hint: Hint::FOREGROUND });
     assert!(matches!(submitted, Submit::Accepted));
     let mut completions = Vec::new();
     queue.poll(Time(u64::MAX), &mut completions);

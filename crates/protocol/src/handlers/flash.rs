@@ -12,13 +12,13 @@ pub(crate) fn units(keyspace: KeyspaceContext<'_>) -> LocalBoxFuture<'_, Result<
     async move {
         let mut lines = String::new();
         for unit in keyspace.store.units().await? {
-            let space = unit.space;
+            let (space, service) = (unit.space, unit.service);
             // Writing to a string does not fail.
             let _ = write!(
                 lines,
                 "unit:{},state={:?},queue={},free={},open={},live={},bad={},erases_min={},\
                  erases_mean={:.1},erases_max={},bad_blocks={},damaged_headers={},reads={},programs={},erases={},\
-                 errors={}\r\n",
+                 errors={},device_queue={:.3},read_us={},program_us={},erase_us={}\r\n",
                 unit.unit,
                 unit.state,
                 unit.queue,
@@ -35,6 +35,10 @@ pub(crate) fn units(keyspace: KeyspaceContext<'_>) -> LocalBoxFuture<'_, Result<
                 unit.programs,
                 unit.erases,
                 unit.errors,
+                service.queue_milli.get() as f64 / 1e3,
+                service.read_ns.get() / 1000,
+                service.program_ns.get() / 1000,
+                service.erase_ns.get() / 1000,
             );
         }
         Ok(Reply::Verbatim(lines))

@@ -214,11 +214,16 @@ fn domain_metrics(out: &mut Out<'_, '_>, domains: &[DomainStats]) -> fmt::Result
 type PerUnit = fn(&UnitTelemetry) -> f64;
 
 fn units_metrics(out: &mut Out<'_, '_>, units: &[UnitTelemetry]) -> fmt::Result {
-    let gauges: [(&str, &str, PerUnit); 10] = [
+    let gauges: [(&str, &str, PerUnit); 11] = [
         ("unit_online", "1 if the unit accepts writes", |unit| {
             f64::from(unit.state == UnitState::Online)
         }),
         ("unit_queue", "Requests queued or in progress", |unit| f64::from(unit.queue)),
+        (
+            "unit_device_queue",
+            "Commands of its die that the device has in front of a new one, moving mean",
+            |unit| unit.service.queue_milli.get() as f64 / 1e3,
+        ),
         ("unit_superblocks_free", "Superblocks that can be allocated", |unit| {
             f64::from(unit.space.free())
         }),
@@ -249,6 +254,23 @@ fn units_metrics(out: &mut Out<'_, '_>, units: &[UnitTelemetry]) -> fmt::Result 
         }),
         ("unit_errors", "Commands that failed", None, |unit| unit.errors as f64),
     ];
+    let seconds: [(&str, &str, PerUnit); 3] = [
+        ("unit_service_read", "Time of a read in the device, moving mean", |unit| {
+            unit.service.read_ns.get() as f64 / 1e9
+        }),
+        ("unit_service_program", "Time of a program in the device, moving mean", |unit| {
+            unit.service.program_ns.get() as f64 / 1e9
+        }),
+        ("unit_service_erase", "Time of an erase in the device, moving mean", |unit| {
+            unit.service.erase_ns.get() as f64 / 1e9
+        }),
+    ];
+    for (name, help, value) in seconds {
+        let unit = Some(Unit::Seconds);
+        out.family(name, help, unit, MetricType::Gauge, units, |unit, encoder| {
+            ConstGauge::new(value(unit)).encode(encoder)
+        })?;
+    }
     for (name, help, value) in gauges {
         out.family(name, help, None, MetricType::Gauge, units, |unit, encoder| {
             ConstGauge::new(value(unit)).encode(encoder)

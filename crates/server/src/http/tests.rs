@@ -2,7 +2,7 @@ use super::*;
 use crate::telemetry::{DomainStats, ServerStats, VolumeStats};
 use softflash_base::EDGES_US;
 use softflash_base::UnitId;
-use softflash_ftl::{ProgramBytes, SpaceAccount, UnitState, UnitTelemetry};
+use softflash_ftl::{ProgramBytes, Service, SpaceAccount, UnitState, UnitTelemetry};
 use softflash_protocol::CommandStat;
 use softflash_store::stats::StoreStats;
 use softflash_volume::VolumeLatencies;
@@ -30,6 +30,7 @@ fn unit(number: u16) -> UnitTelemetry {
         bytes_programmed: 81920,
         programmed: ProgramBytes { host: 81920, ..ProgramBytes::default() },
         errors: 0,
+        service: Service::default(),
     }
 }
 
@@ -146,7 +147,7 @@ fn every_metric_of_the_dashboard_is_printed() {
 }
 
 /// Fields of the store that only grow.
-const COUNTERS: [&str; 39] = [
+const COUNTERS: [&str; 41] = [
     "device_reads",
     "device_programs",
     "device_erases",
@@ -160,6 +161,8 @@ const COUNTERS: [&str; 39] = [
     "program_bytes_collection",
     "program_bytes_parity",
     "program_bytes_refresh",
+    "program_bytes_levelling",
+    "program_bytes_rebuild",
     "program_bytes_map",
     "program_bytes_header",
     "log_bytes_written",

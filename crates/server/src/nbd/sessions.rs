@@ -7,6 +7,7 @@ use super::receive::{MOST_REQUESTS, Receiver};
 use super::recorder::RequestRecorder;
 use super::send::send;
 use super::target::Target;
+use crate::connection::CLIENT_HINT;
 use crate::volumes::SNAPSHOT_MARK;
 use softflash_nbd::Transmission;
 use softflash_protocol::shared::recording::volume::VolumeRecordings;
@@ -131,10 +132,11 @@ impl Sessions {
 
 /// A volume, or the snapshot of one.
 fn open(domain: &Domain, name: &str) -> Result<Volume, VolumeError> {
-    match name.split_once(SNAPSHOT_MARK) {
+    let volume = match name.split_once(SNAPSHOT_MARK) {
         Some((volume, snapshot)) => domain.open_snapshot(volume, snapshot),
         None => domain.volume(name),
-    }
+    };
+    volume.map(|volume| volume.hinted(CLIENT_HINT))
 }
 
 /// A connection in the count of all; leaves it on drop.

@@ -164,7 +164,7 @@ impl ShardCheck<'_> {
         self.report.keys = None;
         let mut keys = 0;
         for slice in slices {
-            match slice.count_live(self.now_ms, Hint::COMPACTION).await {
+            match slice.count_live(self.now_ms, Hint::REFRESH).await {
                 Ok(live) => keys += live,
                 Err(error) if is_data_loss(&error) => return Ok(()),
                 Err(error) => return Err(error),
@@ -203,7 +203,7 @@ impl ShardCheck<'_> {
 
     async fn parity_of(&mut self, group: &ParityGroup) {
         let id = BlockId(group.parity);
-        let agrees = self.blocks.parity_agrees(group, Hint::COMPACTION).await;
+        let agrees = self.blocks.parity_agrees(group, Hint::REFRESH).await;
         if let Some(problem) = self.blocks.copy_problem(id) {
             let place = format!("the parity of {} patches, {id}", group.members.len());
             self.report.degraded(place, problem);

@@ -143,7 +143,7 @@ impl Patch {
             Ok(_) => Ok(()),
             Err(error) => Err(self.damaged(0, &error)),
         };
-        self.blocks.read_everywhere(self.id, 0, pages, Hint::COMPACTION, whole).await.is_ok()
+        self.blocks.read_everywhere(self.id, 0, pages, Hint::REFRESH, whole).await.is_ok()
     }
 
     /// Bytes of memory for index and filter.

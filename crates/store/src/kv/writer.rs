@@ -11,7 +11,7 @@ use futures_util::stream::FuturesUnordered;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, SliceId};
 use softflash_blocks::{AntiAffinity, BlockId, BlockKind, BlockLayer, ParityGroup, Stripe};
-use softflash_ftl::Hint;
+use softflash_ftl::{Hint, LifetimeClass};
 use softflash_runtime::yield_now;
 use std::rc::Rc;
 
@@ -179,7 +179,7 @@ impl PatchWriter {
             self.collect_one().await?;
         }
         if !self.done.is_empty() && !planted::bug(unflushed) {
-            self.blocks.flash().flush().await?;
+            self.blocks.flash().flush(self.hint).await?;
         }
         self.groups.drain(..).for_each(|group| self.blocks.form_group(group));
         let mut patches = std::mem::take(&mut self.done);
@@ -197,6 +197,12 @@ impl Drop for PatchWriter {
         done.for_each(|patch| patch.retire());
         self.groups.drain(..).for_each(|group| self.blocks.delete(BlockId(group.parity)));
     }
+}
+
+/// The lifetime of patches of a level: each level holds many times the data of the one above, so a
+/// merge replaces its patches as much later.
+pub fn lifetime_of_level(level: usize) -> LifetimeClass {
+    LifetimeClass::SHORT.longer_by(u8::try_from(2 * level).unwrap_or(u8::MAX))
 }
 
 fn new_builder(blocks: &BlockLayer, slice: SliceId, compression: Compression) -> PatchBuilder {

@@ -36,7 +36,7 @@ async fn copy(
     count: u32,
     image: &mut [u8],
 ) -> Result<bool> {
-    match blocks.flash().read(superblock, first, count, Hint::COMPACTION).await {
+    match blocks.flash().read(superblock, first, count, Hint::REFRESH).await {
         Ok(read) => {
             let start = first as usize * blocks.page_bytes();
             if let Some(place) = image.get_mut(start..start + read.bytes.len()) {

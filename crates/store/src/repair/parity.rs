@@ -12,7 +12,7 @@ pub(super) async fn examine(shard: ShardId, blocks: &BlockLayer) -> Vec<ParityDa
     let mut damaged = Vec::new();
     for group in blocks.groups() {
         let id = BlockId(group.parity);
-        let agrees = blocks.parity_agrees(&group, Hint::COMPACTION).await;
+        let agrees = blocks.parity_agrees(&group, Hint::REFRESH).await;
         let differs = || (!agrees).then(|| "it differs from the XOR of its patches".to_owned());
         if let Some(problem) = blocks.copy_problem(id).or_else(differs) {
             damaged.push(ParityDamage { shard: shard.0, parity: id.to_string(), problem });

@@ -101,8 +101,8 @@ pub(super) async fn rewrite_ranges_of(run: &Run, source: &Source<'_>) -> Result<
 
 async fn edges_of(patch: &Patch) -> Result<Option<(Record, Record)>> {
     let last = patch.block_count().saturating_sub(1);
-    let first = patch.read_block(0, Hint::COMPACTION).await?.into_records().next();
-    let last = patch.read_block(last, Hint::COMPACTION).await?.into_records().last();
+    let first = patch.read_block(0, Hint::REFRESH).await?.into_records().next();
+    let last = patch.read_block(last, Hint::REFRESH).await?.into_records().last();
     Ok(first.and_then(Result::ok).zip(last.and_then(Result::ok)))
 }
 

@@ -140,7 +140,7 @@ async fn by_index(patch: &Rc<Patch>, index: &PatchIndex, problem: String) -> Res
     let mut salvaged = Salvaged::empty(patch, problem);
     let (mut lost, mut after_gap) = (0, false);
     for number in 0..index.block_count() {
-        match patch.read_block(number, Hint::COMPACTION).await {
+        match patch.read_block(number, Hint::REFRESH).await {
             Ok(block) => {
                 let first = block.records().next().and_then(Result::ok);
                 let split = (after_gap && index.is_continued(number)).then_some(first).flatten();

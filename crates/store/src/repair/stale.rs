@@ -72,7 +72,7 @@ async fn collect(
 ) -> Result<()> {
     let Ok(index) = patch.index() else { return Ok(()) };
     for number in index.lower_bound(from)..index.block_count() {
-        let block = match patch.read_block(number, Hint::COMPACTION).await {
+        let block = match patch.read_block(number, Hint::REFRESH).await {
             Err(error) if is_data_loss(&error) => continue,
             read => read?,
         };

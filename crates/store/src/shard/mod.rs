@@ -286,6 +286,8 @@ impl Shard {
             program_bytes_collection: programmed.collection,
             program_bytes_parity: programmed.parity,
             program_bytes_refresh: programmed.refresh,
+            program_bytes_levelling: programmed.levelling,
+            program_bytes_rebuild: programmed.rebuild,
             program_bytes_map: programmed.map,
             program_bytes_header: programmed.header,
             flash_bytes_read: units.iter().map(|unit| unit.bytes_read).sum(),

@@ -32,10 +32,11 @@ impl Exclusive {
         after: Option<Bytes>,
         limit: usize,
     ) -> Result<ScanPage> {
-        let shard = self.store.layout().shard_of_slice(slice);
+        let (shard, hint) = (self.store.layout().shard_of_slice(slice), self.store.hint);
         let job = move |store: Store| -> LocalBoxFuture<'static, Result<ScanPage>> {
             Box::pin(async move {
-                Scanner::of(&store.shard).scan_exclusively(slice, after, limit, Wanted::Keys).await
+                let scanner = Scanner::of(&store.shard, hint);
+                scanner.scan_exclusively(slice, after, limit, Wanted::Keys).await
             })
         };
         self.store.run_on(shard, job).await?

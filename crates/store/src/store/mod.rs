@@ -25,7 +25,7 @@ use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use mesh::Job;
 use softflash_base::{ShardId, SliceId};
-use softflash_ftl::UnitTelemetry;
+use softflash_ftl::{Hint, UnitTelemetry};
 use softflash_runtime::RuntimeHandle;
 use std::rc::Rc;
 
@@ -35,12 +35,14 @@ pub struct Store {
     shard: Rc<Shard>,
     /// The threads would contend for the counts of the mesh's own clones.
     mesh: Rc<Mesh>,
+    /// What the reads of this handle say of themselves.
+    hint: Hint,
 }
 
 impl Store {
     /// Joins a shard to the mesh and starts serving its inbox on the shard's runtime.
     fn join(shard: Rc<Shard>, mesh: Mesh, inbox: Inbox) -> Store {
-        let store = Store { shard, mesh: Rc::new(mesh) };
+        let store = Store { shard, mesh: Rc::new(mesh), hint: Hint::FOREGROUND };
         let serving = store.clone();
         store.shard.runtime().spawn(Box::pin(async move {
             while let Ok(job) = inbox.0.recv().await {
@@ -49,6 +51,12 @@ impl Store {
             }
         }));
         store
+    }
+
+    /// The same store for requests with this hint, also where another shard serves them. The log
+    /// carries the writes of all clients together and has a hint of its own.
+    pub fn hinted(&self, hint: Hint) -> Store {
+        Store { hint, ..self.clone() }
     }
 
     /// The division of the key space.
@@ -146,11 +154,13 @@ impl Store {
         wanted: Wanted,
     ) -> Result<Read> {
         if shard == self.local_id() {
-            return Reader::of(&self.shard).read(key, exclusive, wanted).await;
+            return Reader::of(&self.shard, self.hint).read(key, exclusive, wanted).await;
         }
-        let key = key.clone();
+        let (key, hint) = (key.clone(), self.hint);
         self.run_on(shard, move |store| {
-            Box::pin(async move { Reader::of(&store.shard).read(&key, exclusive, wanted).await })
+            Box::pin(
+                async move { Reader::of(&store.shard, hint).read(&key, exclusive, wanted).await },
+            )
         })
         .await?
     }
@@ -168,9 +178,9 @@ impl Store {
     /// About the length of the values of these keys together, without reading all of a large one.
     pub async fn value_bytes(&self, keys: &[Bytes]) -> Result<u64> {
         let lengths = keys.iter().map(|key| async move {
-            let (shard, key) = (self.shard_of(key), key.clone());
+            let (shard, key, hint) = (self.shard_of(key), key.clone(), self.hint);
             let one = move |store: Store| -> LocalBoxFuture<'static, Result<u64>> {
-                Box::pin(async move { Reader::of(&store.shard).value_bytes(&key).await })
+                Box::pin(async move { Reader::of(&store.shard, hint).value_bytes(&key).await })
             };
             self.run_on(shard, one).await?
         });
@@ -180,7 +190,7 @@ impl Store {
     /// About the length of the value of a key of this thread's shard, where memory tells it.
     pub fn value_bytes_in_memory(&self, key: &Bytes) -> Option<u64> {
         let is_local = self.shard_of(key) == self.local_id();
-        is_local.then(|| Reader::of(&self.shard).value_bytes_in_memory(key)).flatten()
+        is_local.then(|| Reader::of(&self.shard, self.hint).value_bytes_in_memory(key)).flatten()
     }
 
     /// Watches a key: the token is marked when the key is written.
@@ -222,11 +232,11 @@ impl Store {
         limit: usize,
         wanted: Wanted,
     ) -> Result<ScanPage> {
-        let shard = self.layout().shard_of_slice(slice);
+        let (shard, hint) = (self.layout().shard_of_slice(slice), self.hint);
         self.run_on(shard, move |store| {
-            Box::pin(
-                async move { Scanner::of(&store.shard).scan(slice, after, limit, wanted).await },
-            )
+            Box::pin(async move {
+                Scanner::of(&store.shard, hint).scan(slice, after, limit, wanted).await
+            })
         })
         .await?
     }
@@ -240,13 +250,13 @@ impl Store {
 
     /// A live key chosen by `random`, if there is any.
     pub async fn random_key(&self, random: u64) -> Result<Option<Bytes>> {
-        let shards = u64::from(self.layout().shards);
+        let (shards, hint) = (u64::from(self.layout().shards), self.hint);
         for step in 0..shards {
             let shard = ShardId(((random + step) % shards) as u16);
             let found = self
                 .run_on(shard, move |store| {
                     Box::pin(async move {
-                        RandomKeys::of(&store.shard).pick_live(random / shards).await
+                        RandomKeys::of(&store.shard, hint).pick_live(random / shards).await
                     })
                 })
                 .await??;

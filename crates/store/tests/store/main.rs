@@ -8,6 +8,7 @@ mod durability;
 mod expiry;
 mod failed_opening;
 mod full_pace;
+mod hints;
 mod log_device;
 mod log_recovery;
 mod log_support;

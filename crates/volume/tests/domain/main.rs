@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first error")]
 
+mod commands;
 mod damage;
 mod dead_units;
 mod failed_checkpoints;

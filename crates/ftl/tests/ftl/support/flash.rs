@@ -3,8 +3,9 @@
 
 use super::Choices;
 use softflash_base::{BufferPool, Time, UnitId, UnitSet};
+use softflash_device::backend::Accepted;
 use softflash_device::{
-    Command, Completion, Described, DeviceError, Operation, QueuePair, Submit, Target,
+    Command, Completion, Described, DeviceError, Hint, Operation, QueuePair, Submit, Target,
     UnitGeometry, Wake,
 };
 use std::cell::RefCell;
@@ -68,8 +69,10 @@ pub struct Flash {
     pub blank_read: Option<BlankRead>,
     /// Commands in the order in which they were submitted.
     pub log: Vec<(Time, Kind, Target)>,
+    /// The hints of the same commands.
+    pub hints: Vec<(Kind, Hint)>,
     /// Commands in the device, oldest first.
-    in_device: VecDeque<(Time, Command)>,
+    in_device: VecDeque<(Time, Accepted, Command)>,
     pub uuid: u128,
 }
 
@@ -92,6 +95,7 @@ impl Flash {
             fault: None,
             blank_read: None,
             log: Vec::new(),
+            hints: Vec::new(),
             in_device: VecDeque::new(),
             uuid: 77,
         }))
@@ -143,7 +147,7 @@ impl Flash {
 
     /// Cuts the power: each command in the device is lost, completes, or leaves a torn page.
     pub fn cut(&mut self, choices: &mut Choices) {
-        for (_, command) in std::mem::take(&mut self.in_device) {
+        for (.., command) in std::mem::take(&mut self.in_device) {
             match (choices.below(3), &command.operation) {
                 (0, _) => {}
                 (1, Operation::Program { data, .. }) => {
@@ -277,7 +281,7 @@ impl FlashQueue {
 impl Drop for FlashQueue {
     fn drop(&mut self) {
         let mut flash = self.flash.borrow_mut();
-        while let Some((_, mut command)) = flash.in_device.pop_front() {
+        while let Some((.., mut command)) = flash.in_device.pop_front() {
             let _ = flash.execute(&mut command);
         }
     }
@@ -326,18 +330,17 @@ impl QueuePair for FlashQueue {
         let (target, kind) = (command.target, kind(&command.operation));
         let uses_die = !matches!(kind, Kind::Flush | Kind::MarkBad);
         let same_die = |other: &Target| (other.unit, other.die) == (target.unit, target.die);
-        if uses_die {
-            let waiting = flash.in_device.iter().filter(|(_, other)| {
-                let die = !matches!(other.operation, Operation::Flush | Operation::MarkBad);
-                die && same_die(&other.target)
-            });
-            let depth = usize::from(self.geometry.die_queue_depth);
-            if waiting.count() >= depth {
-                assert_eq!(kind, Kind::Read, "the die has its full depth: {command:?}");
-                return Submit::Full(command);
-            }
+        let waiting = flash.in_device.iter().filter(|(.., other)| {
+            let die = !matches!(other.operation, Operation::Flush | Operation::MarkBad);
+            die && same_die(&other.target)
+        });
+        let waiting = if uses_die { waiting.count() as u16 } else { 0 };
+        if uses_die && waiting >= self.geometry.die_queue_depth {
+            assert_eq!(kind, Kind::Read, "the die has its full depth: {command:?}");
+            return Submit::Full(command);
         }
         flash.log.push((now, kind, target));
+        flash.hints.push((kind, command.hint));
         let die =
             usize::from(target.unit.0) * usize::from(self.geometry.dies) + usize::from(target.die);
         let start = if uses_die { self.die_free_at[die].max(now) } else { now };
@@ -345,18 +348,19 @@ impl QueuePair for FlashQueue {
         if uses_die {
             self.die_free_at[die] = end;
         }
-        flash.in_device.push_back((end, command));
+        let accepted = Accepted::new(command.tag, now, waiting);
+        flash.in_device.push_back((end, accepted, command));
         Submit::Accepted
     }
 
     fn poll(&mut self, now: Time, completions: &mut Vec<Completion>) {
         let mut flash = self.flash.borrow_mut();
-        while let Some(first) = flash.in_device.iter().map(|(end, _)| *end).min() {
+        while let Some(first) = flash.in_device.iter().map(|(end, ..)| *end).min() {
             if first > now {
                 break;
             }
-            let place = flash.in_device.iter().position(|(end, _)| *end == first).unwrap();
-            let (finished_at, mut command) = flash.in_device.remove(place).unwrap();
+            let place = flash.in_device.iter().position(|(end, ..)| *end == first).unwrap();
+            let (finished_at, accepted, mut command) = flash.in_device.remove(place).unwrap();
             let mut fault = flash.fault.take();
             let failure = fault.as_mut().and_then(|fault| fault(&command));
             flash.fault = fault;
@@ -374,18 +378,12 @@ impl QueuePair for FlashQueue {
                 Operation::Program { data: buffer, .. } => Some(buffer),
                 _ => None,
             };
-            completions.push(Completion {
-                tag: command.tag,
-                buffer,
-                result,
-                retries: 0,
-                finished_at,
-            });
+            completions.push(accepted.ended(finished_at, buffer, result));
         }
     }
 
     fn wake(&self) -> Wake {
         let flash = self.flash.borrow();
-        flash.in_device.iter().map(|(end, _)| *end).min().map_or(Wake::Idle, Wake::At)
+        flash.in_device.iter().map(|(end, ..)| *end).min().map_or(Wake::Idle, Wake::At)
     }
 }

@@ -10,7 +10,9 @@ use crate::outcome::Outcome;
 use crate::workload::Workload;
 use softflash_base::{AccessKind, Time, UnitId};
 use softflash_device::geometry::MAX_PLANES;
-use softflash_device::{Command, Completion, Operation, QueuePair, Submit, Tag, Target, Wake};
+use softflash_device::{
+    Command, Completion, Hint, Operation, QueuePair, Submit, Tag, Target, Wake,
+};
 use softflash_runtime::VirtualExecutor;
 use softflash_workload::{BlockWorkload, Load};
 
@@ -110,7 +112,12 @@ fn start(
             page: 0,
             rows: 1,
         };
-        let command = Command { tag: Tag(unit.into()), target, operation: Operation::Erase };
+        let command = Command {
+            tag: Tag(unit.into()),
+            target,
+            operation: Operation::Erase,
+            hint: Hint::HEADER,
+        };
         if let Submit::Full(_) = queue.submit(now, command) {
             return Err(LabError::Simulation(format!("die {die} of unit {unit} takes no erase")));
         }

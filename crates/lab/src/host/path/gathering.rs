@@ -123,6 +123,7 @@ pub(super) fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
 mod tests {
     use super::*;
     use softflash_device::Tag;
+    use softflash_device::backend::Accepted;
 
     fn gathering(per_interrupt: u32) -> Gathering {
         Gathering::new(&HostPathConfig {
@@ -134,14 +135,8 @@ mod tests {
     }
 
     fn send(gathering: &mut Gathering, tag: u64, at: u64) {
-        let completion = Completion {
-            tag: Tag(tag),
-            buffer: None,
-            result: Ok(()),
-            retries: 0,
-            finished_at: Time(at),
-        };
-        gathering.send(Time(at), completion);
+        let accepted = Accepted::new(Tag(tag), Time(at), 0);
+        gathering.send(Time(at), accepted.ended(Time(at), None, Ok(())));
     }
 
     /// Plays to the end; returns each completion with the time at which the caller receives it.

@@ -2,6 +2,7 @@
 
 use super::stream::Stream;
 use softflash_base::{Time, UnitId};
+use softflash_device::backend::Accepted;
 use softflash_device::geometry::MAX_PLANES;
 use softflash_device::{Command, Completion, Operation, Tag, Target};
 use softflash_device::{Decorator, QueuePair, Submit, Wake};
@@ -133,7 +134,8 @@ impl ReadAheadQueuePair {
             let bytes = target.rows as usize * usize::from(target.planes) * page;
             self.under_way.insert(serial, UnderWay::Window { stream: number, window });
             let operation = Operation::Read(self.inner.buffers().take(bytes));
-            self.waiting.push_back(Command { tag: Tag(serial), target, operation });
+            let hint = stream.hint();
+            self.waiting.push_back(Command { tag: Tag(serial), target, operation, hint });
         }
         if let (Some(_), Some(reads)) = (&ended, self.reads.get_mut(&stream.unit())) {
             *reads -= 1;
@@ -210,19 +212,21 @@ impl Decorator for ReadAheadQueuePair {
 
 impl QueuePair for ReadAheadQueuePair {
     fn submit(&mut self, now: Time, command: Command) -> Submit {
-        let Command { tag, target, operation } = command;
+        let Command { tag, target, operation, hint } = command;
         let Operation::Read(buffer) = operation else {
-            return self.pass_on(now, Command { tag, target, operation });
+            return self.pass_on(now, Command { tag, target, operation, hint });
         };
         let depth = self.inner.geometry().die_queue_depth;
         let reads = self.reads.entry(target.unit.0).or_default();
         if *reads >= depth {
-            return Submit::Full(Command { tag, target, operation: Operation::Read(buffer) });
+            let operation = Operation::Read(buffer);
+            return Submit::Full(Command { tag, target, operation, hint });
         }
+        let accepted = Accepted::new(tag, now, *reads);
         *reads += 1;
         let stream = self.stream_for(&target);
         if let Some(reading) = self.streams.get_mut(&stream) {
-            reading.read(tag, &target, buffer);
+            reading.read(accepted, &target, hint, buffer);
         }
         self.advance(now, stream);
         Submit::Accepted

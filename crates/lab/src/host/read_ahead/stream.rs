@@ -1,7 +1,8 @@
 //! A sequential read of a block, in windows.
 
 use softflash_base::{IoBuf, Time};
-use softflash_device::{Completion, DeviceError, Tag, Target};
+use softflash_device::backend::Accepted;
+use softflash_device::{Completion, DeviceError, Hint, Target};
 
 /// A window of a stream.
 enum Window {
@@ -17,7 +18,7 @@ enum Window {
 
 /// The current reader of a stream.
 struct Reader {
-    tag: Tag,
+    accepted: Accepted,
     buffer: IoBuf,
     /// The rows of the read.
     first: u32,
@@ -37,6 +38,8 @@ pub(super) struct Stream {
     /// The window of the current reader, or of the last one.
     at: usize,
     reader: Option<Reader>,
+    /// The hint of the last read.
+    hint: Hint,
     /// The end of the last read.
     read_to: u32,
 }
@@ -53,6 +56,7 @@ impl Stream {
             windows: Vec::new(),
             at: 0,
             reader: None,
+            hint: Hint::FOREGROUND,
             read_to: target.page,
         }
     }
@@ -74,6 +78,11 @@ impl Stream {
         row == self.read_to || row + 1 == self.read_to
     }
 
+    /// The hint of the last read.
+    pub(super) fn hint(&self) -> Hint {
+        self.hint
+    }
+
     /// The unit of its blocks.
     pub(super) fn unit(&self) -> u16 {
         self.target.unit.0
@@ -85,10 +94,11 @@ impl Stream {
     }
 
     /// Sets the reader of the stream.
-    pub(super) fn read(&mut self, tag: Tag, target: &Target, buffer: IoBuf) {
+    pub(super) fn read(&mut self, accepted: Accepted, target: &Target, hint: Hint, buffer: IoBuf) {
         let (first, end) = (target.page, target.page + target.rows);
         self.read_to = end;
-        self.reader = Some(Reader { tag, buffer, first, end });
+        self.hint = hint;
+        self.reader = Some(Reader { accepted, buffer, first, end });
     }
 
     /// Handles the completion of a window.
@@ -153,14 +163,8 @@ impl Stream {
                 Window::Failed(error) => Err(error.clone()),
                 Window::Passed => return None,
             };
-            let Reader { tag, buffer, .. } = self.reader.take()?;
-            return Some(Completion {
-                tag,
-                buffer: Some(buffer),
-                result,
-                retries: 0,
-                finished_at: now,
-            });
+            let Reader { accepted, buffer, .. } = self.reader.take()?;
+            return Some(accepted.ended(now, Some(buffer), result));
         }
     }
 

@@ -34,7 +34,7 @@ impl LogReader {
         let copies = layout.redundancy().copies_of(BlockKind::Log { segment: 0, after: 0 });
         let mut units = BTreeSet::new();
         for DamagedSuperblock { superblock, .. } in damaged {
-            if blocks.was_written_beyond(superblock, first_pages, Hint::FOREGROUND).await? {
+            if blocks.was_written_beyond(superblock, first_pages, Hint::LOG).await? {
                 units.insert(superblock.unit.0);
             }
             if units.len() >= usize::from(copies) {

@@ -13,7 +13,7 @@ use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, ShardId};
 use softflash_blocks::{BlockError, BlockId, BlockLayer};
 use softflash_device::DeviceError;
-use softflash_ftl::{FtlError, Hint, Superblock};
+use softflash_ftl::{FtlError, Hint, Priority, Superblock};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
@@ -58,7 +58,7 @@ impl LogReader {
         LogReader {
             blocks,
             shard,
-            hint: Hint::FOREGROUND,
+            hint: Hint::LOG,
             pieces_ahead: PIECES_AHEAD,
             cache: PieceCache::of_pages(CACHED_SEGMENTS * segment_pages),
             end: None,
@@ -73,7 +73,13 @@ impl LogReader {
     pub fn for_scrub(blocks: BlockLayer, shard: ShardId, end: Position) -> LogReader {
         let reader = LogReader::new(blocks, shard);
         let cache = PieceCache::default();
-        LogReader { hint: Hint::COMPACTION, pieces_ahead: 1, cache, end: Some(end), ..reader }
+        LogReader {
+            hint: Hint::LOG.at(Priority::Background),
+            pieces_ahead: 1,
+            cache,
+            end: Some(end),
+            ..reader
+        }
     }
 
     /// Drops the cached pages, so that the next reads go to the flash: a read error may be
@@ -318,7 +324,7 @@ impl LogReader {
     pub async fn refuse_lost_segment(&self, superblock: &Superblock, end: u64) -> Result<()> {
         let mut first: Option<u64> = None;
         for page in 0..self.pages() {
-            let hint = Hint::FOREGROUND;
+            let hint = Hint::LOG;
             let bytes = match self.blocks.read_unknown(superblock, page, hint).await {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return Ok(()),

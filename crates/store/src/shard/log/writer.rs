@@ -366,7 +366,7 @@ impl Inner {
     }
 
     pub(super) async fn flush(&self) -> Result<()> {
-        Ok(self.blocks.log_flash().flush().await?)
+        Ok(self.blocks.log_flash().flush(Hint::LOG).await?)
     }
 
     /// The maximum payload of the next frame. Starts a new segment where the current one is full.

@@ -12,7 +12,7 @@ use crate::kv::merge::{Fate, Merge, Retention, Source};
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
 use crate::kv::tree::Run;
-use crate::kv::writer::PatchWriter;
+use crate::kv::writer::{PatchWriter, lifetime_of_level};
 use crate::shard::Shard;
 use crate::shard::clock::ExpiryClock;
 use crate::shard::counters::Counters;
@@ -47,6 +47,8 @@ pub(in crate::shard) struct Merger<'a> {
 /// A merge under way.
 struct UnderWay<'a> {
     slice: &'a Slice,
+    /// The hint of its patches.
+    hint: Hint,
     /// Whether no older versions are below, so that deletions can be dropped.
     bottom: bool,
     merge: Merge,
@@ -103,7 +105,8 @@ impl<'a> Merger<'a> {
         let records = upper.iter().chain(below).map(|patch| patch.records()).sum();
         let most_held = upper.len() + longest(&parts) + SHORT_PATCHES;
         let running = self.pace.begin(self.runtime.now(), records, most_held);
-        let mut under_way = UnderWay { slice, bottom, merge, running, held: 0, short: None };
+        let hint = Hint::COMPACTION.lasting(lifetime_of_level(to));
+        let mut under_way = UnderWay { slice, hint, bottom, merge, running, held: 0, short: None };
         let mut keys_expired = 0;
         for part in parts {
             let pending = self.manifest.begin_output();
@@ -148,13 +151,12 @@ impl<'a> Merger<'a> {
 
     /// Merges the records of a part.
     async fn merge_part(&self, under_way: &mut UnderWay<'_>, part: &Part) -> Result<Merged> {
-        let UnderWay { slice, bottom, merge, running, held, short } = under_way;
+        let UnderWay { slice, hint, bottom, merge, running, held, short } = under_way;
         let inputs: Vec<_> = short.take().iter().chain(&part.below).map(Rc::clone).collect();
         merge.add(self.source(&inputs));
         let mut retention =
             Retention::new(self.history.snapshots().all(), *bottom, self.clock.now_ms());
-        let mut writer =
-            PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::COMPACTION);
+        let mut writer = PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, *hint);
         let (mut kept, mut expired) = (KeptReferences::default(), Vec::new());
         while let Some(record) = merge.next_up_to(part.last_key.as_deref()).await? {
             if self.tasks.is_closing() {

@@ -72,13 +72,13 @@ impl ParityKeeper<'_> {
         let (image, kind) = match member {
             Some(member) => {
                 let Some(kind) = self.kind_of_patch(id) else { return Ok(()) };
-                let image = patch_image::reconstruct(self.blocks, group, *member, Hint::COMPACTION);
+                let image = patch_image::reconstruct(self.blocks, group, *member, Hint::REBUILD);
                 (image.await?, kind)
             }
             None => (self.parity_of(&group.members).await?, BlockKind::Parity),
         };
         let pieces = self.blocks.pieces_of(&image);
-        self.blocks.rewrite(id, kind, pieces, Hint::PARITY, &anti_affinity).await?;
+        self.blocks.rewrite(id, kind, pieces, Hint::REBUILD, &anti_affinity).await?;
         self.counters.count_refreshed(image.len() as u64);
         Ok(())
     }
@@ -140,7 +140,7 @@ impl ParityKeeper<'_> {
         let (id, pieces) = (BlockId(new.parity), self.blocks.pieces_of(&image));
         let hint = Hint::PARITY;
         self.blocks.put_avoiding(id, BlockKind::Parity, pieces, hint, &anti_affinity).await?;
-        self.blocks.flash().flush().await?;
+        self.blocks.flash().flush(Hint::PARITY).await?;
         drop(pending);
         let old: Vec<u64> = groups.iter().map(|group| group.group.parity).collect();
         let released = self.blocks.exchange_groups(&old, new);
@@ -224,7 +224,7 @@ impl ParityKeeper<'_> {
     async fn xor_of(&self, sources: &[Member], members: &[Member]) -> Result<Bytes> {
         let pages = members.iter().map(|member| member.pages).max().unwrap_or(0);
         let read =
-            async |first, pages| self.blocks.xor_of(sources, first, pages, Hint::COMPACTION).await;
+            async |first, pages| self.blocks.xor_of(sources, first, pages, Hint::PARITY).await;
         patch_image::collect(self.blocks, pages, read).await
     }
 
@@ -236,7 +236,7 @@ impl ParityKeeper<'_> {
             if self.tasks.is_closing() {
                 return Err(StoreError::Closed);
             }
-            let image = patch_image::read(self.blocks, *member, Hint::COMPACTION).await?;
+            let image = patch_image::read(self.blocks, *member, Hint::PARITY).await?;
             if image.len() > parity.len() {
                 parity.resize(image.len(), 0);
             }

@@ -5,12 +5,12 @@ use super::tasks::Tasks;
 use crate::error::{Result, StoreError};
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
-use crate::kv::writer::PatchWriter;
+use crate::kv::writer::{PatchWriter, lifetime_of_level};
 use crate::shard::Shard;
 use crate::shard::counters::Counters;
 use softflash_base::planted::Bug;
 use softflash_blocks::{BlockId, BlockLayer};
-use softflash_ftl::Hint;
+use softflash_ftl::{Hint, Origin};
 use std::rc::Rc;
 
 /// Rewrites patches of a shard.
@@ -39,13 +39,14 @@ impl Refresh<'_> {
         let Some((level, run, patch)) = found else { return Ok(false) };
         let of_run = tree.patches().filter(|(l, r, _)| (*l, *r) == (level, run));
         let of_run: Vec<Rc<Patch>> = of_run.map(|(.., patch)| Rc::clone(patch)).collect();
+        let why = self.blocks.why_refresh(patch.id()).unwrap_or(Origin::Refresh);
+        let hint = Hint::REFRESH.of(why).lasting(lifetime_of_level(level));
         let inputs = sharing_keys(&of_run, patch.id());
         // If the rewrite fails, the patches stay unchanged until the next pass.
         inputs.iter().for_each(|input| self.blocks.clear_refresh(input.id()));
         let clears = slice.clears.get();
         let pending = self.manifest.begin_output();
-        let mut writer =
-            PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::REFRESH);
+        let mut writer = PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, hint);
         let blocks = inputs
             .iter()
             .flat_map(|input| (0..input.block_count()).map(move |number| (input, number)));
@@ -53,7 +54,7 @@ impl Refresh<'_> {
             if self.tasks.is_closing() {
                 return Err(StoreError::Closed);
             }
-            for record in input.read_block(number, Hint::COMPACTION).await?.into_records() {
+            for record in input.read_block(number, hint).await?.into_records() {
                 let record = record
                     .map_err(|error| StoreError::DataLoss(format!("{}: {error}", input.id())))?;
                 writer.add(&record).await?;

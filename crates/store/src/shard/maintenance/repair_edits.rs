@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::format::record::Record;
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
-use crate::kv::writer::PatchWriter;
+use crate::kv::writer::{PatchWriter, lifetime_of_level};
 use crate::shard::Shard;
 use softflash_blocks::BlockLayer;
 use softflash_ftl::Hint;
@@ -31,9 +31,9 @@ impl RepairEdits<'_> {
         old: &[Rc<Patch>],
         records: Vec<Record>,
     ) -> Result<()> {
+        let hint = Hint::REFRESH.lasting(lifetime_of_level(level.into()));
         let pending = self.manifest.begin_output();
-        let mut writer =
-            PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, Hint::REFRESH);
+        let mut writer = PatchWriter::new(self.blocks.clone(), slice.id, slice.compression, hint);
         for record in &records {
             writer.add(record).await?;
         }

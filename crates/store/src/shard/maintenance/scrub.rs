@@ -133,7 +133,7 @@ impl Scrub<'_> {
                 if handle.is_none() || !is_live {
                     continue;
                 }
-                match read_unnamed_everywhere(self.blocks, &place, Hint::COMPACTION).await {
+                match read_unnamed_everywhere(self.blocks, &place, Hint::REFRESH).await {
                     Ok(_) => self.counters.count_scrubbed(len.into()),
                     Err(error) => {
                         tracing::error!(shard = self.id.0, %error, "the scrub has found a lost value");
@@ -157,7 +157,7 @@ impl Scrub<'_> {
                 return;
             }
             let exists = self.blocks.group_of(BlockId(group.parity)).is_some();
-            if exists && !self.blocks.parity_agrees(group, Hint::COMPACTION).await {
+            if exists && !self.blocks.parity_agrees(group, Hint::REFRESH).await {
                 tracing::error!(
                     shard = self.id.0,
                     parity = group.parity,
@@ -174,7 +174,7 @@ impl Scrub<'_> {
             self.blocks.note_needs_refresh(patch.id());
         }
         for number in first..end {
-            let block = patch.read_block_everywhere(number, Hint::COMPACTION).await?;
+            let block = patch.read_block_everywhere(number, Hint::REFRESH).await?;
             for record in block.into_records() {
                 record.map_err(|error| StoreError::DataLoss(format!("{}: {error}", patch.id())))?;
             }

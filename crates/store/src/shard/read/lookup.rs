@@ -94,11 +94,13 @@ pub(crate) struct Reader<'a> {
     log: &'a Log,
     counters: &'a Counters,
     expirations: &'a Expirations,
+    /// That of the reads of the flash.
+    hint: Hint,
 }
 
 impl Reader<'_> {
     /// The parts of a shard that lookups use.
-    pub(crate) fn of(shard: &Shard) -> Reader<'_> {
+    pub(crate) fn of(shard: &Shard, hint: Hint) -> Reader<'_> {
         let Shard { gate, history, clock, slices, caches, values, log, counters, .. } = shard;
         let (cache_room, expirations) = (shard.cache_room(), &shard.expirations);
         Reader {
@@ -112,6 +114,7 @@ impl Reader<'_> {
             log,
             counters,
             expirations,
+            hint,
         }
     }
 
@@ -195,7 +198,7 @@ impl Reader<'_> {
                 self.counters.count_flash_lookup();
             }
             let references = separated.references().unwrap_or_default();
-            let read = self.values.read(key, &references, expires_at_ms, Hint::FOREGROUND).await?;
+            let read = self.values.read(key, &references, expires_at_ms, self.hint).await?;
             if let Some(entry) = read {
                 self.cache_entry(slice, key, &entry, seq, begun_at);
                 return Ok(Some((seq, Some(entry))));
@@ -234,7 +237,7 @@ impl Reader<'_> {
             Some(First::Stored { run, place, record }) => (run, place, record),
         };
         let seq = first.seq;
-        let content = gather(&run, place, first).await?;
+        let content = gather(&run, place, first, self.hint).await?;
         if let Content::Inline(entry) = &content {
             self.cache_entry(slice, key, entry, seq, begun_at);
         }
@@ -259,7 +262,7 @@ impl Reader<'_> {
             if !std::mem::replace(&mut is_counted, true) {
                 self.counters.count_flash_lookup();
             }
-            let Some(record) = patch.find(key, u64::MAX, Hint::FOREGROUND).await? else {
+            let Some(record) = patch.find(key, u64::MAX, self.hint).await? else {
                 self.counters.count_false_positive();
                 continue;
             };
@@ -284,7 +287,7 @@ impl Reader<'_> {
             First::Listed(newest) => newest.value_bytes(),
             First::Stored { run, place, record } if record.fragments() <= 1 => {
                 let seq = record.seq;
-                let newest = Newest { seq, content: gather(&run, place, record).await? };
+                let newest = Newest { seq, content: gather(&run, place, record, self.hint).await? };
                 if let Content::Inline(entry) = &newest.content {
                     // For the read that may follow.
                     self.cache_entry(slice, key, entry, seq, begun_at);
@@ -371,6 +374,7 @@ pub(in crate::shard) async fn gather(
     run: &Rc<Run>,
     place: usize,
     first: Record,
+    hint: Hint,
 ) -> Result<Content> {
     let Some(expires_at_ms) = first.expires_at_ms() else { return Ok(Content::Deletion) };
     if first.fragments() <= 1 {
@@ -378,7 +382,7 @@ pub(in crate::shard) async fn gather(
     }
     let (key, seq, fragments) = (first.key.clone(), first.seq, first.fragments());
     let lost = || StoreError::DataLoss(format!("a large value (sequence {seq}) is incomplete"));
-    let mut cursor = RunCursor::within(Rc::clone(run), place, key.clone(), Hint::FOREGROUND);
+    let mut cursor = RunCursor::within(Rc::clone(run), place, key.clone(), hint);
     let mut pieces: Vec<Record> = Vec::with_capacity(usize::from(fragments));
     while pieces.len() < usize::from(fragments) {
         let record = cursor.next().await?.ok_or_else(lost)?;

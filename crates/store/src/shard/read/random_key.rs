@@ -17,13 +17,14 @@ pub(crate) struct RandomKeys<'a> {
     slices: &'a Slices,
     reader: Reader<'a>,
     scanner: Scanner<'a>,
+    hint: Hint,
 }
 
 impl RandomKeys<'_> {
     /// The keys of a shard.
-    pub(crate) fn of(shard: &Shard) -> RandomKeys<'_> {
-        let (reader, scanner) = (Reader::of(shard), Scanner::of(shard));
-        RandomKeys { slices: &shard.slices, reader, scanner }
+    pub(crate) fn of(shard: &Shard, hint: Hint) -> RandomKeys<'_> {
+        let (reader, scanner) = (Reader::of(shard, hint), Scanner::of(shard, hint));
+        RandomKeys { slices: &shard.slices, reader, scanner, hint }
     }
 
     /// A live key, chosen by `random`.
@@ -70,7 +71,7 @@ impl RandomKeys<'_> {
             let index = patch.index()?;
             if place < index.entries() {
                 let number = (place * index.block_count() as u64 / index.entries()) as usize;
-                let block = patch.read_block(number, Hint::FOREGROUND).await?;
+                let block = patch.read_block(number, self.hint).await?;
                 let offset = index.block_range(number).start;
                 let keys: Vec<Bytes> = block
                     .into_records()

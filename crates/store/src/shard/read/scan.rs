@@ -32,6 +32,7 @@ struct Scan {
     merge: Merge,
     snapshot: Snapshot,
     values: ValueLog,
+    hint: Hint,
     /// Whether separated values are read; without, they are empty.
     with_values: bool,
     now_ms: u64,
@@ -59,14 +60,16 @@ pub(crate) struct Scanner<'a> {
     clock: &'a ExpiryClock,
     log: &'a Log,
     expirations: &'a Expirations,
+    /// That of the reads of the flash.
+    hint: Hint,
 }
 
 impl Scanner<'_> {
     /// The parts of a shard that scans use.
-    pub(crate) fn of(shard: &Shard) -> Scanner<'_> {
+    pub(crate) fn of(shard: &Shard, hint: Hint) -> Scanner<'_> {
         let Shard { gate, history, slices, caches, values, clock, log, expirations, .. } = shard;
         let cache_room = shard.cache_room();
-        Scanner { gate, history, slices, caches, cache_room, values, clock, log, expirations }
+        Scanner { gate, history, slices, caches, cache_room, values, clock, log, expirations, hint }
     }
 
     /// Up to `limit` live keys of a slice in order, from the first after `after` on. The page after
@@ -163,12 +166,12 @@ impl Scanner<'_> {
         for run in slice.tree().runs() {
             let readahead = Rc::clone(self.caches.scans());
             let (run, from) = (Rc::clone(run), from.clone());
-            let cursor = RunCursor::page(run, from, Hint::FOREGROUND, readahead);
+            let cursor = RunCursor::page(run, from, self.hint, readahead);
             sources.push(Source::Run(Box::new(cursor)));
         }
         let (values, now_ms) = (self.values.clone(), self.clock.now_ms());
-        let with_values = true;
-        Ok(Scan { merge: Merge::new(sources), snapshot, values, with_values, now_ms, ahead: None })
+        let (merge, hint) = (Merge::new(sources), self.hint);
+        Ok(Scan { merge, snapshot, values, hint, with_values: true, now_ms, ahead: None })
     }
 }
 
@@ -202,7 +205,7 @@ impl Scan {
             return Ok(Entry { value: Value::default(), expires_at_ms });
         }
         let references = separated.references().unwrap_or_default();
-        let read = self.values.read(key, &references, expires_at_ms, Hint::FOREGROUND).await?;
+        let read = self.values.read(key, &references, expires_at_ms, self.hint).await?;
         // The snapshot keeps the blocks.
         read.ok_or_else(|| {
             StoreError::DataLoss("a block of a separated value is missing".to_owned())

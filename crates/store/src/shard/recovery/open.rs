@@ -21,6 +21,7 @@ use softflash_blocks::space::{BLOCKS_OF_FLUSH, BLOCKS_OF_START};
 use softflash_blocks::{BlockId, BlockLayer, Found, ParityGroup};
 use softflash_device::Device;
 use softflash_flash::Flash;
+use softflash_ftl::Hint;
 use softflash_ftl::{DamagedSuperblock, FtlConfig, Inventory};
 use softflash_runtime::RuntimeHandle;
 use std::rc::{Rc, Weak};
@@ -184,8 +185,8 @@ impl OpenShard {
             blocks.distrust_unit(stale.unit);
         }
         // Frames that recovery has read may not be durable yet.
-        blocks.flash().flush().await?;
-        blocks.log_flash().flush().await?;
+        blocks.flash().flush(Hint::LOG).await?;
+        blocks.log_flash().flush(Hint::LOG).await?;
         let leaks = planted::bug(Bug::BlocksLeak);
         if recovered.resume.undeclared.is_some() {
             if blocks.free_blocks() < BLOCKS_OF_START + BLOCKS_OF_FLUSH {

@@ -58,7 +58,7 @@ pub(crate) async fn examine(
         let Ok(index) = patch.index() else { continue };
         let has_references = !index.references().is_empty();
         for number in (0..index.block_count()).filter(|_| has_references) {
-            let block = match patch.read_block(number, Hint::COMPACTION).await {
+            let block = match patch.read_block(number, Hint::REFRESH).await {
                 // The patch itself is reported.
                 Err(error) if is_data_loss(&error) => continue,
                 read => read?,
@@ -89,7 +89,7 @@ impl ExaminedValues {
         if has_expired || is_dead || self.lost.contains_key(&key) {
             return Ok(());
         }
-        match read_stored_everywhere(blocks, &reference, &key, Hint::COMPACTION).await {
+        match read_stored_everywhere(blocks, &reference, &key, Hint::REFRESH).await {
             Ok(stored) => {
                 self.values += 1;
                 self.bytes += stored.stored_len() as u64;
@@ -125,7 +125,7 @@ async fn is_newest(slice: &Slice, key: &[u8], seq: u64) -> Result<bool> {
         let Some(patch) = run.patch_for(key).and_then(|place| run.patches.get(place)) else {
             continue;
         };
-        match patch.find(key, u64::MAX, Hint::COMPACTION).await {
+        match patch.find(key, u64::MAX, Hint::REFRESH).await {
             Ok(Some(record)) => return Ok(record.seq == seq),
             Ok(None) => {}
             Err(error) if is_data_loss(&error) => return Ok(true),

@@ -89,13 +89,14 @@ impl Inner {
         FREE_FOR_LOG + saturating_u32(self.fresh.space.get().div_ceil(self.capacity()))
     }
 
-    /// The priority of writes to a stream.
+    /// The hint of writes to a stream.
     pub(super) fn hint(&self, stream: ValueStream) -> Hint {
-        match (stream, self.durability) {
+        let hint = match (stream, self.durability) {
             (ValueStream::Moved(_), _) => Hint::COLLECTION,
             (_, Durability::Flash) => Hint::FOREGROUND,
             (_, Durability::Interval(_)) => Hint::HOST_SOON,
-        }
+        };
+        hint.lasting(stream.lifetime())
     }
 
     /// Open blocks that a stream may have.

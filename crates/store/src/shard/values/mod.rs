@@ -174,7 +174,7 @@ impl ValueLog {
         match inner.durability {
             // The appends themselves were durable.
             Durability::Flash => Ok(()),
-            Durability::Interval(_) => Ok(inner.blocks.flash().flush().await?),
+            Durability::Interval(_) => Ok(inner.blocks.flash().flush(Hint::FOREGROUND).await?),
         }
     }
 

@@ -32,7 +32,7 @@ use smallvec::SmallVec;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, ShardId};
 use softflash_blocks::{BlockId, BlockLayer};
-use softflash_ftl::Hint;
+use softflash_ftl::{Hint, Priority};
 use softflash_runtime::RuntimeHandle;
 use std::mem;
 use std::pin::pin;
@@ -134,7 +134,7 @@ impl Mover<'_> {
             clock: &shard.clock,
             tasks: &shard.tasks,
             counters: &shard.counters,
-            reader: Reader::of(shard),
+            reader: Reader::of(shard, Hint::COLLECTION.at(Priority::Foreground)),
             room: WriteRoom::of(shard),
         }
     }
@@ -228,7 +228,7 @@ impl Mover<'_> {
     async fn read(&self, block: u64, extent: &Extent) -> Option<IoBuf> {
         let pages = extent.pages(self.blocks.page_bytes());
         let (first, count) = (pages.start as u32, pages.len() as u32);
-        self.blocks.read(BlockId(block), first, count, Hint::COMPACTION).await.ok()
+        self.blocks.read(BlockId(block), first, count, Hint::COLLECTION).await.ok()
     }
 
     /// Reads single values, from another copy where the first one is damaged. A value that cannot
@@ -241,7 +241,7 @@ impl Mover<'_> {
         let mut found = Vec::with_capacity(places.len());
         for place in places {
             let unnamed = reference(block, place, 0);
-            match read_unnamed(self.blocks, &unnamed, Hint::COMPACTION).await {
+            match read_unnamed(self.blocks, &unnamed, Hint::COLLECTION).await {
                 Ok(stored) => found.push((reference(block, place, stored.checksum), stored)),
                 Err(error) if is_data_loss(&error) => {
                     tracing::error!(shard = self.id.0, %error, "a value is lost; its block is kept");

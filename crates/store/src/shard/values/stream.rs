@@ -4,6 +4,8 @@
 //! Fresh values are separated by the lifetime of the version that they replace, collected values by
 //! their age (SepBIT, FAST '22), and values with expiry by their time to live.
 
+use softflash_ftl::LifetimeClass;
+
 /// A stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ValueStream {
@@ -16,6 +18,18 @@ pub enum ValueStream {
     Expiring(u8),
     /// Moved by the collector, the oldest values last.
     Moved(u8),
+}
+
+impl ValueStream {
+    /// The lifetime of its values.
+    pub fn lifetime(self) -> LifetimeClass {
+        match self {
+            ValueStream::Short => LifetimeClass::SHORT,
+            ValueStream::Long => LifetimeClass::MEDIUM,
+            ValueStream::Expiring(number) => LifetimeClass::SHORT.longer_by(2 * number),
+            ValueStream::Moved(age) => LifetimeClass::LONG.longer_by(age),
+        }
+    }
 }
 
 /// The ratio of the times to live of neighbouring streams.
