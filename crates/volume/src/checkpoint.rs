@@ -81,11 +81,11 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
         }
         stored.insert(leaf, numbered);
     }
-    // Places are known when their frames are appended.
-    let places = writer.finish().await?;
+    // Slots are known when their frames are appended.
+    let slots = writer.finish().await?;
     let resolve = |(number, checksum)| {
-        let (place, copy) = places[cast::index(number)];
-        StoredHalf { place, copy, checksum }
+        let (slot, copy) = slots[cast::index(number)];
+        StoredHalf { slot, copy, checksum }
     };
     for (leaf, numbered) in stored {
         leaves.insert(leaf, numbered.map(resolve));
@@ -98,7 +98,7 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
     let previous = Some(core.roots.durable());
     let units = unit_marks(core);
     let root = Root { sequence, images, leaves, open, previous, change: Some(change), units };
-    let root_places = write_root(core, &root).await?;
+    let root_slots = write_root(core, &root).await?;
     assert!(root.sequence <= core.order.next_frame(), "a root of frames that were not appended");
     let end = core.order.next_frame();
     flush(core).await?;
@@ -109,7 +109,7 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
     let proofs = prove(core).await?;
     core.count(|counters| counters.checkpoints += 1);
     core.order.covered_below(change);
-    adopt(core, &root, &root_places, &proofs);
+    adopt(core, &root, &root_slots, &proofs);
     Ok(())
 }
 
@@ -195,7 +195,7 @@ struct MapWriter<'a> {
     open_frame: Option<OpenFrame>,
     /// Whether each frame is appended a second time, to another unit if one takes it.
     is_twice: bool,
-    /// The places of each mapping unit added, once its frame is appended: that of the second one is
+    /// The slots of each mapping unit added, once its frame is appended: that of the second one is
     /// [`NO_COPY`] without one.
     written: Vec<(u32, u32)>,
 }
@@ -209,7 +209,7 @@ impl<'a> MapWriter<'a> {
         MapWriter { is_twice: true, ..MapWriter::new(core, None) }
     }
 
-    /// Adds a mapping unit; returns its number in the list of places.
+    /// Adds a mapping unit; returns its number in the list of slots.
     async fn add(&mut self, entry: Entry, data: &[u8]) -> Result<u32, VolumeError> {
         if self.open_frame.as_ref().is_some_and(OpenFrame::is_full) {
             self.send().await?;
@@ -240,14 +240,14 @@ impl<'a> MapWriter<'a> {
             (true, Some(buffer)) => copy(self.core, first, buffer, entries.clone()).await,
             _ => None,
         };
-        let places = (first + 1..).take(entries.len());
+        let slots = (first + 1..).take(entries.len());
         let distance = copy.map(|copy| copy.wrapping_sub(first));
-        let second = |place: u32| distance.map_or(NO_COPY, |distance| place.wrapping_add(distance));
-        self.written.extend(places.map(|place| (place, second(place))));
+        let second = |slot: u32| distance.map_or(NO_COPY, |distance| slot.wrapping_add(distance));
+        self.written.extend(slots.map(|slot| (slot, second(slot))));
         Ok(())
     }
 
-    /// The places of all that was added.
+    /// The slots of all that was added.
     async fn finish(mut self) -> Result<Vec<(u32, u32)>, VolumeError> {
         self.send().await?;
         Ok(self.written)
@@ -256,7 +256,7 @@ impl<'a> MapWriter<'a> {
 
 /// A frame of the map that is programmed.
 struct Programmed {
-    /// The place of its head.
+    /// The slot of its head.
     first: u32,
     entries: Vec<Entry>,
     buffer: Option<IoBuf>,
@@ -283,7 +283,7 @@ async fn program(core: &Shared, open_frame: OpenFrame) -> Result<Programmed, Vol
     Err(VolumeError::Damaged { reason: "no superblock takes the map".to_owned() })
 }
 
-/// Appends a frame again, to another unit if one takes it; returns the place of its head. A map
+/// Appends a frame again, to another unit if one takes it; returns the slot of its head. A map
 /// without copies is whole, so this opens no superblock that the root may need, and may fail.
 async fn copy(core: &Shared, first: u32, buffer: IoBuf, entries: Vec<Entry>) -> Option<u32> {
     let own = core.geometry.unit_of(core.geometry.block_of(first));
@@ -305,26 +305,26 @@ const KEPT_FOR_ROOT: u32 = 2;
 const MOST_ATTEMPTS: usize = 8;
 
 /// Writes the copies of a root; the others are on another unit than the first, if one takes them.
-/// Returns the places of all.
+/// Returns the slots of all.
 async fn write_root(core: &Shared, root: &Root) -> Result<Vec<u32>, VolumeError> {
     let bytes = root.encode();
     let number = core.roots.next();
-    let mut places = Vec::new();
+    let mut slots = Vec::new();
     let mut avoided = None;
     for _ in 0..COPIES {
         let Some(unit) = unit_apart(core, avoided).await? else { break };
         let copy = match write_copy(core, number, &bytes, unit).await {
             Ok(copy) => copy,
             // One copy releases the space for the next.
-            Err(VolumeError::OutOfSpace { .. }) if !places.is_empty() => break,
+            Err(VolumeError::OutOfSpace { .. }) if !slots.is_empty() => break,
             Err(error) => return Err(error),
         };
         // A unit that fails leaves the copy to another one.
         avoided =
-            copy.first().map(|&(place, _)| core.geometry.unit_of(core.geometry.block_of(place)));
-        places.extend(copy.into_iter().map(|(place, _)| place));
+            copy.first().map(|&(slot, _)| core.geometry.unit_of(core.geometry.block_of(slot)));
+        slots.extend(copy.into_iter().map(|(slot, _)| slot));
     }
-    Ok(places)
+    Ok(slots)
 }
 
 async fn write_copy(
@@ -346,8 +346,8 @@ async fn write_copy(
 }
 
 /// The root is durable: releases the superblocks that only an older one needed.
-fn adopt(core: &Core, root: &Root, root_places: &[u32], proofs: &[u32]) {
-    assert!(!root_places.is_empty(), "the root of frame {} is in no place", root.sequence);
+fn adopt(core: &Core, root: &Root, root_slots: &[u32], proofs: &[u32]) {
+    assert!(!root_slots.is_empty(), "the root of frame {} is in no slot", root.sequence);
     assert!(
         !proofs.is_empty(),
         "no frame says that the root of frame {} is durable",
@@ -355,11 +355,11 @@ fn adopt(core: &Core, root: &Root, root_places: &[u32], proofs: &[u32]) {
     );
     let mut map = core.map.borrow_mut();
     let mut live = BTreeMap::new();
-    let mut count = |place: u32| *live.entry(core.geometry.block_of(place)).or_insert(0_u32) += 1;
-    root_places.iter().for_each(|&place| count(place));
+    let mut count = |slot: u32| *live.entry(core.geometry.block_of(slot)).or_insert(0_u32) += 1;
+    root_slots.iter().for_each(|&slot| count(slot));
     for stored in &root.leaves {
         map.leaves.get_mut(stored.leaf).stored = Some(stored.halves);
-        stored.halves.iter().flat_map(|half| half.places()).for_each(&mut count);
+        stored.halves.iter().flat_map(|half| half.slots()).for_each(&mut count);
     }
     drop(map);
     core.roots.adopt(root.sequence);
@@ -379,15 +379,15 @@ fn adopt(core: &Core, root: &Root, root_places: &[u32], proofs: &[u32]) {
 /// Lets the next checkpoint write the leaves of the superblocks with the fewest again, if the map
 /// takes more than twice its space.
 fn rewrite_sparse(core: &Core, root: &Root, live: &BTreeMap<u32, u32>) {
-    let places: u32 = live.values().sum();
-    let most = 2 + 2 * places.div_ceil(core.geometry.block_units);
+    let slots: u32 = live.values().sum();
+    let most = 2 + 2 * slots.div_ceil(core.geometry.block_units);
     let excess = cast::index(core.roots.blocks().saturating_sub(most));
     if excess == 0 {
         return;
     }
     let blocks = |stored: &StoredLeaf| {
-        let places = stored.halves.iter().flat_map(|half| half.places());
-        places.map(|place| core.geometry.block_of(place)).collect::<Vec<u32>>()
+        let slots = stored.halves.iter().flat_map(|half| half.slots());
+        slots.map(|slot| core.geometry.block_of(slot)).collect::<Vec<u32>>()
     };
     let mut halves: BTreeMap<u32, u32> = BTreeMap::new();
     root.leaves.iter().flat_map(blocks).for_each(|block| *halves.entry(block).or_default() += 1);

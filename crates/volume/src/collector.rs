@@ -4,7 +4,7 @@
 use crate::checkpoint::checkpoint;
 use crate::core::{Core, Shared};
 use crate::error::VolumeError;
-use crate::moving::{self, Moving, read_places, run_length};
+use crate::moving::{self, Moving, read_slots, run_length};
 use crate::placement::by_hint::NO_HINT;
 use crate::releases::release_collected;
 use crate::retiring::Collected;
@@ -147,27 +147,27 @@ pub(crate) async fn collect(
     while core.superblocks.is_busy(victim) {
         core.order.all_ended().await;
     }
-    let places = core.geometry.places_of(victim);
+    let slots = core.geometry.slots_of(victim);
     let mut frames = BTreeMap::new();
-    let mut at = places.start;
+    let mut at = slots.start;
     loop {
-        let next = core.map.borrow().next_valid(at, places.end);
+        let next = core.map.borrow().next_valid(at, slots.end);
         let Some(first) = next else { break };
-        at = first + run_length(core, first, places.end);
-        if let Some(read) = read_places(core, first, at - first, cause).await? {
-            for place in first..at {
-                let data = Some(read.unit(place));
-                let stream = stream_at(core, stream, place, mixes);
-                add(core, (stream, cause), &mut frames, place, data).await?;
+        at = first + run_length(core, first, slots.end);
+        if let Some(read) = read_slots(core, first, at - first, cause).await? {
+            for slot in first..at {
+                let data = Some(read.unit(slot));
+                let stream = stream_at(core, stream, slot, mixes);
+                add(core, (stream, cause), &mut frames, slot, data).await?;
             }
             continue;
         }
         // One bad page fails the whole read: each is read alone.
-        for place in first..at {
-            let read = read_places(core, place, 1, cause).await?;
-            let data = read.as_ref().map(|read| read.unit(place));
-            let stream = stream_at(core, stream, place, mixes);
-            add(core, (stream, cause), &mut frames, place, data).await?;
+        for slot in first..at {
+            let read = read_slots(core, slot, 1, cause).await?;
+            let data = read.as_ref().map(|read| read.unit(slot));
+            let stream = stream_at(core, stream, slot, mixes);
+            add(core, (stream, cause), &mut frames, slot, data).await?;
         }
     }
     for frame in frames.into_values() {
@@ -176,22 +176,22 @@ pub(crate) async fn collect(
     Ok(())
 }
 
-/// Adds the data of a place, if it is valid, to the frame of their stream, which is appended when
+/// Adds the data of a slot, if it is valid, to the frame of their stream, which is appended when
 /// it is full.
 async fn add(
     core: &Shared,
     (stream, cause): (Stream, Hint),
     frames: &mut BTreeMap<Stream, Moving>,
-    place: u32,
+    slot: u32,
     data: Option<&[u8]>,
 ) -> Result<(), VolumeError> {
-    if core.map.borrow().holder(place).is_none() {
+    if core.map.borrow().holder(slot).is_none() {
         return Ok(());
     }
     let frame = match frames.entry(stream) {
         btree_map::Entry::Occupied(found) => found.into_mut(),
         btree_map::Entry::Vacant(none) => {
-            let unit = core.geometry.unit_of(core.geometry.block_of(place));
+            let unit = core.geometry.unit_of(core.geometry.block_of(slot));
             let (unit, stream) = unit_for(core, stream, 2, Some(unit)).await?;
             let moving = Moving::to(core, unit, stream);
             none.insert(match stream {
@@ -200,34 +200,33 @@ async fn add(
             })
         }
     };
-    frame.add_one(core, place, data);
+    frame.add_one(core, slot, data);
     match frame.is_full().then(|| frames.remove(&stream)).flatten() {
         Some(full) => moving::append(core, full).await,
         None => Ok(()),
     }
 }
 
-/// The stream of the data at a place: of their class, unless classes mix.
-fn stream_at(core: &Core, stream: Stream, place: u32, mixes: bool) -> Stream {
-    if mixes { stream } else { stream.with_class(class_at(core, place)) }
+/// The stream of the data at a slot: of their class, unless classes mix.
+fn stream_at(core: &Core, stream: Stream, slot: u32, mixes: bool) -> Stream {
+    if mixes { stream } else { stream.with_class(class_at(core, slot)) }
 }
 
 /// The classes of the valid data of a superblock.
 fn classes_in(core: &Core, block: u32) -> u32 {
-    let places = core.geometry.places_of(block);
-    let is_valid = |place: &u32| core.map.borrow().holder(*place).is_some();
-    let classes: BTreeSet<u8> =
-        places.filter(is_valid).map(|place| class_at(core, place)).collect();
+    let slots = core.geometry.slots_of(block);
+    let is_valid = |slot: &u32| core.map.borrow().holder(*slot).is_some();
+    let classes: BTreeSet<u8> = slots.filter(is_valid).map(|slot| class_at(core, slot)).collect();
     cast::saturating_u32(classes.len().max(1))
 }
 
-/// The class of the data at a place.
-fn class_at(core: &Core, place: u32) -> u8 {
+/// The class of the data at a slot.
+fn class_at(core: &Core, slot: u32) -> u8 {
     if core.clients.classes().count() == 1 {
         return NO_HINT;
     }
     let map = core.map.borrow();
-    let volume = map.holder(place).map(|(image, _)| map.volume_of(image));
+    let volume = map.holder(slot).map(|(image, _)| map.volume_of(image));
     let settings = volume.and_then(|volume| Some(map.images.get(volume)?.settings));
     settings.map_or(NO_HINT, |settings| core.clients.classes().of(settings.lifetime))
 }

@@ -155,7 +155,7 @@ impl Core {
         }
     }
 
-    /// The places that data may take.
+    /// The slots that data may take.
     pub fn compute_usable(&self) -> u32 {
         let good = |unit| match self.space.health_of(unit).is_dead() {
             true => 0,
@@ -233,7 +233,7 @@ impl Core {
     /// Entries after which a checkpoint is made.
     pub fn checkpoint_entries(&self) -> u64 {
         match self.config.checkpoint_entries {
-            0 => u64::from(self.geometry.places() / 8).max(1 << 16),
+            0 => u64::from(self.geometry.slots() / 8).max(1 << 16),
             entries => entries,
         }
     }

@@ -410,7 +410,7 @@ impl Domain {
         DomainSpace {
             used_bytes: bytes(self.core.map.borrow().used()),
             usable_bytes: bytes(self.core.space.usable()),
-            flash_bytes: bytes(self.core.geometry.places()),
+            flash_bytes: bytes(self.core.geometry.slots()),
             is_full: self.core.is_full(),
         }
     }

@@ -1,4 +1,4 @@
-//! The map of a domain: from the mapping units of images to places on the flash. It has no time and
+//! The map of a domain: from the mapping units of images to slots on the flash. It has no time and
 //! does no I/O; live writes and recovery change it by the same functions.
 
 use crate::format::entry::{Entry, data_seed};
@@ -23,7 +23,7 @@ pub(crate) const HOLE: u32 = NONE - 1;
 pub(crate) const INHERITED: u32 = NONE - 2;
 /// The flash has lost what the mapping unit holds: reads fail until it is written or discarded.
 pub(crate) const LOST: u32 = NONE - 3;
-/// Numbers that are marks and no places.
+/// Numbers that are marks and no slots.
 pub(crate) const MARKS: u32 = 4;
 
 /// A mapping unit that was looked up.
@@ -33,8 +33,8 @@ pub(crate) enum Found {
     Zeros,
     /// What it holds is lost.
     Lost,
-    /// Its place, and the seed and the lower bits of its checksum.
-    At { place: u32, seed: u64, checksum: u32 },
+    /// Its slot, and the seed and the lower bits of its checksum.
+    At { slot: u32, seed: u64, checksum: u32 },
 }
 
 /// The map of a domain.
@@ -43,11 +43,11 @@ pub(crate) struct DomainMap {
     pub leaves: Leaves,
     pub blocks: Blocks,
     map: PageMap,
-    /// The lower half of the checksum of each mapping unit that has a place, in the order of the
+    /// The lower half of the checksum of each mapping unit that has a slot, in the order of the
     /// leaves: a checkpoint writes them, and recovery reads them, one behind the other.
     checksums: Vec<u32>,
     geometry: Geometry,
-    /// Places that hold data.
+    /// Slots that hold data.
     used: u32,
     held: Held,
     /// Frozen leaves that changed before the checkpoint wrote them, as they were.
@@ -65,7 +65,7 @@ impl DomainMap {
             images: Images::default(),
             leaves: Leaves::default(),
             blocks: Blocks::none_free(blocks, geometry.block_units),
-            map: PageMap::new(0, geometry.places()),
+            map: PageMap::new(0, geometry.slots()),
             checksums: Vec::new(),
             geometry,
             used: 0,
@@ -75,7 +75,7 @@ impl DomainMap {
         }
     }
 
-    /// Places that hold data.
+    /// Slots that hold data.
     pub fn used(&self) -> u32 {
         self.used
     }
@@ -93,9 +93,9 @@ impl DomainMap {
                 (HOLE, ..) => None,
                 (LOST, ..) => return Found::Lost,
                 (INHERITED, ..) => self.images.get(origin).and_then(parent),
-                (place, _, Some(logical)) if place != UNSET => {
+                (slot, _, Some(logical)) if slot != UNSET => {
                     let checksum = self.checksums[index(logical)];
-                    return Found::At { place, seed: data_seed(origin, lba), checksum };
+                    return Found::At { slot, seed: data_seed(origin, lba), checksum };
                 }
                 (_, Role::Volume { parent }, _) => parent,
                 (_, Role::Snapshot { of }, _) => Some(image.newer.unwrap_or(of)),
@@ -112,22 +112,22 @@ impl DomainMap {
         will_keep || !self.map.is_page(self.entry(volume, lba))
     }
 
-    /// Maps a mapping unit of a volume to a new place. The newest snapshot takes the old place,
+    /// Maps a mapping unit of a volume to a new slot. The newest snapshot takes the old slot,
     /// unless it has one. A volume that was deleted is not mapped.
-    pub fn write(&mut self, volume: ImageId, lba: u32, place: u32, checksum: u64) {
+    pub fn write(&mut self, volume: ImageId, lba: u32, slot: u32, checksum: u64) {
         let before = self.used;
         let Some(logical) = self.logical_to_change(volume, lba) else { return };
         self.detach(logical, UNSET);
-        self.attach(logical, place, low(checksum));
+        self.attach(logical, slot, low(checksum));
         self.held.changed(volume, before, self.used);
     }
 
-    /// Maps a mapping unit of an image to a new place of the same data: for recovery, where
+    /// Maps a mapping unit of an image to a new slot of the same data: for recovery, where
     /// collection had moved it.
-    pub fn write_moved(&mut self, image: ImageId, lba: u32, place: u32, checksum: u64) {
+    pub fn write_moved(&mut self, image: ImageId, lba: u32, slot: u32, checksum: u64) {
         let Some(logical) = self.logical(image, lba) else { return };
         self.detach(logical, UNSET);
-        self.attach(logical, place, low(checksum));
+        self.attach(logical, slot, low(checksum));
     }
 
     /// Lets reads of a mapping unit of a volume fail: its newest data are lost. As with a write, a
@@ -189,12 +189,12 @@ impl DomainMap {
         self.images.apply(operation);
     }
 
-    /// The mapping unit that a valid place holds: image and number. `None` if nothing is there.
-    pub fn holder(&self, place: u32) -> Option<(ImageId, u32)> {
-        if !self.map.is_valid(place) {
+    /// The mapping unit that a valid slot holds: image and number. `None` if nothing is there.
+    pub fn holder(&self, slot: u32) -> Option<(ImageId, u32)> {
+        if !self.map.is_valid(slot) {
             return None;
         }
-        let logical = self.map.logical_of(place);
+        let logical = self.map.logical_of(slot);
         let LeafOwner { image, position } = self.leaves.get(logical / LEAF_UNITS).owner?;
         Some((image, position * LEAF_UNITS + logical % LEAF_UNITS))
     }
@@ -208,9 +208,9 @@ impl DomainMap {
         }
     }
 
-    /// The lower half of the checksum of the data at a valid place.
-    pub fn checksum_at(&self, place: u32) -> u32 {
-        self.checksums[index(self.map.logical_of(place))]
+    /// The lower half of the checksum of the data at a valid slot.
+    pub fn checksum_at(&self, slot: u32) -> u32 {
+        self.checksums[index(self.map.logical_of(slot))]
     }
 
     /// Prefetches the entry of a mapping unit that is written soon.
@@ -232,10 +232,10 @@ impl DomainMap {
         }
     }
 
-    /// Prefetches the entry of what a valid place holds, before that moves.
+    /// Prefetches the entry of what a valid slot holds, before that moves.
     #[inline]
-    pub fn expect_move(&self, place: u32) {
-        self.expect_entry(self.map.logical_of(place));
+    pub fn expect_move(&self, slot: u32) {
+        self.expect_entry(self.map.logical_of(slot));
     }
 
     #[inline]
@@ -244,7 +244,7 @@ impl DomainMap {
         prefetch(&self.checksums, index(logical));
     }
 
-    /// Moves the contents of a valid place to a new one.
+    /// Moves the contents of a valid slot to a new one.
     pub fn relocate(&mut self, from: u32, to: u32) {
         self.change(self.map.logical_of(from) / LEAF_UNITS);
         self.map.relocate(from, to);
@@ -261,13 +261,13 @@ impl DomainMap {
         })
     }
 
-    /// The first valid place in `from..end`.
+    /// The first valid slot in `from..end`.
     pub fn next_valid(&self, from: u32, end: u32) -> Option<u32> {
         if from < end { self.map.next_valid(from, end) } else { None }
     }
 
-    /// The places that an image itself holds in a range of its mapping units.
-    pub fn places_held(&self, image: ImageId, range: Range<u32>) -> impl Iterator<Item = u32> {
+    /// The slots that an image itself holds in a range of its mapping units.
+    pub fn slots_held(&self, image: ImageId, range: Range<u32>) -> impl Iterator<Item = u32> {
         let Range { start, end } = range;
         let leaves = self.images.get(image).map(|image| &image.leaves[..]).unwrap_or_default();
         (0_u32..)
@@ -297,14 +297,14 @@ impl DomainMap {
         let valid = self.blocks.check_counts(&self.map)?;
         self.map.check(valid)?;
         if valid != u64::from(self.used) {
-            return Err(format!("{} places are counted as used, {valid} are", self.used));
+            return Err(format!("{} slots are counted as used, {valid} are", self.used));
         }
         self.check_held()?;
         for (number, leaf) in self.leaves.numbered() {
             let entries = (0..LEAF_UNITS).map(|at| self.map.physical_of(number * LEAF_UNITS + at));
             let set: Vec<u32> = entries.filter(|&entry| entry != UNSET).collect();
-            let places = set.iter().filter(|&&entry| self.map.is_page(entry)).count();
-            if (places, set.len() - places) != (leaf.places.into(), leaf.marks.into()) {
+            let slots = set.iter().filter(|&&entry| self.map.is_page(entry)).count();
+            if (slots, set.len() - slots) != (leaf.slots.into(), leaf.marks.into()) {
                 return Err(format!("leaf {number} is counted wrongly: {leaf:?}"));
             }
             if let Some(LeafOwner { image, position }) = leaf.owner {
@@ -347,15 +347,15 @@ impl DomainMap {
     /// The logical page of a mapping unit, in a leaf that is added if there is none.
     fn logical(&mut self, image: ImageId, lba: u32) -> Option<u32> {
         let position = lba / LEAF_UNITS;
-        let slots = &mut self.images.get_mut(image)?.leaves;
-        let end = slots.len().max(index(position) + 1);
-        slots.resize(end, None);
-        let slot = slots.get_mut(index(position))?;
-        let leaf = match *slot {
+        let leaves = &mut self.images.get_mut(image)?.leaves;
+        let end = leaves.len().max(index(position) + 1);
+        leaves.resize(end, None);
+        let stored = leaves.get_mut(index(position))?;
+        let leaf = match *stored {
             Some(leaf) => leaf,
             None => {
                 let leaf = self.leaves.take(LeafOwner { image, position });
-                *slot = Some(leaf);
+                *stored = Some(leaf);
                 self.grow(leaf + 1);
                 leaf
             }
@@ -426,12 +426,14 @@ impl DomainMap {
     }
 
     fn free_if_unset(&mut self, image: ImageId, position: u32) {
-        let slots = self.images.get_mut(image).map(|image| &mut image.leaves);
-        let Some(slot) = slots.and_then(|slots| slots.get_mut(index(position))) else { return };
-        let Some(leaf) = *slot else { return };
+        let leaves = self.images.get_mut(image).map(|image| &mut image.leaves);
+        let Some(stored) = leaves.and_then(|leaves| leaves.get_mut(index(position))) else {
+            return;
+        };
+        let Some(leaf) = *stored else { return };
         let state = self.leaves.get(leaf);
-        if state.places == 0 && state.marks == 0 {
-            *slot = None;
+        if state.slots == 0 && state.marks == 0 {
+            *stored = None;
             self.change(leaf);
             self.leaves.give_back(leaf);
         }
@@ -446,19 +448,19 @@ impl DomainMap {
         }
     }
 
-    /// Sets an unset entry to a mark, or to a place of data with this checksum.
+    /// Sets an unset entry to a mark, or to a slot of data with this checksum.
     #[inline]
     fn attach(&mut self, logical: u32, entry: u32, checksum: u32) {
         let leaf = logical / LEAF_UNITS;
         assert_eq!(self.map.physical_of(logical), UNSET, "an entry of leaf {leaf} is set twice");
         self.change(leaf);
         self.checksums[index(logical)] = checksum;
-        let is_place = self.map.is_page(entry);
+        let is_slot = self.map.is_page(entry);
         let counts = self.leaves.get_mut(leaf);
-        *(if is_place { &mut counts.places } else { &mut counts.marks }) += 1;
+        *(if is_slot { &mut counts.slots } else { &mut counts.marks }) += 1;
         if self.recovering {
             self.map.restore(logical, entry);
-        } else if is_place {
+        } else if is_slot {
             self.map.put(logical, entry);
             self.blocks.add_valid(self.geometry.block_of(entry));
             self.used += 1;
@@ -475,8 +477,8 @@ impl DomainMap {
         let old = self.map.physical_of(logical);
         let counts = self.leaves.get_mut(leaf);
         if self.map.is_page(old) {
-            assert!(counts.places > 0, "leaf {leaf} has a place that is not counted");
-            counts.places -= 1;
+            assert!(counts.slots > 0, "leaf {leaf} has a slot that is not counted");
+            counts.slots -= 1;
         } else if old != UNSET {
             counts.marks -= 1;
         }

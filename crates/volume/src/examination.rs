@@ -8,7 +8,7 @@ use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::image::{Image, ImageId};
 use crate::listing::{self, VolumeInfo};
-use crate::moving::{read_places, run_length};
+use crate::moving::{read_slots, run_length};
 use crate::opening::open;
 use crate::recovery::leaves::damaged_copies;
 use crate::recovery::{RecoveryReport, recover};
@@ -132,29 +132,29 @@ async fn recovered<T>(
 struct Damaged {
     /// The numbers of the mapping units, in any image.
     units: BTreeSet<u32>,
-    /// The places of those that have one.
-    places: HashSet<u32>,
+    /// The slots of those that have one.
+    slots: HashSet<u32>,
 }
 
-/// Reads all valid places, of all units at a time. Returns how many they are, with the damaged
+/// Reads all valid slots, of all units at a time. Returns how many they are, with the damaged
 /// ones.
 async fn read_all(core: &Core, progress: &Progress) -> Result<(u64, Damaged), VolumeError> {
     progress.total.set(progress.total.get() + u64::from(core.map.borrow().used()));
     let units = (0..core.geometry.unit_count().into()).map(|unit| read_unit(core, unit, progress));
     let (mut read, mut damaged) = (0, Damaged::default());
     for unit in join_all(units).await {
-        let (places, wrong) = unit?;
-        read += places;
-        for place in wrong {
-            damaged.places.insert(place);
-            damaged.units.extend(core.map.borrow().holder(place).map(|(_, lba)| lba));
+        let (slots, wrong) = unit?;
+        read += slots;
+        for slot in wrong {
+            damaged.slots.insert(slot);
+            damaged.units.extend(core.map.borrow().holder(slot).map(|(_, lba)| lba));
         }
     }
     damaged.units.extend(core.map.borrow().lost().map(|(_, lba)| lba));
     Ok((read, damaged))
 }
 
-/// Reads the valid places of a unit; returns how many they are, and those with damaged data.
+/// Reads the valid slots of a unit; returns how many they are, and those with damaged data.
 async fn read_unit(
     core: &Core,
     unit: u32,
@@ -162,12 +162,12 @@ async fn read_unit(
 ) -> Result<(u64, Vec<u32>), VolumeError> {
     let (mut read, mut wrong) = (0, Vec::new());
     for block in core.geometry.blocks_of(unit) {
-        let places = core.geometry.places_of(block);
-        let mut at = places.start;
+        let slots = core.geometry.slots_of(block);
+        let mut at = slots.start;
         loop {
-            let next = core.map.borrow().next_valid(at, places.end);
+            let next = core.map.borrow().next_valid(at, slots.end);
             let Some(first) = next else { break };
-            at = first + run_length(core, first, places.end);
+            at = first + run_length(core, first, slots.end);
             let together = read_run(core, first, at).await?;
             let single = match together {
                 Some(damaged) => {
@@ -177,9 +177,9 @@ async fn read_unit(
                 // One bad page fails the whole read: each is read alone.
                 None => first..at,
             };
-            for place in single {
-                let alone = read_run(core, place, place + 1).await?;
-                wrong.extend(alone.unwrap_or_else(|| valid(core, place, place + 1)));
+            for slot in single {
+                let alone = read_run(core, slot, slot + 1).await?;
+                wrong.extend(alone.unwrap_or_else(|| valid(core, slot, slot + 1)));
             }
             let valid = cast::wide(valid(core, first, at).len());
             read += valid;
@@ -189,19 +189,19 @@ async fn read_unit(
     Ok((read, wrong))
 }
 
-/// The valid places of a run whose data do not fit their checksums; `None` if it cannot be read.
+/// The valid slots of a run whose data do not fit their checksums; `None` if it cannot be read.
 async fn read_run(core: &Core, first: u32, end: u32) -> Result<Option<Vec<u32>>, VolumeError> {
     if core.superblocks.handle(core.geometry.block_of(first)).is_none() {
         return Ok(None);
     }
-    let Some(read) = read_places(core, first, end - first, Hint::REFRESH).await? else {
+    let Some(read) = read_slots(core, first, end - first, Hint::REFRESH).await? else {
         return Ok(None);
     };
     let map = core.map.borrow();
-    let is_damaged = |place: &u32| {
-        map.holder(*place).is_some_and(|(image, lba)| {
-            let sum = checksum::checksum64(map.seed_of(image, lba), read.unit(*place));
-            low(sum) != map.checksum_at(*place)
+    let is_damaged = |slot: &u32| {
+        map.holder(*slot).is_some_and(|(image, lba)| {
+            let sum = checksum::checksum64(map.seed_of(image, lba), read.unit(*slot));
+            low(sum) != map.checksum_at(*slot)
         })
     };
     Ok(Some((first..end).filter(is_damaged).collect()))
@@ -209,7 +209,7 @@ async fn read_run(core: &Core, first: u32, end: u32) -> Result<Option<Vec<u32>>,
 
 fn valid(core: &Core, first: u32, end: u32) -> Vec<u32> {
     let map = core.map.borrow();
-    (first..end).filter(|&place| map.holder(place).is_some()).collect()
+    (first..end).filter(|&slot| map.holder(slot).is_some()).collect()
 }
 
 /// All images, with what each of them cannot read.
@@ -220,7 +220,7 @@ fn images(core: &Core, damaged: &Damaged) -> Vec<ExaminedImage> {
         let is_lost = |lba: &&u32| {
             **lba < image.size
                 && match map.find(id, **lba) {
-                    Found::At { place, .. } => damaged.places.contains(&place),
+                    Found::At { slot, .. } => damaged.slots.contains(&slot),
                     Found::Lost => true,
                     Found::Zeros => false,
                 }
@@ -229,7 +229,7 @@ fn images(core: &Core, damaged: &Damaged) -> Vec<ExaminedImage> {
             volume: volume.to_owned(),
             snapshot,
             size_bytes: u64::from(image.size) * unit,
-            held_bytes: cast::wide(map.places_held(id, 0..image.size).count()) * unit,
+            held_bytes: cast::wide(map.slots_held(id, 0..image.size).count()) * unit,
             lost: ranges(damaged.units.iter().filter(is_lost).copied()),
         }
     };

@@ -14,13 +14,13 @@ use softflash_ftl::{FtlError, Hint, Superblock};
 pub(crate) struct FoundFrame {
     pub head: Head,
     pub block: u32,
-    /// The place of its head.
+    /// The slot of its head.
     pub first: u32,
 }
 
 impl FoundFrame {
-    /// The entries with the places of their data.
-    pub fn places(&self) -> impl Iterator<Item = (Entry, u32)> {
+    /// The entries with the slots of their data.
+    pub fn slots(&self) -> impl Iterator<Item = (Entry, u32)> {
         // Entries without data are in frames without any.
         self.head.entries.iter().copied().zip(self.first + 1..)
     }
@@ -29,7 +29,7 @@ impl FoundFrame {
 /// All frames of a superblock whose heads can be read.
 pub(crate) async fn frames(core: &Core, superblock: Superblock) -> Vec<FoundFrame> {
     let block = core.geometry.block(superblock.unit.0, superblock.index);
-    let start = core.geometry.places_of(block).start;
+    let start = core.geometry.slots_of(block).start;
     let pages = core.geometry.block_pages();
     let mut found = Vec::new();
     let (mut page, mut is_expected) = (0, true);
@@ -94,15 +94,15 @@ fn is_blank(error: &FtlError) -> bool {
 }
 
 /// Reads a mapping unit; `None` if it cannot be read, or is not what was written.
-pub(crate) async fn read_checked(core: &Core, place: u32, seed: u64, sum: u64) -> Option<Vec<u8>> {
-    let data = read_unit(core, place).await?;
+pub(crate) async fn read_checked(core: &Core, slot: u32, seed: u64, sum: u64) -> Option<Vec<u8>> {
+    let data = read_unit(core, slot).await?;
     (checksum::checksum64(seed, &data) == sum).then_some(data)
 }
 
 /// Reads a mapping unit; `None` if it cannot be read.
-pub(crate) async fn read_unit(core: &Core, place: u32) -> Option<Vec<u8>> {
-    let superblock = core.superblocks.handle(core.geometry.block_of(place))?;
-    let (page, inside) = core.geometry.page_of(place);
+pub(crate) async fn read_unit(core: &Core, slot: u32) -> Option<Vec<u8>> {
+    let superblock = core.superblocks.handle(core.geometry.block_of(slot))?;
+    let (page, inside) = core.geometry.page_of(slot);
     let read = core.flash.read(&superblock, page, 1, Hint::FOREGROUND).await.ok()?;
     let at = cast::index(inside) * MAPPING_UNIT_BYTES;
     Some(read.bytes.get(at..at + MAPPING_UNIT_BYTES)?.to_vec())

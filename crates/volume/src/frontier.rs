@@ -42,7 +42,7 @@ pub(crate) struct Frontiers {
 pub(crate) struct Appended {
     pub sequence: u64,
     pub block: u32,
-    /// The place of its head.
+    /// The slot of its head.
     pub first: u32,
     programmed: LocalBoxFuture<'static, Outcome>,
 }
@@ -315,10 +315,9 @@ pub(crate) fn append(
             let next_page = next_page + pages;
             assert!(next_page <= core.geometry.block_pages(), "a frame goes beyond {superblock}");
             core.frontiers.set(unit, stream, Some(Open { superblock, next_page }));
-            let first =
-                core.geometry.places_of(block).start + first_page * core.geometry.page_units;
-            let places = first..first + pages * core.geometry.page_units;
-            core.superblocks.begin_frame(block, places, completion.clone());
+            let first = core.geometry.slots_of(block).start + first_page * core.geometry.page_units;
+            let slots = first..first + pages * core.geometry.page_units;
+            core.superblocks.begin_frame(block, slots, completion.clone());
             core.count_frame(stream, entries.len(), pages * core.geometry.page_units);
             if next_page >= core.geometry.data_pages {
                 complete(core, unit, stream);

@@ -1,4 +1,4 @@
-//! Numbers of places: a *place* is a mapping unit of the domain's flash, a *block* a superblock,
+//! Numbers of slots: a *slot* is a mapping unit of the domain's flash, a *block* a superblock,
 //! both counted over all units.
 
 use crate::domain_map::MARKS;
@@ -50,10 +50,10 @@ impl Geometry {
             page_units,
             data_pages: data_pages(flash, block_units / page_units),
         };
-        let places = u64::from(geometry.unit_count())
+        let slots = u64::from(geometry.unit_count())
             * u64::from(geometry.unit_blocks)
             * u64::from(geometry.block_units);
-        if places > u64::from(u32::MAX - MARKS) {
+        if slots > u64::from(u32::MAX - MARKS) {
             return unsupported("a domain has at most 16 TiB; use more shards".to_owned());
         }
         Ok(geometry)
@@ -75,8 +75,8 @@ impl Geometry {
         }
     }
 
-    /// All places.
-    pub fn places(&self) -> u32 {
+    /// All slots.
+    pub fn slots(&self) -> u32 {
         u32::from(self.unit_count()) * self.unit_blocks * self.block_units
     }
 
@@ -106,21 +106,21 @@ impl Geometry {
         block / self.unit_blocks
     }
 
-    /// The block of a place.
+    /// The block of a slot.
     #[inline]
-    pub fn block_of(&self, place: u32) -> u32 {
-        place / self.block_units
+    pub fn block_of(&self, slot: u32) -> u32 {
+        slot / self.block_units
     }
 
-    /// The places of a block.
-    pub fn places_of(&self, block: u32) -> Range<u32> {
+    /// The slots of a block.
+    pub fn slots_of(&self, block: u32) -> Range<u32> {
         block * self.block_units..(block + 1) * self.block_units
     }
 
-    /// The page of a place in its superblock, and its mapping unit there.
+    /// The page of a slot in its superblock, and its mapping unit there.
     #[inline]
-    pub fn page_of(&self, place: u32) -> (u32, u32) {
-        let inside = place % self.block_units;
+    pub fn page_of(&self, slot: u32) -> (u32, u32) {
+        let inside = slot % self.block_units;
         (inside / self.page_units, inside % self.page_units)
     }
 

@@ -31,8 +31,8 @@ impl HostFrames {
         data: &[u8],
         growth: &mut Option<Growth>,
     ) -> Option<(Completion, bool)> {
-        let slots = &mut self.filling.borrow_mut();
-        let open_frame = slots[usize::from(class)].as_mut()?;
+        let frames = &mut self.filling.borrow_mut();
+        let open_frame = frames[usize::from(class)].as_mut()?;
         open_frame.hint.priority = open_frame.hint.priority.min(priority);
         open_frame.add(entry, data);
         open_frame.growths.extend(growth.take());
@@ -41,9 +41,9 @@ impl HostFrames {
 
     /// Begins a frame of a class, unless another task has begun one.
     pub fn begin(&self, class: u8, begin: impl FnOnce() -> Option<OpenFrame>) {
-        let slot = &mut self.filling.borrow_mut()[usize::from(class)];
-        if slot.is_none() {
-            *slot = begin();
+        let frame = &mut self.filling.borrow_mut()[usize::from(class)];
+        if frame.is_none() {
+            *frame = begin();
         }
     }
 

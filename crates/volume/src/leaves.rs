@@ -5,7 +5,7 @@ use crate::format::root::StoredHalf;
 use crate::image::ImageId;
 use softflash_base::cast::index;
 
-/// The place of a leaf: an image, and the leaf's number there.
+/// The position of a leaf: an image, and the leaf's number there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LeafOwner {
     pub image: ImageId,
@@ -28,8 +28,8 @@ pub(crate) enum Freshness {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Leaf {
     pub owner: Option<LeafOwner>,
-    /// Entries that are places.
-    pub places: u16,
+    /// Entries that are slots.
+    pub slots: u16,
     /// Entries that are marks.
     pub marks: u16,
     pub freshness: Freshness,
@@ -84,9 +84,9 @@ impl Leaves {
 
     /// Takes a leaf from its owner. Its entries must be unset.
     pub fn give_back(&mut self, leaf: u32) {
-        let Leaf { owner, places, marks, .. } = self.get_mut(leaf);
+        let Leaf { owner, slots, marks, .. } = self.get_mut(leaf);
         assert!(owner.is_some(), "leaf {leaf} is given back twice");
-        assert!(*places == 0 && *marks == 0, "leaf {leaf} is given back with {places} places");
+        assert!(*slots == 0 && *marks == 0, "leaf {leaf} is given back with {slots} slots");
         *owner = None;
         self.free.push(leaf);
     }

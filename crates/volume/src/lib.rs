@@ -1,6 +1,6 @@
 //! Volumes: thin block devices on the units of a mapped domain, with snapshots and clones.
 //!
-//! A [`Domain`] maps *mapping units* of 4096 bytes to places in the superblocks of its units.
+//! A [`Domain`] maps *mapping units* of 4096 bytes to slots in the superblocks of its units.
 //! Writes of clients are gathered in *frames* (a head with the identity and checksum of each
 //! mapping unit, and the data), which are appended to the least loaded unit. Collection moves the
 //! valid data out of superblocks so that they can be erased; checkpoints write the map, so that

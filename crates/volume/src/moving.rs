@@ -1,4 +1,4 @@
-//! Moves: data that go from their places to frames in other superblocks.
+//! Moves: data that go from their slots to frames in other superblocks.
 
 use crate::core::{Core, Shared};
 use crate::domain_map::low;
@@ -13,7 +13,7 @@ use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, cast, checksum};
 use softflash_ftl::{Hint, Origin};
 
-/// A frame of data that move, with the places where they come from.
+/// A frame of data that move, with the slots where they come from.
 pub(crate) struct Moving {
     open_frame: OpenFrame,
     from: Vec<u32>,
@@ -39,31 +39,31 @@ impl Moving {
         self.open_frame.is_full()
     }
 
-    /// Adds the data of a place, if it is valid; `None` if it cannot be read.
-    pub fn add_one(&mut self, core: &Core, place: u32, data: Option<&[u8]>) {
+    /// Adds the data of a slot, if it is valid; `None` if it cannot be read.
+    pub fn add_one(&mut self, core: &Core, slot: u32, data: Option<&[u8]>) {
         let map = core.map.borrow();
-        let Some((image, lba)) = map.holder(place) else { return };
+        let Some((image, lba)) = map.holder(slot) else { return };
         let data = data.unwrap_or(&[0; MAPPING_UNIT_BYTES]);
         let mut sum = checksum::checksum64(map.seed_of(image, lba), data);
-        if low(sum) != map.checksum_at(place) {
+        if low(sum) != map.checksum_at(slot) {
             // The map keeps the checksum of the lost data: no read takes these bytes for them.
             sum = !sum;
             core.count(|counters| counters.lost += 1);
             tracing::error!(%image, lba, "data are lost: collection cannot read them");
         }
         self.open_frame.add(Entry::Moved { image, lba, checksum: sum }, data);
-        self.from.push(place);
+        self.from.push(slot);
     }
 }
 
-/// Places without valid data that are read with those around them: fewer, longer reads cost less.
+/// Slots without valid data that are read with those around them: fewer, longer reads cost less.
 const MOST_BETWEEN: u32 = 4;
 
-/// Places from a valid one on that are read together, of which a frame takes the valid ones.
-pub(crate) fn run_length(core: &Core, place: u32, end: u32) -> u32 {
+/// Slots from a valid one on that are read together, of which a frame takes the valid ones.
+pub(crate) fn run_length(core: &Core, slot: u32, end: u32) -> u32 {
     let map = core.map.borrow();
-    let mut last = place;
-    map.expect_move(place);
+    let mut last = slot;
+    map.expect_move(slot);
     for _ in 1..core.config.frame_units {
         match map.next_valid(last + 1, end) {
             Some(next) if next - last <= MOST_BETWEEN + 1 => {
@@ -73,51 +73,51 @@ pub(crate) fn run_length(core: &Core, place: u32, end: u32) -> u32 {
             _ => break,
         }
     }
-    last + 1 - place
+    last + 1 - slot
 }
 
 /// Pages that were read.
 pub(crate) struct Read {
     bytes: IoBuf,
-    /// The first place in them.
+    /// The first slot in them.
     first: u32,
 }
 
 impl Read {
-    /// The data of a place.
-    pub fn unit(&self, place: u32) -> &[u8] {
-        let at = cast::index(place - self.first) * MAPPING_UNIT_BYTES;
+    /// The data of a slot.
+    pub fn unit(&self, slot: u32) -> &[u8] {
+        let at = cast::index(slot - self.first) * MAPPING_UNIT_BYTES;
         &self.bytes[at..at + MAPPING_UNIT_BYTES]
     }
 }
 
-/// Reads places of a superblock; `None` if one of them cannot be read.
-pub(crate) async fn read_places(
+/// Reads slots of a superblock; `None` if one of them cannot be read.
+pub(crate) async fn read_slots(
     core: &Core,
     first: u32,
     count: u32,
     hint: Hint,
 ) -> Result<Option<Read>, VolumeError> {
     let block = core.geometry.block_of(first);
-    assert!(first + count <= core.geometry.places_of(block).end, "{count} places of block {block}");
+    assert!(first + count <= core.geometry.slots_of(block).end, "{count} slots of block {block}");
     let Some(superblock) = core.superblocks.handle(block) else {
         let reason = format!("block {block} is collected and has no superblock");
         return Err(VolumeError::Damaged { reason });
     };
-    let start = core.geometry.places_of(block).start;
+    let start = core.geometry.slots_of(block).start;
     let (first_page, _) = core.geometry.page_of(first);
     let pages = core.geometry.page_of(first + count - 1).0 - first_page + 1;
     let first = start + first_page * core.geometry.page_units;
     match core.flash.read(&superblock, first_page, pages, hint).await {
         Ok(read) => Ok(Some(Read { bytes: read.bytes, first })),
         Err(error) => {
-            tracing::warn!(%error, count, "places cannot be read together");
+            tracing::warn!(%error, count, "slots cannot be read together");
             Ok(None)
         }
     }
 }
 
-/// Appends moved data and names their new places, of those that are still valid.
+/// Appends moved data and names their new slots, of those that are still valid.
 pub(crate) async fn append(core: &Shared, moving: Moving) -> Result<(), VolumeError> {
     let Moving { open_frame, from, as_written } = moving;
     if from.is_empty() {
@@ -125,7 +125,7 @@ pub(crate) async fn append(core: &Shared, moving: Moving) -> Result<(), VolumeEr
     }
     let sent =
         send(core, open_frame, |entries| name_holders(core, &from, as_written, entries)).await?;
-    name_places(core, &from, &sent);
+    name_slots(core, &from, &sent);
     core.count_entries(from.len());
     let (completion, first) = (sent.completion.clone(), sent.appended.first);
     let result = finish(core, sent).await;
@@ -137,8 +137,8 @@ pub(crate) async fn append(core: &Shared, moving: Moving) -> Result<(), VolumeEr
     result
 }
 
-/// Names the new places of moved data in the map.
-fn name_places(core: &Core, from: &[u32], sent: &Sent) {
+/// Names the new slots of moved data in the map.
+fn name_slots(core: &Core, from: &[u32], sent: &Sent) {
     assert_eq!(from.len(), sent.entries.len(), "a frame of moved data has other entries");
     let mut map = core.map.borrow_mut();
     for ((to, &from), entry) in (sent.appended.first + 1..).zip(from).zip(&sent.entries) {
@@ -148,7 +148,7 @@ fn name_places(core: &Core, from: &[u32], sent: &Sent) {
     }
 }
 
-/// Names the places again from which data were moved to a frame that could not be written.
+/// Names the slots again from which data were moved to a frame that could not be written.
 fn take_back(core: &Core, first: u32, from: &[u32]) {
     let mut map = core.map.borrow_mut();
     for (to, &from) in (first + 1..).zip(from) {
@@ -162,8 +162,8 @@ fn take_back(core: &Core, first: u32, from: &[u32]) {
 /// nothing holds them any more.
 fn name_holders(core: &Core, from: &[u32], as_written: bool, entries: &mut [Entry]) {
     let map = core.map.borrow();
-    for (&place, entry) in from.iter().zip(entries) {
-        *entry = match (map.holder(place), *entry) {
+    for (&slot, entry) in from.iter().zip(entries) {
+        *entry = match (map.holder(slot), *entry) {
             (Some((image, lba)), Entry::Moved { checksum, .. } | Entry::Data { checksum, .. }) => {
                 let is_volume = || map.images.get(image).is_some_and(|image| image.is_volume());
                 match (as_written || planted::bug(Bug::MovesAsWrites)) && is_volume() {

@@ -1,4 +1,4 @@
-//! Reads: the map names the places, neighbouring places are read together, and every mapping unit
+//! Reads: the map names the slots, neighbouring slots are read together, and every mapping unit
 //! is compared with its checksum.
 
 use crate::core::Core;
@@ -16,7 +16,7 @@ use softflash_ftl::Hint;
 /// A mapping unit to read, and where it goes.
 struct Wanted<'a> {
     lba: u32,
-    place: u32,
+    slot: u32,
     seed: u64,
     checksum: u32,
     into: &'a mut [u8],
@@ -64,11 +64,11 @@ async fn read_many(
         for failed in join_all(reads).await {
             for (wanted, error) in failed {
                 left.push((wanted.lba, wanted.into));
-                damage = Some((wanted.lba, wanted.place, error));
+                damage = Some((wanted.lba, wanted.slot, error));
             }
         }
-        let Some((lba, place, error)) = &damage else { return Ok(()) };
-        let same = matches!(core.map.borrow().find(image, *lba), Found::At { place: now, .. } if now == *place);
+        let Some((lba, slot, error)) = &damage else { return Ok(()) };
+        let same = matches!(core.map.borrow().find(image, *lba), Found::At { slot: now, .. } if now == *slot);
         if left.is_empty() {
             return Ok(());
         }
@@ -89,7 +89,7 @@ fn data_loss(lba: u32, reason: &str) -> VolumeError {
 type Runs<'a> = Vec<Vec<Wanted<'a>>>;
 
 /// Looks the mapping units up, fills those without data with zeros, and groups the others by
-/// neighbouring places. Returns the frames under way that must end first, too.
+/// neighbouring slots. Returns the frames under way that must end first, too.
 fn runs<'a>(
     core: &Core,
     image: ImageId,
@@ -101,35 +101,35 @@ fn runs<'a>(
     }
     let (mut runs, mut waits): (Runs<'a>, Vec<Completion>) = Default::default();
     for (lba, into) in units {
-        let (place, seed, checksum) = match map.find(image, lba) {
-            Found::At { place, seed, checksum } => (place, seed, checksum),
+        let (slot, seed, checksum) = match map.find(image, lba) {
+            Found::At { slot, seed, checksum } => (slot, seed, checksum),
             Found::Lost => return Err(data_loss(lba, "the flash lost its newest write")),
             Found::Zeros => {
                 into.fill(0);
                 continue;
             }
         };
-        let block = core.geometry.block_of(place);
-        if let Some(frame) = core.superblocks.frame_at(block, place)
+        let block = core.geometry.block_of(slot);
+        if let Some(frame) = core.superblocks.frame_at(block, slot)
             && waits.last().is_none_or(|last| !last.is(&frame))
         {
             waits.push(frame);
         }
-        let wanted = Wanted { lba, place, seed, checksum, into };
+        let wanted = Wanted { lba, slot, seed, checksum, into };
         match runs.last_mut() {
-            Some(run) if follows(core, run, place) => run.push(wanted),
+            Some(run) if follows(core, run, slot) => run.push(wanted),
             _ => runs.push(vec![wanted]),
         }
     }
     Ok((runs, waits))
 }
 
-/// Whether a place is read together with the run before it: it is the next one, or the head of a
+/// Whether a slot is read together with the run before it: it is the next one, or the head of a
 /// frame is between them.
-fn follows(core: &Core, run: &[Wanted<'_>], place: u32) -> bool {
+fn follows(core: &Core, run: &[Wanted<'_>], slot: u32) -> bool {
     let Some(last) = run.last() else { return false };
-    let same_block = core.geometry.block_of(last.place) == core.geometry.block_of(place);
-    same_block && place > last.place && place <= last.place + 2 && run.len() < MOST_TOGETHER
+    let same_block = core.geometry.block_of(last.slot) == core.geometry.block_of(slot);
+    same_block && slot > last.slot && slot <= last.slot + 2 && run.len() < MOST_TOGETHER
 }
 
 /// Mapping units that are read together.
@@ -138,10 +138,10 @@ const MOST_TOGETHER: usize = 256;
 /// Reads a run; returns the mapping units that could not be read, with the reason.
 async fn read_run<'a>(core: &Core, run: Vec<Wanted<'a>>, hint: Hint) -> Vec<(Wanted<'a>, String)> {
     let (Some(first), Some(last)) = (run.first(), run.last()) else { return Vec::new() };
-    let block = core.geometry.block_of(first.place);
-    let (first_page, _) = core.geometry.page_of(first.place);
-    let pages = core.geometry.page_of(last.place).0 - first_page + 1;
-    let start = core.geometry.places_of(block).start + first_page * core.geometry.page_units;
+    let block = core.geometry.block_of(first.slot);
+    let (first_page, _) = core.geometry.page_of(first.slot);
+    let pages = core.geometry.page_of(last.slot).0 - first_page + 1;
+    let start = core.geometry.slots_of(block).start + first_page * core.geometry.page_units;
     let Some(superblock) = core.superblocks.handle(block) else {
         return failed(run, "its superblock was released");
     };
@@ -150,7 +150,7 @@ async fn read_run<'a>(core: &Core, run: Vec<Wanted<'a>>, hint: Hint) -> Vec<(Wan
         Ok(read) => {
             let mut wrong = Vec::new();
             for wanted in run {
-                let at = cast::index(wanted.place - start) * MAPPING_UNIT_BYTES;
+                let at = cast::index(wanted.slot - start) * MAPPING_UNIT_BYTES;
                 let bytes = &read.bytes[at..at + MAPPING_UNIT_BYTES];
                 if is_whole(wanted.seed, bytes, wanted.checksum) {
                     wanted.into.copy_from_slice(bytes);

@@ -40,7 +40,7 @@ pub(crate) struct Recovered {
     pub next_change: u64,
     /// All changes below were proven.
     pub proven_below: u64,
-    /// Valid places whose program the power cut may have interrupted, with their data: they could
+    /// Valid slots whose program the power cut may have interrupted, with their data: they could
     /// be read once, and may not be again.
     pub unstable: Vec<(u32, Vec<u8>)>,
     /// The next recovery may not find some of the recovered frames, or may read torn ones.
@@ -147,7 +147,7 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     core.roots.found_newest(report.root);
     let marks = root.as_ref().map(|root| &root.root.units[..]).unwrap_or_default();
     lost::report(core, &changes.lost, marks, &mut report);
-    read.retain(|(place, _)| core.map.borrow().holder(*place).is_some());
+    read.retain(|(slot, _)| core.map.borrow().holder(*slot).is_some());
     let kept = root.as_ref().map(|root| blocks_of(core, root)).unwrap_or_default();
     let proof = Proof::of(root.as_ref(), &frames, &map_frames, durable_below);
     let is_of_map = |block: &u32| core.roots.has_block(*block);
@@ -190,17 +190,17 @@ fn behind_proven(frames: &[FoundFrame], proven_below: u64) -> u64 {
 
 /// Whether all leaves that a root names are there, each of them in one copy at least.
 fn has_leaves(whole: &WholeRoot, map_frames: &[FoundFrame]) -> bool {
-    let leaves = map_frames.iter().flat_map(FoundFrame::places);
+    let leaves = map_frames.iter().flat_map(FoundFrame::slots);
     let found: HashMap<(u32, u32, u32), u32> = leaves
-        .filter_map(|(entry, place)| match entry {
-            Entry::Leaf { leaf, half, checksum } => Some(((leaf, half, place), low(checksum))),
+        .filter_map(|(entry, slot)| match entry {
+            Entry::Leaf { leaf, half, checksum } => Some(((leaf, half, slot), low(checksum))),
             _ => None,
         })
         .collect();
     let has_checksums = whole.root.change.is_some();
     let is_there = |leaf: u32, half: u32, stored: StoredHalf| {
-        stored.places().any(|place| {
-            let checksum = found.get(&(leaf, half, place));
+        stored.slots().any(|slot| {
+            let checksum = found.get(&(leaf, half, slot));
             checksum.is_some_and(|&found| !has_checksums || found == stored.checksum)
         })
     };
@@ -237,8 +237,8 @@ impl Proof {
 /// The superblocks of the map that a root needs.
 fn blocks_of(core: &Core, whole: &WholeRoot) -> BTreeSet<u32> {
     let leaves = whole.root.leaves.iter().flat_map(|stored| stored.halves);
-    let leaves = leaves.flat_map(StoredHalf::places);
-    leaves.chain(whole.parts.iter().copied()).map(|place| core.geometry.block_of(place)).collect()
+    let leaves = leaves.flat_map(StoredHalf::slots);
+    leaves.chain(whole.parts.iter().copied()).map(|slot| core.geometry.block_of(slot)).collect()
 }
 
 /// Superblocks that can be released at once: those of the map that no whole root needs, and those
@@ -283,8 +283,8 @@ fn finish(
     map_frames: &[FoundFrame],
 ) -> Result<Vec<u32>, VolumeError> {
     let mut map = core.map.borrow_mut();
-    map.recovered().map_err(|place| VolumeError::Damaged {
-        reason: format!("two mapping units are at place {place}"),
+    map.recovered().map_err(|slot| VolumeError::Damaged {
+        reason: format!("two mapping units are at slot {slot}"),
     })?;
     let holds_map = |block: u32| {
         map_frames.iter().any(|frame| {

@@ -50,7 +50,7 @@ pub(crate) fn release_unneeded(core: &Core) {
 /// Releases a superblock without data.
 pub(crate) fn release(core: &Core, block: u32) {
     let valid = core.map.borrow().blocks.valid_in(block);
-    assert!(valid == 0, "block {block} is released with {valid} valid places");
+    assert!(valid == 0, "block {block} is released with {valid} valid slots");
     if let Some(superblock) = core.superblocks.take(block) {
         assert!(!core.frontiers.is_open(&superblock), "{superblock} is released and takes frames");
         core.flash.release(&superblock);

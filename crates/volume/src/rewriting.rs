@@ -12,7 +12,7 @@ use crate::placement::by_hint::NO_HINT;
 use crate::stream::Stream;
 use crate::writer::unit_for;
 
-/// Writes data that were read from these places again, as clients do: for frames that the next
+/// Writes data that were read from these slots again, as clients do: for frames that the next
 /// recovery may not find, with their effects on snapshots.
 pub(crate) async fn write_again(
     core: &Shared,
@@ -23,9 +23,9 @@ pub(crate) async fn write_again(
         let (unit, stream) = unit_for(core, Stream::Recovery, 2, None).await?;
         let mut frame = Moving::to(core, unit, stream);
         while !frame.is_full()
-            && let Some((place, data)) = left.next()
+            && let Some((slot, data)) = left.next()
         {
-            frame.add_one(core, place, Some(&data));
+            frame.add_one(core, slot, Some(&data));
         }
         moving::append(core, frame).await?;
     }
@@ -40,7 +40,7 @@ const KEPT_FOR_MAP: u32 = 2;
 pub(crate) struct Moves {
     /// Superblocks that have no data any more: the next root releases them.
     pub emptied: Vec<u32>,
-    /// Whether the map names any new place, also one of a superblock that was moved in part.
+    /// Whether the map names any new slot, also one of a superblock that was moved in part.
     pub are_some: bool,
 }
 

@@ -12,7 +12,7 @@ const RESERVED_OF_UNIT: u32 = 8;
 /// Open superblocks of each further class.
 const OPEN_OF_CLASS: u32 = 2;
 
-/// The places that data may take, so that collection has enough spare space: without frontiers, the
+/// The slots that data may take, so that collection has enough spare space: without frontiers, the
 /// map, reserves, heads of frames, and the spare space of the configuration. `unit_blocks` are the
 /// good superblocks of each unit.
 pub(crate) fn usable_units(

@@ -24,20 +24,20 @@ pub(crate) async fn read(
         }
         map.find(image, lba)
     };
-    let (place, seed, checksum) = match found {
-        Found::At { place, seed, checksum } => (place, seed, checksum),
+    let (slot, seed, checksum) = match found {
+        Found::At { slot, seed, checksum } => (slot, seed, checksum),
         Found::Lost => return false,
         Found::Zeros => {
             into.fill(0);
             return true;
         }
     };
-    let block = core.geometry.block_of(place);
+    let block = core.geometry.block_of(slot);
     let Some(superblock) = core.superblocks.handle(block) else { return false };
-    if core.superblocks.frame_at(block, place).is_some() {
+    if core.superblocks.frame_at(block, slot).is_some() {
         return false;
     }
-    let (page, inside) = core.geometry.page_of(place);
+    let (page, inside) = core.geometry.page_of(slot);
     let Ok(read) = core.flash.read(&superblock, page, 1, hint).await else { return false };
     let at = cast::index(inside) * MAPPING_UNIT_BYTES;
     let bytes = &read.bytes[at..at + MAPPING_UNIT_BYTES];

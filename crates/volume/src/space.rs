@@ -11,7 +11,7 @@ use std::cell::Cell;
 /// The space of a domain.
 pub(crate) struct Space {
     domain: u16,
-    /// Places that data may take.
+    /// Slots that data may take.
     usable: Cell<u32>,
     fullness: Fullness,
     /// Notified when a superblock is free, or a frontier has room again.
@@ -31,7 +31,7 @@ impl Space {
         }
     }
 
-    /// Places that data may take.
+    /// Slots that data may take.
     pub fn usable(&self) -> u32 {
         self.usable.get()
     }

@@ -46,7 +46,7 @@ impl Stream {
     }
 
     /// Whether the stream has frames with numbered changes. Data that recovery writes again are
-    /// those of numbered changes, until a root names their new places.
+    /// those of numbered changes, until a root names their new slots.
     pub fn holds_changes(self) -> bool {
         matches!(self, Stream::Host(_) | Stream::Collector(_))
     }

@@ -18,7 +18,7 @@ struct State {
     pinned_by: Option<u64>,
 }
 
-/// The places of frames under way, by block.
+/// The slots of frames under way, by block.
 type UnderWay = HashMap<u32, Vec<(Range<u32>, Completion)>>;
 
 /// All superblocks of a domain.
@@ -74,32 +74,32 @@ impl Superblocks {
         planted::bug(Bug::PinsIgnored) || pinned_by.is_none_or(|sequence| sequence < root_sequence)
     }
 
-    /// A frame at these places is being programmed.
+    /// A frame at these slots is being programmed.
     ///
     /// # Panics
     /// If the superblock was released.
-    pub fn begin_frame(&self, block: u32, places: Range<u32>, completion: Completion) {
+    pub fn begin_frame(&self, block: u32, slots: Range<u32>, completion: Completion) {
         assert!(self.handle(block).is_some(), "block {block} takes a frame and is released");
-        self.under_way.borrow_mut().entry(block).or_default().push((places, completion));
+        self.under_way.borrow_mut().entry(block).or_default().push((slots, completion));
     }
 
-    /// The frame that starts at this place has ended.
+    /// The frame that starts at this slot has ended.
     pub fn end_frame(&self, block: u32, first: u32) {
         let mut under_way = self.under_way.borrow_mut();
         let frames = under_way.entry(block).or_default();
         let before = frames.len();
-        frames.retain(|(places, _)| places.start != first);
-        assert_eq!(frames.len() + 1, before, "no frame at place {first} was under way");
+        frames.retain(|(slots, _)| slots.start != first);
+        assert_eq!(frames.len() + 1, before, "no frame at slot {first} was under way");
         if frames.is_empty() {
             under_way.remove(&block);
         }
     }
 
-    /// The frame under way that has a place; `None` if the place can be read.
-    pub fn frame_at(&self, block: u32, place: u32) -> Option<Completion> {
+    /// The frame under way that has a slot; `None` if the slot can be read.
+    pub fn frame_at(&self, block: u32, slot: u32) -> Option<Completion> {
         let under_way = self.under_way.borrow();
         let frames = under_way.get(&block)?;
-        let found = frames.iter().find(|(places, _)| places.contains(&place));
+        let found = frames.iter().find(|(slots, _)| slots.contains(&slot));
         found.map(|(_, completion)| completion.clone())
     }
 

@@ -1,5 +1,5 @@
 //! Writes of clients: mapping units are gathered in a frame, which is appended to the least loaded
-//! unit. The map names their new places at once; reads of them wait for the frame.
+//! unit. The map names their new slots at once; reads of them wait for the frame.
 
 use crate::core::{Core, Shared};
 use crate::domain_map::low;
@@ -252,12 +252,12 @@ async fn send_and_finish(core: &Shared, mut open_frame: OpenFrame) -> Result<(),
     finish(core, sent).await
 }
 
-/// Names the places of a frame's data in the map.
+/// Names the slots of a frame's data in the map.
 fn map_entries(core: &Core, appended: &Appended, entries: &[Entry]) {
     let mut map = core.map.borrow_mut();
-    for (place, entry) in (appended.first + 1..).zip(entries) {
+    for (slot, entry) in (appended.first + 1..).zip(entries) {
         if let Entry::Data { image, lba, checksum } = *entry {
-            map.write(image, lba, place, checksum);
+            map.write(image, lba, slot, checksum);
         }
     }
     drop(map);
@@ -285,7 +285,7 @@ pub(crate) async fn finish(core: &Shared, sent: Sent) -> Result<(), VolumeError>
     result
 }
 
-/// Appends the data that the map names at the places of a failed frame to other superblocks;
+/// Appends the data that the map names at the slots of a failed frame to other superblocks;
 /// returns the first error.
 async fn rewrite(
     core: &Shared,
@@ -295,8 +295,8 @@ async fn rewrite(
 ) -> Result<(), VolumeError> {
     let units = data.chunks_exact(MAPPING_UNIT_BYTES).skip(1).zip(first + 1..).zip(entries);
     let mut result = Ok(());
-    for ((unit, place), entry) in units {
-        let mut from = place;
+    for ((unit, slot), entry) in units {
+        let mut from = slot;
         for attempt in 1.. {
             match rewrite_unit(core, from, *entry, unit).await {
                 Ok(()) => break,
@@ -320,8 +320,8 @@ async fn rewrite(
 /// Attempts to write a mapping unit elsewhere: more mean that the device is lost.
 const MOST_REWRITES: usize = 8;
 
-/// Appends a mapping unit elsewhere, if the map still names its place; returns the error and the
-/// place that the map names then. It waits for nothing: flushes and checkpoints, which make space,
+/// Appends a mapping unit elsewhere, if the map still names its slot; returns the error and the
+/// slot that the map names then. It waits for nothing: flushes and checkpoints, which make space,
 /// wait for it, and so do operations.
 async fn rewrite_unit(
     core: &Shared,

@@ -37,49 +37,49 @@ impl DomainMap {
         let first = leaf * LEAF_UNITS;
         [0, 1].map(|half| {
             crate::format::leaf::encode(half, |at| {
-                let place = self.map.physical_of(first + at);
-                let has_data = self.map.is_page(place);
-                (place, if has_data { self.checksums[index(first + at)] } else { 0 })
+                let slot = self.map.physical_of(first + at);
+                let has_data = self.map.is_page(slot);
+                (slot, if has_data { self.checksums[index(first + at)] } else { 0 })
             })
         })
     }
 
-    /// Gives a leaf to its owner as a root says; `stored` are the places of its halves.
+    /// Gives a leaf to its owner as a root says; `stored` are the slots of its halves.
     pub fn restore_leaf(&mut self, leaf: u32, owner: LeafOwner, stored: Option<[StoredHalf; 2]>) {
         self.leaves.restore(leaf, owner, stored);
         self.grow(self.leaves.len());
     }
 
-    /// Whether an entry can be one of a leaf: a mark, or a place that exists.
+    /// Whether an entry can be one of a leaf: a mark, or a slot that exists.
     pub fn is_possible(&self, entry: u32) -> bool {
         self.map.is_page(entry) || [UNSET, HOLE, INHERITED, LOST].contains(&entry)
     }
 
     /// Sets a possible entry of a leaf that has none there yet.
-    pub fn restore(&mut self, leaf: u32, at: u32, place: u32, checksum: u32) {
-        if place == UNSET {
+    pub fn restore(&mut self, leaf: u32, at: u32, slot: u32, checksum: u32) {
+        if slot == UNSET {
             return;
         }
         let logical = leaf * LEAF_UNITS + at;
-        let has_data = self.map.is_page(place);
+        let has_data = self.map.is_page(slot);
         self.checksums[index(logical)] = checksum;
-        self.map.restore(logical, place);
+        self.map.restore(logical, slot);
         let counts = self.leaves.get_mut(leaf);
-        *(if has_data { &mut counts.places } else { &mut counts.marks }) += 1;
+        *(if has_data { &mut counts.slots } else { &mut counts.marks }) += 1;
     }
 
-    /// Ends recovery: computes the reverse of the map and the valid places of each block.
+    /// Ends recovery: computes the reverse of the map and the valid slots of each block.
     ///
     /// # Errors
-    /// A place that two mapping units have.
+    /// A slot that two mapping units have.
     pub fn recovered(&mut self) -> Result<(), u32> {
         self.leaves.list_free();
         self.grow(self.leaves.len());
         self.map.rebuild_reverse()?;
-        let blocks = self.geometry.places() / self.geometry.block_units;
+        let blocks = self.geometry.slots() / self.geometry.block_units;
         for block in 0..blocks {
-            let places = self.geometry.places_of(block);
-            let valid = self.map.count_valid(places.start, places.end);
+            let slots = self.geometry.slots_of(block);
+            let valid = self.map.count_valid(slots.start, slots.end);
             self.blocks.set_valid(block, valid);
         }
         self.used = (0..blocks).map(|block| self.blocks.valid_in(block)).sum();

@@ -18,10 +18,10 @@ fn created(image: ImageId, name: String, size: u32) -> Operation {
     Operation::Create { image, name, size, settings: VolumeSettings::default() }
 }
 
-/// Stands for a place, of a mapping unit that is lost.
+/// Stands for a slot, of a mapping unit that is lost.
 const GONE: u32 = u32::MAX;
 
-/// The contents of all images, by the places that hold them.
+/// The contents of all images, by the slots that hold them.
 #[derive(Default)]
 struct Reference {
     images: BTreeMap<ImageId, BTreeMap<u32, u32>>,
@@ -38,7 +38,7 @@ impl Pair {
     fn new() -> Pair {
         let mut map = DomainMap::new(geometry());
         map.recovered().unwrap();
-        let free = (0..geometry().places()).collect();
+        let free = (0..geometry().slots()).collect();
         Pair { map, reference: Reference::default(), free, names: 0 }
     }
 
@@ -72,9 +72,9 @@ impl Pair {
     }
 
     fn write(&mut self, image: ImageId, lba: u32) {
-        let place = self.free.pop().unwrap();
-        self.map.write(image, lba, place, u64::from(place));
-        self.reference.images.get_mut(&image).unwrap().insert(lba, place);
+        let slot = self.free.pop().unwrap();
+        self.map.write(image, lba, slot, u64::from(slot));
+        self.reference.images.get_mut(&image).unwrap().insert(lba, slot);
     }
 
     fn lose(&mut self, image: ImageId, lba: u32) {
@@ -146,9 +146,9 @@ impl Pair {
                 let found = match self.map.find(id, lba) {
                     Found::Zeros => None,
                     Found::Lost => Some(GONE),
-                    Found::At { place, checksum, .. } => {
-                        assert_eq!(place, checksum);
-                        Some(place)
+                    Found::At { slot, checksum, .. } => {
+                        assert_eq!(slot, checksum);
+                        Some(slot)
                     }
                 };
                 assert_eq!(found, contents.get(&lba).copied(), "{id} at {lba}");
@@ -163,16 +163,16 @@ impl Pair {
         self.map.check().unwrap();
     }
 
-    /// Places that no image holds are free again.
+    /// Slots that no image holds are free again.
     fn collect(&mut self) {
         let map = &self.map.map;
-        self.free = (0..geometry().places()).filter(|&place| !map.is_valid(place)).collect();
+        self.free = (0..geometry().slots()).filter(|&slot| !map.is_valid(slot)).collect();
     }
 
     fn relocate_some(&mut self, rng: &mut Rng) {
         self.collect();
         for _ in 0..20 {
-            let from = rng.below(u64::from(geometry().places())) as u32;
+            let from = rng.below(u64::from(geometry().slots())) as u32;
             if !self.map.map.is_valid(from) {
                 continue;
             }
@@ -181,8 +181,8 @@ impl Pair {
             let logical = self.map.map.logical_of(to);
             self.map.checksums[index(logical)] = to;
             for contents in self.reference.images.values_mut() {
-                for place in contents.values_mut().filter(|place| **place == from) {
-                    *place = to;
+                for slot in contents.values_mut().filter(|slot| **slot == from) {
+                    *slot = to;
                 }
             }
         }
@@ -204,9 +204,9 @@ fn recovered_from(frozen: &[(u32, [Vec<u8>; 2])], images: &Images) -> DomainMap 
             continue;
         }
         for (half, bytes) in (0..).zip(halves) {
-            crate::format::leaf::decode(half, bytes, |at, place, checksum| {
-                assert!(map.is_possible(place));
-                map.restore(*leaf, at, place, checksum);
+            crate::format::leaf::decode(half, bytes, |at, slot, checksum| {
+                assert!(map.is_possible(slot));
+                map.restore(*leaf, at, slot, checksum);
             });
         }
     }
@@ -258,7 +258,7 @@ fn a_checkpoint_is_the_map_at_its_freeze_whatever_changes_while_it_is_written() 
 }
 
 #[test]
-fn the_places_that_an_image_holds_are_found_by_ranges() {
+fn the_slots_that_an_image_holds_are_found_by_ranges() {
     let seed = 7;
     println!("seed {seed}");
     let mut rng = Rng::seeded(seed);
@@ -273,12 +273,12 @@ fn the_places_that_an_image_holds_are_found_by_ranges() {
     for _ in 0..500 {
         let start = rng.below(9500) as u32;
         let end = start + rng.below(3000) as u32;
-        let found: Vec<u32> = pair.map.places_held(image, start..end).collect();
-        let held: Vec<u32> = contents.range(start..end).map(|(_, &place)| place).collect();
+        let found: Vec<u32> = pair.map.slots_held(image, start..end).collect();
+        let held: Vec<u32> = contents.range(start..end).map(|(_, &slot)| slot).collect();
         assert_eq!(found, held, "{start}..{end}");
     }
-    assert_eq!(pair.map.places_held(image, 0..u32::MAX).count(), contents.len());
-    assert_eq!(pair.map.places_held(ImageId(9), 0..u32::MAX).count(), 0);
+    assert_eq!(pair.map.slots_held(image, 0..u32::MAX).count(), contents.len());
+    assert_eq!(pair.map.slots_held(ImageId(9), 0..u32::MAX).count(), 0);
 }
 
 #[test]

@@ -112,7 +112,7 @@ const OPERATION_SEED: u64 = 0x6f70_6572_6174_696f;
 const LEAF_SEED: u64 = 0x6c65_6166_2d6d_6170;
 const ROOT_SEED: u64 = 0x726f_6f74_2d6d_6170;
 
-/// The seed of the checksum of an image's data: the volume that wrote it, and its place there.
+/// The seed of the checksum of an image's data: the volume that wrote it, and its number there.
 pub(crate) fn data_seed(origin: ImageId, lba: u32) -> u64 {
     u64::from(origin.0) << 32 | u64::from(lba)
 }

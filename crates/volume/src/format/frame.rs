@@ -100,8 +100,8 @@ pub(crate) fn encode(head: &Head, position: Position, into: &mut [u8]) {
     fixed[48..56].copy_from_slice(&head.proven_below.to_le_bytes());
     fixed[56..58].copy_from_slice(&cast::saturating_u16(records.len()).to_le_bytes());
     let (used, unused) = entries.split_at_mut(head.entries.len() * ENTRY_BYTES);
-    for (place, entry) in used.chunks_exact_mut(ENTRY_BYTES).zip(&head.entries) {
-        place.copy_from_slice(&entry.encode());
+    for (bytes, entry) in used.chunks_exact_mut(ENTRY_BYTES).zip(&head.entries) {
+        bytes.copy_from_slice(&entry.encode());
     }
     let (described, unused) = unused.split_at_mut(records.len());
     described.copy_from_slice(&records);
@@ -116,9 +116,9 @@ pub(crate) fn decode(unit: &[u8], position: Position) -> Option<Head> {
         return None;
     }
     let mut unsummed = unit.to_vec();
-    let place = unsummed.get_mut(CHECKSUM_AT..CHECKSUM_AT + 8)?;
-    let sum = u64::from_le_bytes((&*place).try_into().ok()?);
-    place.fill(0);
+    let stored = unsummed.get_mut(CHECKSUM_AT..CHECKSUM_AT + 8)?;
+    let sum = u64::from_le_bytes((&*stored).try_into().ok()?);
+    stored.fill(0);
     if sum != checksum::checksum64(position.seed(), &unsummed) {
         return None;
     }

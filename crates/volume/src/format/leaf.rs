@@ -1,4 +1,4 @@
-//! A leaf of the map: the places of 1024 neighbouring mapping units of an image, with 32 bits of
+//! A leaf of the map: the slots of 1024 neighbouring mapping units of an image, with 32 bits of
 //! the checksum of each. A leaf takes two mapping units, its halves.
 
 #![deny(
@@ -19,23 +19,23 @@ pub(crate) const HALVES: u32 = 2;
 /// Entries of a half.
 pub(crate) const HALF_ENTRIES: u32 = LEAF_UNITS / HALVES;
 
-/// Encodes half of a leaf, whose entries `entry` returns as place and checksum.
+/// Encodes half of a leaf, whose entries `entry` returns as slot and checksum.
 pub(crate) fn encode(half: u32, entry: impl Fn(u32) -> (u32, u32)) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(MAPPING_UNIT_BYTES);
     for index in half * HALF_ENTRIES..(half + 1) * HALF_ENTRIES {
-        let (place, checksum) = entry(index);
-        bytes.extend_from_slice(&place.to_le_bytes());
+        let (slot, checksum) = entry(index);
+        bytes.extend_from_slice(&slot.to_le_bytes());
         bytes.extend_from_slice(&checksum.to_le_bytes());
     }
     bytes
 }
 
-/// Calls `found` with index, place and checksum of every entry of a half.
+/// Calls `found` with index, slot and checksum of every entry of a half.
 pub(crate) fn decode(half: u32, bytes: &[u8], mut found: impl FnMut(u32, u32, u32)) {
     let mut reader = Reader(bytes);
     for index in half * HALF_ENTRIES..(half + 1) * HALF_ENTRIES {
-        let (Some(place), Some(checksum)) = (reader.u32(), reader.u32()) else { return };
-        found(index, place, checksum);
+        let (Some(slot), Some(checksum)) = (reader.u32(), reader.u32()) else { return };
+        found(index, slot, checksum);
     }
 }
 
@@ -49,7 +49,7 @@ mod tests {
         for half in 0..HALVES {
             let bytes = encode(half, |index| (index * 3, !index));
             assert_eq!(bytes.len(), MAPPING_UNIT_BYTES);
-            decode(half, &bytes, |index, place, checksum| entries.push((index, place, checksum)));
+            decode(half, &bytes, |index, slot, checksum| entries.push((index, slot, checksum)));
         }
         let expected: Vec<_> = (0..LEAF_UNITS).map(|index| (index, index * 3, !index)).collect();
         assert_eq!(entries, expected);

@@ -35,21 +35,21 @@ pub(crate) struct StoredLeaf {
 /// Half of a leaf on the flash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StoredHalf {
-    pub place: u32,
-    /// The place of a second copy; [`NO_COPY`] without one, and in versions before 3.
+    pub slot: u32,
+    /// The slot of a second copy; [`NO_COPY`] without one, and in versions before 3.
     pub copy: u32,
-    /// The lower half of its checksum: an older leaf at the place, of a unit that was restored from
+    /// The lower half of its checksum: an older leaf at the slot, of a unit that was restored from
     /// an image, is not taken for it. 0 in versions before 3.
     pub checksum: u32,
 }
 
-/// In the place of a copy: there is none.
+/// Instead of the slot of a copy: there is none.
 pub(crate) const NO_COPY: u32 = u32::MAX;
 
 impl StoredHalf {
-    /// The places of its copies.
-    pub fn places(self) -> impl Iterator<Item = u32> {
-        [self.place, self.copy].into_iter().filter(|&place| place != NO_COPY)
+    /// The slots of its copies.
+    pub fn slots(self) -> impl Iterator<Item = u32> {
+        [self.slot, self.copy].into_iter().filter(|&slot| slot != NO_COPY)
     }
 }
 
@@ -99,7 +99,7 @@ impl Root {
         for stored in &self.leaves {
             bytes.add_u32(stored.leaf);
             for half in stored.halves {
-                [half.place, half.copy, half.checksum].iter().for_each(|&it| bytes.add_u32(it));
+                [half.slot, half.copy, half.checksum].iter().for_each(|&it| bytes.add_u32(it));
             }
         }
         bytes.add_count(self.open.len());
@@ -132,12 +132,12 @@ impl Root {
         let leaves = (0..reader.count(12)?).map(|_| {
             let leaf = reader.u32()?;
             let mut half = || {
-                let place = reader.u32()?;
+                let slot = reader.u32()?;
                 let (copy, checksum) = match is_numbered {
                     true => (reader.u32()?, reader.u32()?),
                     false => (NO_COPY, 0),
                 };
-                Some(StoredHalf { place, copy, checksum })
+                Some(StoredHalf { slot, copy, checksum })
             };
             Some(StoredLeaf { leaf, halves: [half()?, half()?] })
         });
@@ -234,10 +234,10 @@ mod tests {
             images,
             leaves: vec![StoredLeaf {
                 leaf: 4,
-                halves: [(8, 3), (9, NO_COPY)].map(|(place, copy)| StoredHalf {
-                    place,
+                halves: [(8, 3), (9, NO_COPY)].map(|(slot, copy)| StoredHalf {
+                    slot,
                     copy,
-                    checksum: !place,
+                    checksum: !slot,
                 }),
             }],
             open: vec![OpenSuperblock { unit: 3, index: 9, generation: 1 << 33 }],

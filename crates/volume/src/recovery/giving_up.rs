@@ -40,8 +40,8 @@ pub(crate) async fn give_up(mut core: Core, inventory: &Inventory) -> Result<u32
     {
         let mut map = core.map.borrow_mut();
         map.images = Images::of(BTreeMap::new(), last_image(&frames));
-        map.recovered().map_err(|place| VolumeError::Damaged {
-            reason: format!("an empty map names place {place}"),
+        map.recovered().map_err(|slot| VolumeError::Damaged {
+            reason: format!("an empty map names slot {slot}"),
         })?;
     }
     let core = Rc::new(core);

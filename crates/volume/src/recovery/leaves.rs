@@ -105,7 +105,7 @@ async fn read_all(
         });
         let halves = numbered.map(|(leaf, half, stored)| {
             let own = root.change.map(|_| stored.checksum);
-            let of_frame = || checksum_at.get(&(leaf, half, stored.place)).copied();
+            let of_frame = || checksum_at.get(&(leaf, half, stored.slot)).copied();
             Half { leaf, half, stored, checksum: own.or_else(of_frame) }
         });
         let halves: Vec<Half> = halves.collect();
@@ -128,11 +128,11 @@ async fn read_all(
 }
 
 /// The lower halves of the checksums of leaves as the heads of frames have them, by leaf, half and
-/// place.
+/// slot.
 fn checksums(map_frames: &[FoundFrame]) -> HashMap<(u32, u32, u32), u32> {
-    let places = map_frames.iter().flat_map(FoundFrame::places);
-    let leaves = places.filter_map(|(entry, place)| match entry {
-        Entry::Leaf { leaf, half, checksum } => Some(((leaf, half, place), low(checksum))),
+    let slots = map_frames.iter().flat_map(FoundFrame::slots);
+    let leaves = slots.filter_map(|(entry, slot)| match entry {
+        Entry::Leaf { leaf, half, checksum } => Some(((leaf, half, slot), low(checksum))),
         _ => None,
     });
     leaves.collect()
@@ -150,12 +150,12 @@ pub(crate) async fn damaged_copies(core: &Core) -> Vec<u32> {
         let halves = together.iter().flat_map(|&(leaf, halves)| {
             let half = move |(half, stored): (u32, StoredHalf)| {
                 let half = Half { leaf, half, stored, checksum: Some(stored.checksum) };
-                stored.places().map(move |place| (half, place))
+                stored.slots().map(move |slot| (half, slot))
             };
             (0..).zip(halves).flat_map(half)
         });
         let copies: Vec<(Half, u32)> = halves.collect();
-        let reads = copies.iter().map(|(half, place)| half.read_at(core, *place));
+        let reads = copies.iter().map(|(half, slot)| half.read_at(core, *slot));
         for ((half, _), read) in copies.iter().zip(join_all(reads).await) {
             if read.is_none() {
                 damaged.push(half.leaf);
@@ -190,8 +190,8 @@ impl Half {
     /// Its bytes, from the first copy that is as the checkpoint wrote it.
     async fn read(&self, core: &Core) -> Option<(Copy, Vec<u8>)> {
         let mut copy = Copy::First;
-        for place in self.stored.places() {
-            if let Some(bytes) = self.read_at(core, place).await {
+        for slot in self.stored.slots() {
+            if let Some(bytes) = self.read_at(core, slot).await {
                 return Some((copy, bytes));
             }
             copy = Copy::Second;
@@ -199,8 +199,8 @@ impl Half {
         None
     }
 
-    async fn read_at(&self, core: &Core, place: u32) -> Option<Vec<u8>> {
-        let bytes = read_unit(core, place).await?;
+    async fn read_at(&self, core: &Core, slot: u32) -> Option<Vec<u8>> {
+        let bytes = read_unit(core, slot).await?;
         let is_right = is_whole(self.seed(), &bytes, self.checksum?);
         (is_right || planted::bug(Bug::LeafOfOtherLife)).then_some(bytes)
     }
@@ -210,19 +210,19 @@ impl Half {
     fn restore(&self, core: &Core, older: &BTreeSet<u32>, bytes: &[u8]) -> bool {
         let mut map = core.map.borrow_mut();
         let mut possible = true;
-        leaf::decode(self.half, bytes, |_, place, _| possible &= map.is_possible(place));
+        leaf::decode(self.half, bytes, |_, slot, _| possible &= map.is_possible(slot));
         if !possible {
             return false;
         }
         if let Some(stored) = &mut map.leaves.get_mut(self.leaf).stored {
             stored[cast::index(self.half)].checksum = low(checksum64(self.seed(), bytes));
         }
-        let places = core.geometry.places();
+        let slots = core.geometry.slots();
         let mut has_lost = false;
-        leaf::decode(self.half, bytes, |at, place, checksum| {
-            let is_there = place >= places || older.contains(&core.geometry.block_of(place));
+        leaf::decode(self.half, bytes, |at, slot, checksum| {
+            let is_there = slot >= slots || older.contains(&core.geometry.block_of(slot));
             has_lost |= !is_there;
-            map.restore(self.leaf, at, if is_there { place } else { LOST }, checksum);
+            map.restore(self.leaf, at, if is_there { slot } else { LOST }, checksum);
         });
         if has_lost {
             // A later root would take the superblock that is there now for the one that was named.

@@ -21,11 +21,11 @@ pub(super) struct Heads {
     of: HashMap<(ImageId, u32), Vec<Named>>,
 }
 
-/// An entry of a frame, with the number of the frame and the place of its data.
+/// An entry of a frame, with the number of the frame and the slot of its data.
 struct Named {
     sequence: u64,
     entry: Entry,
-    place: u32,
+    slot: u32,
 }
 
 impl Heads {
@@ -42,7 +42,7 @@ impl Heads {
     /// Keeps the entries of a frame that concern one of the halves.
     pub fn keep(&mut self, frame: &FoundFrame) {
         let sequence = frame.head.sequence;
-        for (entry, place) in frame.places() {
+        for (entry, slot) in frame.slots() {
             let (image, first, count) = match entry {
                 Entry::Data { image, lba, .. } | Entry::Moved { image, lba, .. } => (image, lba, 1),
                 Entry::Discard { image, lba, count } => (image, lba, count),
@@ -51,7 +51,7 @@ impl Heads {
             let last = first.saturating_add(count.saturating_sub(1));
             for half in first / HALF_ENTRIES..=last / HALF_ENTRIES {
                 if let Some(named) = self.of.get_mut(&(image, half)) {
-                    named.push(Named { sequence, entry, place });
+                    named.push(Named { sequence, entry, slot });
                 }
             }
         }
@@ -65,7 +65,7 @@ impl Heads {
         let mut named = self.of.remove(&(owner.image, number(owner.position, half.half)))?;
         named.sort_by_key(|named| named.sequence);
         let mut guess = Guess::new(core, half.half, owner)?;
-        named.iter().for_each(|named| guess.follow(named.entry, named.place));
+        named.iter().for_each(|named| guess.follow(named.entry, named.slot));
         let bytes = leaf::encode(half.half, |at| guess.entry(at));
         is_whole(half.seed(), &bytes, checksum).then_some(bytes)
     }
@@ -84,7 +84,7 @@ struct Guess<'a> {
     /// The number of the first entry in the leaf, and its mapping unit in the image.
     first: u32,
     lba: u32,
-    /// Places, or marks, with the checksums of the data.
+    /// Slots, or marks, with the checksums of the data.
     entries: Vec<(u32, u32)>,
 }
 
@@ -102,14 +102,14 @@ impl<'a> Guess<'a> {
     }
 
     /// Applies an entry of the next frame.
-    fn follow(&mut self, entry: Entry, place: u32) {
+    fn follow(&mut self, entry: Entry, slot: u32) {
         match entry {
             Entry::Data { image, lba, checksum } | Entry::Moved { image, lba, checksum }
                 if image == self.image =>
             {
                 let at = lba.checked_sub(self.lba).map(cast::index);
                 if let Some(entry) = at.and_then(|at| self.entries.get_mut(at)) {
-                    *entry = (place, low(checksum));
+                    *entry = (slot, low(checksum));
                 }
             }
             Entry::Discard { image, lba, count } if image == self.image => {

@@ -33,12 +33,12 @@ pub(super) async fn replay(
         core.map.borrow().expect_all(&frame.head.entries);
         let was_durable = frame.head.sequence < durable_below;
         let is_uncertain = uncertain.contains(&frame.head.sequence);
-        for (entry, place) in frame.places() {
+        for (entry, slot) in frame.slots() {
             let is_operation = matches!(entry, Entry::Operation { .. });
             let may_be_torn = !was_durable && !planted::bug(Bug::TornUnitsTaken);
             let read = match entry.checksum() {
                 Some(sum) if may_be_torn || is_operation || is_uncertain => {
-                    Some(read_checked(core, place, seed(core, entry), sum).await)
+                    Some(read_checked(core, slot, seed(core, entry), sum).await)
                 }
                 _ => None,
             };
@@ -50,7 +50,7 @@ pub(super) async fn replay(
                 Some(None) if is_operation => {
                     match recorded_operation(frames, frame.head.change) {
                         Some(operation) => core.map.borrow_mut().apply(&operation),
-                        None => return Err(unreadable(core, place)),
+                        None => return Err(unreadable(core, slot)),
                     }
                     continue;
                 }
@@ -62,12 +62,12 @@ pub(super) async fn replay(
             if is_uncertain {
                 replayed.protected.add(core, entry, operation(bytes, entry));
             }
-            apply(core, entry, place, bytes);
+            apply(core, entry, slot, bytes);
             if is_uncertain
                 && matches!(entry, Entry::Data { .. } | Entry::Moved { .. })
                 && let Some(data) = data
             {
-                replayed.read.push((place, data));
+                replayed.read.push((slot, data));
             }
         }
     }
@@ -85,10 +85,10 @@ fn recorded_operation(frames: &[FoundFrame], change: u64) -> Option<Operation> {
     }
 }
 
-fn unreadable(core: &Core, place: u32) -> VolumeError {
-    let superblock = core.superblocks.handle(core.geometry.block_of(place));
+fn unreadable(core: &Core, slot: u32) -> VolumeError {
+    let superblock = core.superblocks.handle(core.geometry.block_of(slot));
     let at = superblock.map_or_else(String::new, |superblock| format!(" in {superblock}"));
-    let page = core.geometry.page_of(place).0;
+    let page = core.geometry.page_of(slot).0;
     let reason = format!("a durable change of volumes or snapshots{at}, page {page}, is lost");
     VolumeError::Damaged { reason }
 }
@@ -128,7 +128,7 @@ fn seed(core: &Core, entry: Entry) -> u64 {
 #[derive(Default)]
 pub(super) struct Replayed {
     pub protected: Protected,
-    /// Places of their data, with the data.
+    /// Slots of their data, with the data.
     pub read: Vec<(u32, Vec<u8>)>,
 }
 
@@ -141,11 +141,11 @@ fn operation(data: &[u8], entry: Entry) -> Option<Operation> {
     }
 }
 
-fn apply(core: &Core, entry: Entry, place: u32, data: &[u8]) {
+fn apply(core: &Core, entry: Entry, slot: u32, data: &[u8]) {
     let mut map = core.map.borrow_mut();
     match entry {
-        Entry::Data { image, lba, checksum } => map.write(image, lba, place, checksum),
-        Entry::Moved { image, lba, checksum } => map.write_moved(image, lba, place, checksum),
+        Entry::Data { image, lba, checksum } => map.write(image, lba, slot, checksum),
+        Entry::Moved { image, lba, checksum } => map.write_moved(image, lba, slot, checksum),
         Entry::Discard { image, lba, count } => map.discard(image, lba, count),
         Entry::Operation { .. } => match operation(data, entry) {
             Some(operation) => map.apply(&operation),

@@ -8,14 +8,14 @@ use crate::frame_scan::{FoundFrame, read_checked};
 use softflash_base::cast;
 use std::collections::BTreeMap;
 
-/// Parts of a root, by number: places and checksums of the copies.
+/// Parts of a root, by number: slots and checksums of the copies.
 type Parts = BTreeMap<u32, Vec<(u32, u64)>>;
 
 /// A root of which every part is whole.
 pub(super) struct WholeRoot {
     pub root: Root,
     pub number: u64,
-    /// The places of its parts.
+    /// The slots of its parts.
     pub parts: Vec<u32>,
     /// The number of its last frame.
     pub last_frame: u64,
@@ -34,12 +34,12 @@ pub(super) async fn newest_roots(
 ) -> (Option<WholeRoot>, Option<WholeRoot>) {
     let mut roots: BTreeMap<u64, (u32, Parts, u64)> = BTreeMap::new();
     for frame in frames {
-        for (entry, place) in frame.places() {
+        for (entry, slot) in frame.slots() {
             if let Entry::Root { root, part, parts, checksum } = entry {
                 let (whole, found, last_frame) = roots.entry(root).or_default();
                 *whole = parts;
                 *last_frame = frame.head.sequence.max(*last_frame);
-                found.entry(part).or_default().push((place, checksum));
+                found.entry(part).or_default().push((slot, checksum));
             }
         }
     }
@@ -53,7 +53,7 @@ pub(super) async fn newest_roots(
             continue;
         }
         let read = read_root(core, number, parts, &found).await;
-        let parts = found.values().flatten().map(|&(place, _)| place).collect();
+        let parts = found.values().flatten().map(|&(slot, _)| slot).collect();
         match (read, newest) {
             (Some(ReadRoot { root, damaged_copies, whole_copies }), found) => {
                 let read =
@@ -86,9 +86,9 @@ async fn read_root(core: &Core, root: u64, parts: u32, found: &Parts) -> Option<
     let (mut bytes, mut damaged_copies, mut whole_copies) = (Vec::new(), 0, usize::MAX);
     for (&part, copies) in found {
         let (mut whole, mut of_part) = (None, 0);
-        for &(place, checksum) in copies {
+        for &(slot, checksum) in copies {
             let entry = Entry::Root { root, part, parts, checksum };
-            match read_checked(core, place, entry.seed(), checksum).await {
+            match read_checked(core, slot, entry.seed(), checksum).await {
                 Some(read) => (whole, of_part) = (Some(read), of_part + 1),
                 None => damaged_copies += 1,
             }

@@ -93,7 +93,7 @@ impl Protected {
 
     fn add_range(&mut self, core: &Core, image: ImageId, range: Range<u32>) {
         let map = core.map.borrow();
-        let places = map.places_held(image, range);
-        self.blocks.extend(places.map(|place| core.geometry.block_of(place)));
+        let slots = map.slots_held(image, range);
+        self.blocks.extend(slots.map(|slot| core.geometry.block_of(slot)));
     }
 }

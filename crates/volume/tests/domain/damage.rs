@@ -81,7 +81,7 @@ fn pages(image: &UnitsImage) -> usize {
 }
 
 /// Reads everything: each mapping unit is current or cannot be read. Returns those that cannot.
-async fn read_all(domain: &Domain, contents: &Contents, place: &str) -> Vec<(String, u64)> {
+async fn read_all(domain: &Domain, contents: &Contents, slot: &str) -> Vec<(String, u64)> {
     let mut lost = Vec::new();
     for (name, current) in contents {
         let volume = match name.split_once('@') {
@@ -94,11 +94,11 @@ async fn read_all(domain: &Domain, contents: &Contents, place: &str) -> Vec<(Str
             match volume.read(lba * UNIT as u64, &mut read).await {
                 Ok(()) => {
                     let expected = current.get(&lba).copied().unwrap_or(0);
-                    assert_eq!(content(&read), expected, "{place}: unit {lba} of {name}");
+                    assert_eq!(content(&read), expected, "{slot}: unit {lba} of {name}");
                 }
                 Err(error) => {
                     let is_loss = matches!(error, VolumeError::DataLoss { .. });
-                    assert!(is_loss, "{place}: unit {lba} of {name}: {error}");
+                    assert!(is_loss, "{slot}: unit {lba} of {name}: {error}");
                     lost.push(((*name).to_owned(), lba));
                 }
             }
@@ -108,7 +108,7 @@ async fn read_all(domain: &Domain, contents: &Contents, place: &str) -> Vec<(Str
 }
 
 /// What a check says that cannot be read.
-fn found_lost(testbed: &Testbed, place: &str) -> Vec<(String, u64)> {
+fn found_lost(testbed: &Testbed, slot: &str) -> Vec<(String, u64)> {
     let examined = testbed.examine().unwrap();
     let mut lost = Vec::new();
     for image in &examined.images {
@@ -117,7 +117,7 @@ fn found_lost(testbed: &Testbed, place: &str) -> Vec<(String, u64)> {
             None => image.volume.clone(),
         };
         for range in &image.lost {
-            assert!(range.end <= UNITS * UNIT as u64, "{place}: {range:?} of {name}");
+            assert!(range.end <= UNITS * UNIT as u64, "{slot}: {range:?} of {name}");
             let units = range.start / UNIT as u64..range.end / UNIT as u64;
             let compared = compared().filter(|lba| units.contains(lba));
             lost.extend(compared.map(|lba| (name.clone(), lba)));
@@ -135,24 +135,24 @@ fn with_any_page_damaged_a_read_returns_current_data_or_an_error() {
     let image = testbed.device.image(0..4).unwrap();
     let (mut most_lost, mut leaves, mut roots) = (0, 0, 0);
     for damaged in 0..pages(&image) {
-        let place = format!("seed {seed}, page {damaged}");
+        let slot = format!("seed {seed}, page {damaged}");
         testbed.device.restore(&with_damage(&image, damaged)).unwrap();
-        let found = found_lost(&testbed, &place);
+        let found = found_lost(&testbed, &slot);
         let mut lost = testbed.run(async |domain, _, report| {
             leaves += report.copied_halves;
             roots += report.damaged_root_copies;
-            assert_eq!((report.rebuilt_halves, report.lost_halves), (0, 0), "{place}");
-            read_all(domain, &contents, &place).await
+            assert_eq!((report.rebuilt_halves, report.lost_halves), (0, 0), "{slot}");
+            read_all(domain, &contents, &slot).await
         });
         lost.sort_unstable();
-        assert_eq!(found, lost, "{place}: a check finds the same");
+        assert_eq!(found, lost, "{slot}: a check finds the same");
         most_lost = lost.len().max(most_lost);
         // The map is whole again, and what was lost stays lost.
         testbed.run(async |domain, _, report| {
-            assert!(!report.has_damaged_leaves(), "{place}");
-            let mut again = read_all(domain, &contents, &place).await;
+            assert!(!report.has_damaged_leaves(), "{slot}");
+            let mut again = read_all(domain, &contents, &slot).await;
             again.sort_unstable();
-            assert_eq!(again, lost, "{place}");
+            assert_eq!(again, lost, "{slot}");
         });
     }
     println!("seed {seed}: {most_lost} lost, {leaves} halves and {roots} parts of roots damaged");
@@ -218,9 +218,9 @@ fn what_cannot_be_rebuilt_is_lost_until_it_is_written_or_discarded() {
         let contents = filled(&testbed, seed);
         let (image, _) = without_leaves(&testbed.device.image(0..4).unwrap());
         testbed.device.restore(&image).unwrap();
-        let place = format!("seed {seed}");
+        let slot = format!("seed {seed}");
         testbed.run(async |domain, _, _| {
-            let lost = read_all(domain, &contents, &place).await;
+            let lost = read_all(domain, &contents, &slot).await;
             for (name, lba) in lost.iter().filter(|(name, _)| !name.contains('@')) {
                 let (volume, offset) = (domain.volume(name).unwrap(), lba * UNIT as u64);
                 let mut read = vec![0; UNIT];
@@ -230,15 +230,15 @@ fn what_cannot_be_rebuilt_is_lost_until_it_is_written_or_discarded() {
                     volume.discard(offset, UNIT as u64).await.unwrap();
                 }
                 volume.read(offset, &mut read).await.unwrap();
-                assert_eq!(content(&read), if met % 2 == 0 { 77 } else { 0 }, "{place}");
+                assert_eq!(content(&read), if met % 2 == 0 { 77 } else { 0 }, "{slot}");
                 met += 1;
             }
             // The snapshot has not changed.
             let of_snapshot = contents.iter().filter(|(name, _)| name.contains('@'));
             let of_snapshot = of_snapshot.map(|(name, units)| (*name, units.clone())).collect();
-            let still = read_all(domain, &of_snapshot, &place).await;
+            let still = read_all(domain, &of_snapshot, &slot).await;
             let before = lost.iter().filter(|(name, _)| name.contains('@')).count();
-            assert_eq!(still.len(), before, "{place}");
+            assert_eq!(still.len(), before, "{slot}");
         });
     }
     assert!(met > 100, "only {met} mapping units of volumes were lost");
