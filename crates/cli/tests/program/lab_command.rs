@@ -376,6 +376,20 @@ fn partial_pages_and_drift_are_told() {
     let report = json(&softflash(written));
     let ratio = report["waf_bytes"].as_f64().unwrap() / report["waf"].as_f64().unwrap();
     assert!((ratio - 4.0).abs() < 0.3, "4 KiB are a quarter of a page: {report}");
+    // Units of 4 KiB fill pages; without a buffer they do not wait for that.
+    let units = [&command[..], &["--layout", "page-mapped-4k", "--requests", "4000"]].concat();
+    let buffered = DEVICE.replace("page_bytes = 4096", "page_bytes = 16384")
+        + "\n[controller]\nwrite_buffer_bytes = 1048576\n";
+    let unbuffered = json(&softflash([&units[..], &["-o", "json"]].concat()));
+    laboratory.write("big.toml", &buffered);
+    let gathered = json(&softflash([&units[..], &["-o", "json"]].concat()));
+    let padded = |report: &Value| report["partial_page_programs"].as_u64().unwrap();
+    assert!(padded(&unbuffered) > padded(&gathered), "{unbuffered}");
+    assert!(padded(&gathered) < 100, "{gathered}");
+    assert_eq!(gathered["erased_blocks"], gathered["erases"]);
+    let few = [&command[..], &["--precondition", "none", "--requests", "50"]].concat();
+    let few = String::from_utf8_lossy(&softflash(few).stdout).into_owned();
+    assert!(few.contains("nothing was erased"), "{few}");
     // From a filled drive, collection has yet to begin.
     let arguments = ["--workload", "random-write-4k", "--requests", "20000"];
     let table = sim(&laboratory, &arguments);

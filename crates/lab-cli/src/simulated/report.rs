@@ -48,6 +48,8 @@ pub struct Report {
     erased_blocks: u64,
     /// Flash pages that were programmed before they were full.
     partial_page_programs: u64,
+    /// Bytes programmed over those of the spare: collection is in a steady state after some.
+    spare_rewrites: Option<f64>,
     /// Of a drive whose map lies on flash.
     #[serde(skip_serializing_if = "Option::is_none")]
     map: Option<MapReport>,
@@ -133,6 +135,13 @@ impl Latency {
     }
 }
 
+/// Bytes programmed over those of the spare, of a drive that has any.
+fn spare_rewrites(outcome: &Outcome) -> Option<f64> {
+    let figure = |name| outcome.figures.get(name).copied();
+    let spare_bytes = figure("capacity_bytes")? * figure("op_percent")? / 100.0;
+    (spare_bytes > 0.0).then(|| outcome.programmed_bytes as f64 / spare_bytes)
+}
+
 impl Report {
     /// The report of an outcome on the target.
     pub(super) fn new(
@@ -177,6 +186,7 @@ impl Report {
             erases: outcome.erases,
             erased_blocks: outcome.erases,
             partial_page_programs: figure("partial_page_programs").unwrap_or(0.0) as u64,
+            spare_rewrites: spare_rewrites(&outcome),
             read_latency_ns: outcome.read_latency.into(),
             write_latency_ns: outcome.write_latency.into(),
         }
@@ -212,6 +222,7 @@ impl Report {
             lines
                 .push(("write amplification", format!("{pages:.3} in pages, {bytes:.3} in bytes")));
         }
+        lines.extend(self.collection_line().map(|line| ("collection", line)));
         if self.partial_page_programs > 0 {
             let count = self.partial_page_programs;
             lines.push(("partial programs", format!("{count} flash pages, not full")));
@@ -228,6 +239,20 @@ impl Report {
         ]);
         lines.extend(self.map.iter().map(|map| ("map on flash", map.line())));
         lines
+    }
+
+    /// What the reader must know of collection, if the run wrote too little to show its cost.
+    fn collection_line(&self) -> Option<String> {
+        let rewrites = self.spare_rewrites.filter(|_| self.programs.host > 0)?;
+        match (self.erased_blocks, rewrites < 1.0) {
+            (0, _) => Some(
+                "nothing was erased: these are figures of a drive that never cleans".to_owned(),
+            ),
+            (_, true) => Some(format!(
+                "the run rewrote {rewrites:.2} of the spare: only the precondition can have made it steady"
+            )),
+            (_, false) => None,
+        }
     }
 
     /// Rates and latencies of reads or of writes; nothing if there were none.
