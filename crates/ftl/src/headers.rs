@@ -57,7 +57,8 @@ impl Headers {
         commands.add(unit, header);
     }
 
-    /// Programs the opening header with the first append, which has this hint: they have one lifetime.
+    /// Programs the opening header with the first append, which has this hint: both have the
+    /// lifetime of the superblock.
     pub fn write_opening_header(
         &self,
         unit: &mut Unit,

@@ -8,8 +8,8 @@
 //! The drive simulates times only. The data are stored beside it, packed page by page, with the
 //! rules of flash as on any modelled device: a read of unwritten pages fails.
 //!
-//! **Lifetimes.** A write names the placement identifier of its lifetime class, if the drive has the
-//! placement `by-hint`.
+//! **Lifetimes.** A write names the placement identifier of its lifetime class, if the drive has
+//! the placement `by-hint`.
 //!
 //! **Durability.** A program completes when the drive acknowledges it: with a write buffer, when
 //! the data are in the buffer. The buffer is assumed to be protected against power loss, as in

@@ -16,8 +16,9 @@ impl Ftl {
     /// issued without waiting for each other. On several dies they may finish in another order. The
     /// first append also writes the opening header, and no append is done before the headers are.
     ///
-    /// The lifetime of the hint is that of the allocation. When a `durable` append is done, it and the headers survive a power cut. It does not make
-    /// earlier appends durable: for those use [`flush`](Ftl::flush).
+    /// When a `durable` append is done, it and the headers survive a power cut. It does not make
+    /// earlier appends durable: for those use [`flush`](Ftl::flush). Its data have the lifetime for
+    /// which the superblock was allocated, not that of this hint.
     ///
     /// # Errors
     /// [`Stale`](FtlError::Stale), [`Sealed`](FtlError::Sealed) if the superblock is full, sealed
