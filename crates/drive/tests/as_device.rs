@@ -11,10 +11,12 @@
 use softflash_base::random::Rng;
 use softflash_base::{Time, UnitId, UnitSet};
 use softflash_device::{
-    Command, Device, DeviceError, Hint, OpenError, Operation, Submit, Tag, Target, Wake,
+    Command, Device, DeviceError, Hint, LifetimeClass, OpenError, Operation, Submit, Tag, Target,
+    Wake,
 };
 use softflash_drive::spec::{ControllerSpec, DeviceSpec, HostSpec, LinkSpec, PageMapped};
 use softflash_drive::{Drive, DriveDevice, DriveError, Extents};
+use softflash_policy::PlacementPolicy;
 use softflash_testing::driver::{Driver, buffer_of, pattern, rows_of, target};
 use std::collections::BTreeMap;
 
@@ -62,6 +64,51 @@ fn device() -> DriveDevice {
 
 fn driver(device: &DriveDevice) -> Driver {
     Driver::new(device.open_queue_pair(&UnitSet::from(0..UNITS)).unwrap())
+}
+
+/// The pages that a drive has moved per page written, where a tenth of the extents has nine of ten
+/// writes, and both kinds name their lifetimes, or neither.
+fn moved_per_write(placement: PlacementPolicy, is_hinted: bool) -> f64 {
+    let layout = PageMapped { placement, ..PageMapped::default() };
+    let mut drive = Drive::new(&spec(), &layout, 28.0).unwrap();
+    drive.make_steady(1);
+    let device = DriveDevice::new(drive, &cut(), 7).unwrap();
+    let mut driver = driver(&device);
+    let blocks = u64::from(driver.geometry().blocks_per_plane);
+    let hot = blocks / 10;
+    let mut rng = Rng::seeded(3);
+    let mut write = |driver: &mut Driver| {
+        let is_hot = rng.below(10) > 0;
+        let block = if is_hot { rng.below(hot) } else { hot + rng.below(blocks - hot) };
+        let lifetime = if is_hot { LifetimeClass::SHORT } else { LifetimeClass::LONG };
+        driver.hint = Hint::FOREGROUND;
+        if is_hinted {
+            driver.hint = driver.hint.lasting(lifetime);
+        }
+        let unit = rng.below(UNITS.into()) as u16;
+        let whole = rows_of(&driver.geometry(), (unit, 0, block as u32), 0, 16);
+        driver.erase(whole).unwrap();
+        driver.program(whole, &vec![7; driver.target_bytes(&whole)]).unwrap();
+    };
+    (0..20 * blocks).for_each(|_| write(&mut driver));
+    let counters = |device: &DriveDevice| {
+        let counters = device.with_drive(|drive| drive.counters());
+        (counters.programmed_for_collection, counters.programmed_for_host)
+    };
+    let before = counters(&device);
+    (0..20 * blocks).for_each(|_| write(&mut driver));
+    let after = counters(&device);
+    (after.0 - before.0) as f64 / (after.1 - before.1) as f64
+}
+
+#[test]
+fn a_drive_with_classes_places_data_by_their_lifetimes() {
+    let by_hint = PlacementPolicy::by_hint(2);
+    let (with, without) = (moved_per_write(by_hint, true), moved_per_write(by_hint, false));
+    assert!(with < 0.9 * without, "{with:.3} with lifetimes, {without:.3} without");
+    // Another drive has one class.
+    let blind = |is_hinted| moved_per_write(PlacementPolicy::default(), is_hinted);
+    assert_eq!(blind(true), blind(false));
 }
 
 /// The first `rows` pages of a block, freshly erased, and their new contents.

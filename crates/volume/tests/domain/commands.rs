@@ -78,7 +78,9 @@ fn requests_of_clients_have_their_priority_and_the_lifetime_of_their_volume() {
                 seen.borrow_mut().clear();
                 let mut read = vec![0; UNIT];
                 volume.read(0, &mut read).await.unwrap();
-                let keys: Vec<_> = seen.borrow().keys().copied().collect();
+                // The FTL erases ahead at any time.
+                let mut keys: Vec<_> = seen.borrow().keys().copied().collect();
+                keys.retain(|(.., origin)| *origin != Origin::Header);
                 assert_eq!(keys, [(false, priority, LifetimeClass::UNKNOWN, Origin::Host)]);
             }
         }
