@@ -14,8 +14,8 @@ pub struct Hint {
     pub origin: Origin,
 }
 
-/// The urgency of a request. The scheduler of a die serves reads before programs before erases, and
-/// each kind by priority. Every queue class has a limit on its wait, so no request starves.
+/// The urgency of a request. The default order of a die, `reads-first`, serves reads before
+/// programs before erases, and each kind by priority, with a limit on the wait of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Priority {
     /// A client waits for it.

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
 
+mod support;
+
 use proptest::prelude::*;
 use softflash_base::Time;
 use softflash_base::random::Rng;
@@ -12,34 +14,12 @@ use softflash_drive::spec::{
 };
 use softflash_drive::{AccessKind, Done, Drive, DriveError, HostRequest};
 use softflash_nand::presets;
+use support::run;
 
 fn device() -> DeviceSpec {
     let mut array = presets::small();
     array.geometry.blocks_per_plane = 24;
     DeviceSpec::bare("small", &array)
-}
-
-/// Runs random requests in a closed loop; returns the completions.
-fn run(drive: &mut Drive, requests: usize, depth: usize, seed: u64) -> Vec<Done> {
-    let mut rng = Rng::seeded(seed);
-    let capacity = drive.capacity_bytes();
-    let (mut submitted, mut done) = (0, Vec::new());
-    while done.len() < requests {
-        while submitted < requests && submitted - done.len() < depth {
-            let kind = match rng.below(10) {
-                0..=3 => AccessKind::Read,
-                4 => AccessKind::Trim,
-                _ => AccessKind::Write,
-            };
-            let bytes = 512 * (1 + rng.below(64));
-            let offset_bytes = rng.below((capacity - bytes) / 512) * 512;
-            let request = HostRequest::new(submitted as u64, kind, offset_bytes, bytes);
-            drive.submit(drive.now(), request).unwrap();
-            submitted += 1;
-        }
-        assert!(drive.step(&mut done), "{} of {submitted} requests ended", done.len());
-    }
-    done
 }
 
 /// Runs reads and writes in a closed loop, advanced by `play`; returns the completions.

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
 
+mod support;
+
 use softflash_base::random::Rng;
 use softflash_drive::spec::{
     DeviceSpec, FrontierScope, MapKind, MappingUnit, PageMapped, PlacementPolicy, Share,
@@ -10,6 +12,7 @@ use softflash_drive::spec::{
 };
 use softflash_drive::{AccessKind, Done, Drive, DriveCounters, HostRequest};
 use softflash_nand::presets;
+use support::run;
 
 const UNIT: u64 = 4096;
 const PAGE: u32 = 16_384;
@@ -136,31 +139,6 @@ fn without_a_buffer_nothing_waits_and_every_write_takes_a_flash_page() {
     assert_eq!((counted.partial_page_programs, counted.waf()), (8, 4.0));
 }
 
-/// Reads, trims and writes of any length at any offset, in a closed loop.
-fn run(drive: &mut Drive, requests: usize, depth: usize, seed: u64) -> Vec<Done> {
-    let mut rng = Rng::seeded(seed);
-    let capacity = drive.capacity_bytes();
-    let (mut submitted, mut done) = (0, Vec::new());
-    while done.len() < requests {
-        while submitted < requests && submitted - done.len() < depth {
-            let kind = match rng.below(12) {
-                0..=2 => AccessKind::Read,
-                3 => AccessKind::Trim,
-                _ => AccessKind::Write,
-            };
-            let bytes = 512 * (1 + rng.below(64));
-            let offset_bytes = rng.below((capacity - bytes) / 512) * 512;
-            let request = HostRequest::new(submitted as u64, kind, offset_bytes, bytes);
-            let hint = rng.below(3) as u32;
-            drive.submit(drive.now(), HostRequest { hint, ..request }).unwrap();
-            submitted += 1;
-        }
-        assert!(drive.step(&mut done), "{} of {submitted} requests ended", done.len());
-    }
-    done.extend(settle(drive));
-    done
-}
-
 #[test]
 fn every_layout_keeps_its_map_and_completes_all_and_equal_seeds_give_equal_runs() {
     for seed in 0..24 {
@@ -190,7 +168,8 @@ fn every_layout_keeps_its_map_and_completes_all_and_equal_seeds_give_equal_runs(
             let mut drive = Drive::new(&device, &layout, 28.0).unwrap();
             drive.make_steady(seed);
             drive.check().unwrap_or_else(|error| panic!("steady, {layout:?}: {error}"));
-            let done = run(&mut drive, 3000, 1 + (seed as usize % 40), seed);
+            let mut done = run(&mut drive, 3000, 1 + (seed as usize % 40), seed);
+            done.extend(settle(&mut drive));
             drive.check().unwrap_or_else(|error| panic!("{layout:?}: {error}"));
             (done, drive.counters())
         });
@@ -208,6 +187,10 @@ fn a_mapping_unit_is_a_power_of_two_and_copyback_moves_whole_pages() {
     let of = |unit| PageMapped { mapping_unit: MappingUnit::Bytes(unit), ..PageMapped::default() };
     assert!(refused(&of(3000)).contains("mapping_unit = 3000"), "{}", refused(&of(3000)));
     assert!(refused(&of(256)).contains("512 to 16384"));
+    let mut large = device(24, 0);
+    large.geometry.page_bytes = 65_536;
+    let parts = Drive::new(&large, &of(1024), 28.0).err().unwrap().to_string();
+    assert!(parts.contains("2048 to 65536"), "a page of 64 parts: {parts}");
     let copyback = PageMapped { copyback: true, ..PageMapped::default() };
     assert!(refused(&copyback).contains("mapping_unit = \"page\""));
     // A unit of a page or more is a page.

@@ -1,6 +1,6 @@
-//! Pages of a flash page that come one after the other. Writes wait for others that fill their
-//! flash page, until none has come for a while, or the buffer is full of those that wait; without a
-//! buffer nothing waits. Reads wait for the next pages of their request.
+//! Pages of a flash page that arrive one after the other. Writes wait for others that fill their
+//! flash page, until none has arrived for a while, or the buffer is full and no die works; without
+//! a buffer nothing waits. A read waits for the next pages of its request.
 
 use super::Controller;
 use crate::mapping::Mapping;

@@ -4,9 +4,10 @@ use crate::error::DriveError;
 use schemars::JsonSchema;
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use softflash_nand::MAX_PARTS;
 use std::fmt;
 
-/// The smallest mapping unit.
+/// The smallest mapping unit: a logical block of the host.
 const LEAST_BYTES: u32 = 512;
 
 /// The least that the map places by itself: a flash page, or so many bytes of one. In TOML:
@@ -35,9 +36,11 @@ impl MappingUnit {
         if !page_bytes.is_power_of_two() {
             return Err(DriveError::PageSize(page_bytes));
         }
+        // A read of a page sends so many parts of it at most.
+        let least = LEAST_BYTES.max(page_bytes / u32::from(MAX_PARTS));
         match self {
-            MappingUnit::Bytes(unit) if !unit.is_power_of_two() || unit < LEAST_BYTES => {
-                Err(DriveError::MappingUnit { unit, page_bytes, least: LEAST_BYTES })
+            MappingUnit::Bytes(unit) if !unit.is_power_of_two() || unit < least => {
+                Err(DriveError::MappingUnit { unit, page_bytes, least })
             }
             MappingUnit::Bytes(unit) => Ok(unit.min(page_bytes)),
             MappingUnit::Page => Ok(page_bytes),
