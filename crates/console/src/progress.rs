@@ -51,7 +51,15 @@ impl Progress {
             self.bar.set_position((share.clamp(0.0, 1.0) * STEPS) as u64);
         }
         if self.bar.is_hidden() && !measuring {
-            self.line(share);
+            self.line(&format!("{PREPARATION}: {:.0} % of the run done", share * 100.0));
+        }
+    }
+
+    /// Tells more of the preparation: beside the bar, or as a line.
+    pub fn tell(&self, text: &str) {
+        match self.bar.is_hidden() {
+            true => self.line(text),
+            false => self.bar.set_message(text.to_owned()),
         }
     }
 
@@ -69,11 +77,11 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
-    fn line(&self, share: f64) {
+    fn line(&self, text: &str) {
         let mut last = self.last_line.lock().unwrap_or_else(PoisonError::into_inner);
         if last.elapsed() >= LINE_EVERY {
             *last = host::now();
-            output::say(&format!("{PREPARATION}: {:.0} % of the run done", share * 100.0));
+            output::say(text);
         }
     }
 }

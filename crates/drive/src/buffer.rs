@@ -26,6 +26,10 @@ impl Buffer {
         self.used_pages < self.capacity_pages
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.used_pages == 0
+    }
+
     pub(crate) fn holds(&self, logical: u32) -> bool {
         self.pages.contains_key(&logical)
     }

@@ -161,6 +161,13 @@ impl<M: Mapping> Controller<M> {
         self.host.move_completed(done);
     }
 
+    /// Plays events until all that has been written is on flash.
+    pub(crate) fn play_until_written(&mut self) {
+        while self.buffer.as_ref().is_some_and(|buffer| !buffer.is_empty())
+            && self.play_event(u64::MAX)
+        {}
+    }
+
     /// The position of a request that is submitted next; `None` if it never waits in the host
     /// interface.
     pub(crate) fn firmware_progress(&self, request: &HostRequest) -> Option<FirmwareProgress> {

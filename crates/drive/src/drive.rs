@@ -8,6 +8,8 @@ use crate::interleaving;
 use crate::mapping::{PlacedMapping, StaticMapping};
 use crate::request::{Done, HostRequest};
 use crate::shape::Shape;
+use crate::sibling::Scale;
+use crate::space::Arrangement;
 use crate::spec::{DeviceSpec, PageMapped};
 use softflash_base::Time;
 use softflash_nand::timeline::Interval;
@@ -61,8 +63,17 @@ impl Drive {
         layout: &PageMapped,
         op_percent: f64,
     ) -> Result<u64, DriveError> {
+        Ok(Drive::shape_of(device, layout, op_percent)?.capacity_bytes())
+    }
+
+    /// The shape of a drive, without building it.
+    pub(crate) fn shape_of(
+        device: &DeviceSpec,
+        layout: &PageMapped,
+        op_percent: f64,
+    ) -> Result<Shape, DriveError> {
         let device = &*interleaving::as_commanded(device, layout)?;
-        Ok(Shape::new(device, layout, op_percent)?.capacity_bytes())
+        Shape::new(device, layout, op_percent)
     }
 
     /// The current virtual time.
@@ -114,6 +125,11 @@ impl Drive {
     /// completed requests. Requests can be submitted at `now` afterwards.
     pub fn play_until(&mut self, now: Time, done: &mut Vec<Done>) {
         each!(self, controller => controller.play_until(now, done))
+    }
+
+    /// Plays events until all that has been written is on flash. Collection may still be under way.
+    pub fn play_until_written(&mut self) {
+        each!(self, controller => controller.play_until_written())
     }
 
     /// The position of a request that is submitted next; `None` if it never waits in the host
@@ -259,6 +275,36 @@ impl Drive {
     /// drive must be new.
     pub fn make_steady(&mut self, seed: u64) {
         each!(self, controller => controller.make_steady(seed))
+    }
+
+    /// Where its pages lie. Nothing may be under way.
+    pub(crate) fn arrangement(&self) -> Arrangement {
+        each!(self, controller => controller.arrangement())
+    }
+
+    /// Makes a new drive ready for arrangements.
+    pub(crate) fn vacate(&mut self) {
+        each!(self, controller => controller.space_mut().vacate());
+    }
+
+    /// Brings the groups of one replica into the arrangement of a sibling.
+    pub(crate) fn assume(
+        &mut self,
+        arrangement: &Arrangement,
+        replica: (Scale, u32),
+        place: &dyn Fn(u32) -> u32,
+    ) {
+        each!(self, controller => controller.space_mut().assume(arrangement, replica, place));
+    }
+
+    /// All replicas have been assumed.
+    pub(crate) fn complete(
+        &mut self,
+        sibling_pages: u32,
+        scale: Scale,
+        place: &dyn Fn(u32) -> u32,
+    ) {
+        each!(self, controller => controller.space_mut().complete(sibling_pages, scale, place));
     }
 
     /// Checks all state: both directions of the map agree, the valid counts of blocks are right,

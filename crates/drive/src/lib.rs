@@ -40,7 +40,8 @@
 //!   map's own pages, and pages that wait for them; `controller/figures`: capacity, busy times,
 //!   memory and other figures; [`mod@drive`]: a drive with the controller that its layout needs;
 //! - `ahead`: lower bounds of completion times;
-//! - `precondition`: fills a drive, or sets its steady state, in no virtual time;
+//! - `precondition`: fills a drive, or sets its steady state, in no virtual time; `sibling`: a
+//!   smaller drive that settles for a large one, and `space/arrangement` the state that it gives;
 //! - [`as_device`]: a drive as a device of units, for stores.
 
 mod ahead;
@@ -62,6 +63,7 @@ mod pages;
 mod precondition;
 mod request;
 mod shape;
+mod sibling;
 mod space;
 pub mod spec;
 mod write_frontier;
@@ -71,4 +73,5 @@ pub use counters::{DriveCounters, MapCounters};
 pub use drive::Drive;
 pub use error::DriveError;
 pub use request::{Done, HostRequest};
+pub use sibling::Sibling;
 pub use softflash_base::AccessKind;

@@ -1,9 +1,12 @@
 //! The space of a drive: the page map, the blocks and their collection, and the pages that wait to
 //! be programmed. It has no time.
 
+mod arrangement;
 mod map_changes;
 mod placement;
 mod streams;
+
+pub(crate) use arrangement::Arrangement;
 
 use crate::counters::DriveCounters;
 use crate::mapping::{Mapping, Translation};
@@ -294,7 +297,9 @@ impl<M: Mapping> Space<M> {
         let state = &mut self.frontiers[frontier as usize];
         let moved = state.take_moved_row(&self.shape);
         let full = state.is_full(&self.shape);
-        self.count_moved(frontier, moved.data);
+        // A flash page may have pages of the host beside those that have moved.
+        let pages = if self.shape.is_packed() { moved.read.pages.into() } else { moved.data };
+        self.count_moved(frontier, pages);
         self.count_parity(moved.parity);
         if full {
             self.close(frontier);
@@ -347,11 +352,17 @@ impl<M: Mapping> Space<M> {
 
     /// Chooses the victim of a group, to be collected into a block with so many free pages.
     fn choose_victim(&mut self, group: u32, free: u32) {
-        let Space { shape, map, blocks, policies, .. } = self;
-        let first = shape.frontiers_in(group).start;
+        let first = self.shape.frontiers_in(group).start;
         let closed = self.frontiers[first as usize].closed();
-        let Some(victim) = blocks.choose_victim(group, closed, policies) else { return };
-        let frontier = first + self.mapping.stream_of(victim);
+        let Some(victim) = self.blocks.choose_victim(group, closed, &mut self.policies) else {
+            return;
+        };
+        self.collect_into(first + self.mapping.stream_of(victim), victim, free);
+    }
+
+    /// Begins the collection of a victim by a frontier, into a block with so many free pages.
+    fn collect_into(&mut self, frontier: u32, victim: u32, free: u32) {
+        let Space { shape, map, blocks, .. } = self;
         let state = &mut self.frontiers[frontier as usize];
         state.begin_collection((victim, free), shape, map, blocks);
         self.loads[shape.die_of(frontier) as usize].collecting += 1;

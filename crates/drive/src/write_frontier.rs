@@ -231,9 +231,26 @@ impl WriteFrontier {
         true
     }
 
+    /// Writes this block from now on, whose pages up to `next` are written.
+    pub(crate) fn reopen(&mut self, block: u32, next: u32, shape: &Shape) {
+        assert_eq!(self.open, NONE, "frontier {} opens a second block", self.number);
+        assert!(next < shape.pages_per_block(), "block {block} is open and full");
+        (self.open, self.next, self.programmed) = (block, next, shape.flash_page_begin(next));
+    }
+
     /// The number of the next block to be closed.
     pub(crate) fn closed(&self) -> u32 {
         self.closed
+    }
+
+    /// Sets the number of the next block to be closed.
+    pub(crate) fn set_closed(&mut self, number: u32) {
+        self.closed = number;
+    }
+
+    /// The block being collected; [`NONE`] while none is.
+    pub(crate) fn victim(&self) -> u32 {
+        self.victim
     }
 
     /// Begins to collect a block, into a block with so many free pages.

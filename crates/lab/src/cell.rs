@@ -182,13 +182,30 @@ pub struct LoggedRequest {
 /// Takes the requests of a run in the order of their completion.
 pub type OnRequest<'a> = &'a (dyn Fn(&LoggedRequest) + Sync);
 
-/// Callbacks while a cell runs. They do not affect the outcome.
+/// How far a drive has settled.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settling {
+    /// Rewrites of the drive so far.
+    pub rewrites: f64,
+    /// The most rewrites that settling takes.
+    pub most: u32,
+    /// The write amplification of the last of them, in pages.
+    pub waf: f64,
+}
+
+/// Takes the progress of settling; false ends it.
+pub type OnSettling<'a> = &'a (dyn Fn(&Settling) -> bool + Sync);
+
+/// Callbacks while a cell runs. They do not affect the outcome, unless settling is ended early.
 #[derive(Clone, Copy)]
 pub struct Control<'a> {
     /// Set to end the run early, with [`LabError::Stopped`](crate::LabError::Stopped).
     pub stop: &'a AtomicBool,
     /// Called periodically with the completed share of the run, 0 to 1, preconditioning included.
     pub on_progress: &'a (dyn Fn(f64) + Sync),
+    /// Called periodically while the writes of a workload settle a drive; false ends that before
+    /// write amplification is level.
+    pub on_settling: OnSettling<'a>,
     /// Called once, when the measured part begins, after preconditioning and warm-up.
     pub on_measuring: &'a (dyn Fn() + Sync),
     /// Called once, when the measured part is over, before the simulation's state is checked.
@@ -211,6 +228,7 @@ pub fn unattended(stop: &AtomicBool) -> Control<'_> {
     Control {
         stop,
         on_progress: &|_| {},
+        on_settling: &|_| true,
         on_measuring: &|| {},
         on_measured: &|| {},
         on_request: None,

@@ -29,7 +29,7 @@ pub mod theory;
 pub mod toml_text;
 pub mod workload;
 
-pub use cell::{Cell, Control, Limits, LoggedRequest, Parameters};
+pub use cell::{Cell, Control, Limits, LoggedRequest, Parameters, Settling};
 pub use error::LabError;
 pub use experiment::{Experiment, Form, Plan};
 pub use layout::{Layout, LayoutKind, Units};

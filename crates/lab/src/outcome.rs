@@ -111,8 +111,11 @@ impl Drift {
 pub struct Settled {
     /// Rewrites: bytes written / capacity.
     pub rewrites: u32,
-    /// The relative change of write amplification from the second last to the last window.
-    pub change: f64,
+    /// The relative change of write amplification from the second last to the last window; `None`
+    /// if there was one only.
+    pub change: Option<f64>,
+    /// Write amplification of the last window, in pages.
+    pub waf: f64,
     /// Whether this change is within the bound, 1 %.
     pub is_level: bool,
 }

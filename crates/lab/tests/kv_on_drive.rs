@@ -50,7 +50,7 @@ fn a_state_of_a_block_workload_is_refused_with_a_remedy() {
 
 #[test]
 fn what_a_used_drive_collects_is_counted_beside_what_the_store_compacts() {
-    let [filled, used] = [Precondition::Fill, Precondition::Steady].map(run);
+    let [filled, used] = [Precondition::Fill, Precondition::STEADY].map(run);
     for outcome in [&filled, &used] {
         assert_eq!((outcome.requests, outcome.completed), (REQUESTS, REQUESTS));
         assert!(

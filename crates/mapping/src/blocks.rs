@@ -114,6 +114,11 @@ impl Blocks {
         self.groups[index(group)].free.len() as u32
     }
 
+    /// The free blocks of a group; the one that was erased first is the first.
+    pub fn free_blocks(&self, group: u32) -> impl Iterator<Item = u32> {
+        self.groups[index(group)].free.iter().copied()
+    }
+
     /// Adds an erased block to the free blocks of its group. Its erase has been counted.
     ///
     /// # Panics
@@ -163,6 +168,11 @@ impl Blocks {
     #[inline]
     pub fn is_closed(&self, block: u32) -> bool {
         self.valid[index(block)] & NOT_CLOSED == 0
+    }
+
+    /// The number that a closed block was given.
+    pub fn closed_as(&self, block: u32) -> u32 {
+        self.closed[index(block)]
     }
 
     /// Makes a block one that cannot be collected, because its collection begins.

@@ -28,7 +28,7 @@ mod permutation;
 mod precondition;
 
 pub use access::Access;
-pub use block::{BlockSource, BlockWorkload, Pattern, RequestSize, SizeShare, Span};
+pub use block::{BlockSource, BlockWorkload, Pattern, RequestSize, Scatter, SizeShare, Span};
 pub use error::{Problem, WorkloadError};
 pub use kv::{
     ContentsError, Key, KeyMaker, KvAccess, KvKind, KvOrder, KvSource, KvWorkload, Operation,

@@ -25,6 +25,11 @@ impl Permutation {
         }
     }
 
+    /// The number of items.
+    pub(crate) fn items(&self) -> u64 {
+        self.items
+    }
+
     /// The place of `item`, which is one of `0..items`.
     #[inline]
     pub(crate) fn place(&self, item: u64) -> u64 {

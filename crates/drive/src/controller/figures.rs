@@ -5,6 +5,7 @@ use crate::buffer::Buffer;
 use crate::counters::{DriveCounters, MapCounters};
 use crate::mapping::Mapping;
 use crate::precondition;
+use crate::space::{Arrangement, Space};
 use softflash_nand::timeline::Interval;
 
 impl<M: Mapping> Controller<M> {
@@ -127,6 +128,14 @@ impl<M: Mapping> Controller<M> {
 
     pub(crate) fn make_steady(&mut self, seed: u64) {
         precondition::make_steady(&mut self.space, seed);
+    }
+
+    pub(crate) fn arrangement(&self) -> Arrangement {
+        self.space.arrangement()
+    }
+
+    pub(crate) fn space_mut(&mut self) -> &mut Space<M> {
+        &mut self.space
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {

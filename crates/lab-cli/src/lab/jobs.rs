@@ -104,6 +104,7 @@ impl Pool<'_> {
         let control = Control {
             stop: self.stop,
             on_progress: &|share| self.advance(index, share),
+            on_settling: &|_| true,
             on_measuring: &|| {},
             on_measured: &|| {},
             on_request: None,

@@ -13,7 +13,7 @@ use softflash_console::measure::{Cost, Stopwatch};
 use softflash_console::new_file::Existing;
 use softflash_console::progress::Progress;
 use softflash_lab::cell::OnRequest;
-use softflash_lab::{Control, LabError, Outcome, Precondition};
+use softflash_lab::{Control, LabError, Outcome, Precondition, Settling};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
@@ -30,10 +30,13 @@ pub struct Target {
     /// Over-provisioning in percent, spare / logical; by default the layout's
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
     pub op: Option<f64>,
-    /// Preconditioning of the drive: none, fill, overwrite:TIMES, steady or random-4k:SECONDS, as
-    /// random-4k:3600s
+    /// Preconditioning of the drive: none, fill, overwrite:TIMES, steady, steady:REWRITES or
+    /// random-4k:SECONDS, as random-4k:3600s
     #[arg(long, value_name = "STATE", default_value_t)]
     pub precondition: Precondition,
+    /// Seconds after which a drive that has not settled runs as it is, and the result says so
+    #[arg(long, value_name = "SECONDS", value_parser = positive_seconds)]
+    pub settle_limit: Option<f64>,
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -64,7 +67,7 @@ pub fn measured(
     let existing = Existing::by_force(target.force);
     let log = target.log_requests.as_deref();
     let log = log.map(|path| RequestLog::create(path, existing)).transpose()?;
-    let ran = timed(log.as_ref(), progress, run);
+    let ran = timed(log.as_ref(), target.settle_limit, progress, run);
     progress.finish();
     let (outcome, costs) = match log {
         Some(log) => log.finish(ran),
@@ -75,6 +78,7 @@ pub fn measured(
 
 fn timed(
     log: Option<&RequestLog>,
+    limit: Option<f64>,
     progress: &Progress,
     run: impl FnOnce(&Control) -> Result<Outcome, LabError>,
 ) -> Result<(Outcome, Costs), CliError> {
@@ -86,6 +90,11 @@ fn timed(
     let outcome = run(&Control {
         stop: &stop,
         on_progress: &|share| progress.show(share),
+        on_settling: &|settling| {
+            let seconds = before.stop().seconds;
+            progress.tell(&settling_line(settling, seconds));
+            limit.is_none_or(|limit| seconds < limit)
+        },
         on_measuring: &|| {
             let cost = (before.stop(), Stopwatch::start());
             *measuring.lock().unwrap_or_else(PoisonError::into_inner) = Some(cost);
@@ -111,4 +120,21 @@ fn timed(
         return Err(LabError::LostRequests { requests, completed }.into());
     }
     Ok((outcome, Costs { preparation_cpu_seconds, measured }))
+}
+
+/// How far a drive has settled: rewrites, write amplification, and the longest time left.
+fn settling_line(settling: &Settling, seconds: f64) -> String {
+    let Settling { rewrites, most, waf } = *settling;
+    let left = match rewrites > 0.1 {
+        true => format!("{:.0} s", seconds * (f64::from(most) / rewrites - 1.0)),
+        false => "unknown".to_owned(),
+    };
+    format!(
+        "settling: rewrite {rewrites:.1} of at most {most}, write amplification {waf:.3}, at most {left} left"
+    )
+}
+
+fn positive_seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if seconds > 0.0 { Ok(seconds) } else { Err("must be above 0".to_owned()) }
 }

@@ -276,11 +276,12 @@ impl Report {
         let state = &self.precondition;
         match self.settled {
             None => state.clone(),
-            Some(Settled { rewrites, change: last, is_level }) => {
-                let last = change(last);
+            Some(Settled { rewrites, change: last, waf, is_level }) => {
+                let last = last.map(|last| format!(", last change {}", change(last)));
                 let level = if is_level { "settled" } else { "NOT settled" };
+                let last = last.unwrap_or_default();
                 format!(
-                    "{state}: {level} after {rewrites} rewrites of the drive, last change {last}"
+                    "{state}: {level} after {rewrites} rewrites of the drive, write amplification {waf:.3}{last}"
                 )
             }
         }

@@ -29,6 +29,7 @@ use softflash_nand::timeline::Interval;
 use softflash_trace::{Request, TraceError};
 use softflash_workload::{BlockWorkload, Precondition, WorkloadError};
 use standstill::Standstill;
+use state::Hardware;
 use std::collections::BTreeMap;
 
 /// The virtual time that the chart of operations covers.
@@ -114,7 +115,6 @@ struct Play<'a, 'c> {
     limits: Limits,
     /// Whether it runs a trace, which is played completely and without a warm-up.
     trace: bool,
-    warm_up_pages: u64,
     /// How the initial state was settled, if it was.
     settled: Option<Settled>,
     /// The share of the run's progress that the initial state has had.
@@ -138,7 +138,9 @@ impl<'a, 'c> Play<'a, 'c> {
             Asked::Workload(workload) => Some(*workload),
             Asked::Trace(_) => None,
         };
-        let settled = state::prepare(&mut drive, setting.precondition, workload, &rng, control)?;
+        let Setting { device, layout, op_percent, precondition, .. } = *setting;
+        let hardware = Hardware { device, layout, op_percent };
+        let settled = state::prepare(&mut drive, &hardware, precondition, workload, &rng, control)?;
         let begin = drive.now();
         let host = match asked {
             Asked::Workload(workload) => {
@@ -146,14 +148,8 @@ impl<'a, 'c> Play<'a, 'c> {
             }
             Asked::Trace(requests) => Host::of_trace(Ahead::of_trace(requests), begin),
         };
-        // In a steady state, the warm-up synchronizes collection with writing: two blocks for each
-        // write frontier, in pages.
-        let warm_up_pages = match setting.precondition {
-            Precondition::Steady => 2 * drive.frontier_pages(),
-            _ => 0,
-        };
-        let prepared = match setting.precondition {
-            Precondition::Steady if settled.is_none() => 0.0,
+        let prepared = match precondition {
+            Precondition::Steady { .. } if settled.is_none() => 0.0,
             state => share_of_preparation(state),
         };
         Ok(Play {
@@ -161,7 +157,6 @@ impl<'a, 'c> Play<'a, 'c> {
             host,
             limits: setting.limits,
             trace: workload.is_none(),
-            warm_up_pages,
             settled,
             prepared,
             queue_depth: setting.device.controller.queue_depth,
@@ -249,6 +244,11 @@ impl Play<'_, '_> {
                 self.answer_all(&mut course, &mut done)?;
             }
             let next = self.host.next_at().filter(|&at| course.goes_on(at));
+            // Collection in the idle time after the last request is not its cost.
+            if next.is_none() && course.meter.completed() == course.made {
+                self.drive.play_until_written();
+                break;
+            }
             if !self.drive.play_to_next_completion(Time(next.unwrap_or(u64::MAX)), &mut done) {
                 if self.due().is_none_or(|at| !course.goes_on(at)) {
                     break;
@@ -349,20 +349,18 @@ impl Play<'_, '_> {
         Ok(())
     }
 
-    /// Runs the warm-up: a time, and a number of pages, that are not measured.
+    /// Runs the warm-up: a time that is not measured.
     fn warm_up(&mut self, done: &mut Vec<Done>) -> Result<(), LabError> {
-        let page_bytes = u64::from(self.drive.page_bytes());
-        let (until, mut pages) = ((self.drive.now() + self.limits.warm_up_ns).0, 0_u64);
+        let until = (self.drive.now() + self.limits.warm_up_ns).0;
         let (mut standstill, mut made) = (Standstill::default(), 0);
-        while pages < self.warm_up_pages || self.drive.now().0 < until {
+        while self.drive.now().0 < until {
             if self.control.stopped() {
                 return Err(LabError::Stopped);
             }
             while let Some(at) = self.due()
-                && (pages < self.warm_up_pages || at < until)
+                && at < until
             {
-                let made_bytes = self.make(at, 0)?;
-                pages += made_bytes.map_or(0, |bytes| bytes.div_ceil(page_bytes));
+                self.make(at, 0)?;
                 made += 1;
                 standstill.note(at, made)?;
             }

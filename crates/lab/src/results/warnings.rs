@@ -32,8 +32,8 @@ pub fn of(outcome: &Outcome) -> Vec<String> {
     });
     let unsettled = outcome.settled.filter(|settled| !settled.is_level).map(|settled| {
         let Settled { rewrites, change, .. } = settled;
-        let percent = 100.0 * change;
-        format!("not settled after {rewrites} rewrites of the drive, last change {percent:+.1} %")
+        let last = change.map(|change| format!(", last change {:+.1} %", 100.0 * change));
+        format!("not settled after {rewrites} rewrites of the drive{}", last.unwrap_or_default())
     });
     let behind = outcome.backlog.filter(|backlog| !backlog.kept_up()).map(|backlog| {
         let Backlog { waiting, lag_ns, .. } = backlog;
@@ -54,7 +54,7 @@ mod tests {
         assert_eq!(of(&Outcome::default()), [""; 0]);
         let outcome = Outcome {
             drift: Some(Drift { change: -0.12, noise: 0.01 }),
-            settled: Some(Settled { rewrites: 64, change: 0.03, is_level: false }),
+            settled: Some(Settled { rewrites: 64, change: Some(0.03), waf: 3.0, is_level: false }),
             backlog: Some(Backlog { arrivals_ns: 1_000_000_000, waiting: 99, lag_ns: 500_000_000 }),
             ..Outcome::default()
         };

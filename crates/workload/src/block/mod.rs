@@ -9,6 +9,7 @@ mod span;
 mod spec;
 
 pub use pattern::Pattern;
+pub use place::Scatter;
 pub use size::{RequestSize, SizeShare};
 pub use source::BlockSource;
 pub use span::Span;

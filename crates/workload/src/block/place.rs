@@ -82,6 +82,24 @@ impl Places {
         }
     }
 
+    /// The same places in the order of their ranks, and how they are scattered; `None` if requests
+    /// of several places would then have others than before.
+    pub(super) fn by_rank(self, classes: &[Class]) -> Option<(Places, Option<Scatter>)> {
+        match self {
+            Places::Zipf { granule_bytes, ranks, scatter: Some(scatter) } => {
+                let alone = |class: &Class| {
+                    class.bytes == granule_bytes && class.align_bytes == granule_bytes
+                };
+                classes.iter().all(alone).then(|| {
+                    let by_rank = Places::Zipf { granule_bytes, ranks, scatter: None };
+                    (by_rank, Some(Scatter { granule_bytes, permutation: scatter }))
+                })
+            }
+            Places::Sequential(_) => None,
+            places => Some((places, None)),
+        }
+    }
+
     /// Draws the offset of a request of `class`, and the class of its data.
     #[inline(always)]
     pub(super) fn draw(&mut self, class: Class, rng: &mut Rng) -> (u64, u32) {
@@ -110,6 +128,30 @@ impl Places {
                 (at_or_before(granule, *granule_bytes, class), is_hot.into())
             }
         }
+    }
+}
+
+/// How places in the order of their popularity are scattered over a device.
+#[derive(Debug, Clone)]
+pub struct Scatter {
+    granule_bytes: u32,
+    permutation: Permutation,
+}
+
+impl Scatter {
+    /// The size of a place, in bytes.
+    pub fn granule_bytes(&self) -> u32 {
+        self.granule_bytes
+    }
+
+    /// The offset on the device of an offset in the order of popularity.
+    pub fn place(&self, offset_bytes: u64) -> u64 {
+        let granule_bytes = u64::from(self.granule_bytes);
+        let granule = offset_bytes / granule_bytes;
+        if granule >= self.permutation.items() {
+            return offset_bytes;
+        }
+        self.permutation.place(granule) * granule_bytes + offset_bytes % granule_bytes
     }
 }
 

@@ -1,6 +1,6 @@
 //! The generator of block requests.
 
-use super::place::{Class, Places};
+use super::place::{Class, Places, Scatter};
 use super::size::RequestSize;
 use super::spec::BlockWorkload;
 use crate::access::Access;
@@ -43,6 +43,20 @@ impl BlockSource {
     #[must_use]
     pub fn without_reads(self, trim_fraction: f64, rng: Rng) -> BlockSource {
         BlockSource { rng, mix: Mix::new(0.0, trim_fraction), ..self }
+    }
+
+    /// The requests with their places in the order of popularity, and how the places are scattered
+    /// over the device. `None` for requests that are not drawn one by one, or whose order matters:
+    /// sequential ones, and several sizes at scattered places.
+    pub fn by_rank(self) -> Option<(BlockSource, Option<Scatter>)> {
+        let classes: Vec<Class> = self.writes.classes().collect();
+        let (places, scatter) = self.places.by_rank(&classes)?;
+        Some((BlockSource { places, ..self }, scatter))
+    }
+
+    /// The longest write, in bytes.
+    pub fn longest_write_bytes(&self) -> u32 {
+        self.writes.classes().map(|class| class.bytes).max().unwrap_or(0)
     }
 
     /// The next request.

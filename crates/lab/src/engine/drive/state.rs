@@ -2,21 +2,32 @@
 
 use super::random_writes;
 use super::seeds::PRECONDITION;
-use super::settle::settle;
+use super::settle::{Way, settle, writes_of};
 use crate::cell::Control;
 use crate::engine::progress::prepared;
 use crate::error::LabError;
 use crate::outcome::Settled;
 use softflash_base::random::Rng;
 use softflash_drive::Drive;
-use softflash_workload::{BlockWorkload, Pattern, Precondition, RequestSize, Span};
+use softflash_drive::spec::{DeviceSpec, PageMapped};
+use softflash_workload::{AccessKind, BlockWorkload, Pattern, Precondition, RequestSize, Span};
 
 /// Pages written between two reports of the progress, each with a check for a stop.
 const REPORT_EVERY: u64 = 1 << 16;
 
-/// Brings a drive into an initial state; returns how it was settled, if it was.
+/// The drive that is prepared.
+#[derive(Clone, Copy)]
+pub(in crate::engine) struct Hardware<'a> {
+    pub(in crate::engine) device: &'a DeviceSpec,
+    pub(in crate::engine) layout: &'a PageMapped,
+    /// Spare / logical, in percent.
+    pub(in crate::engine) op_percent: f64,
+}
+
+/// Brings a new drive into an initial state; returns how it was settled, if it was.
 pub(in crate::engine) fn prepare(
     drive: &mut Drive,
+    hardware: &Hardware<'_>,
     state: Precondition,
     workload: Option<&BlockWorkload>,
     rng: &Rng,
@@ -30,7 +41,9 @@ pub(in crate::engine) fn prepare(
             drive.fill();
             overwrite(drive, times, rng.fork(PRECONDITION), control)?;
         }
-        Precondition::Steady => settled = make_steady(drive, workload, rng, control)?,
+        Precondition::Steady { rewrites } => {
+            settled = make_steady(drive, hardware, rewrites, workload, rng, control)?;
+        }
         Precondition::Random4k { seconds } => {
             drive.fill();
             let rng = rng.fork(PRECONDITION);
@@ -46,23 +59,47 @@ pub(in crate::engine) fn prepare(
 /// policies; the others settle from there, and other writes from a filled drive.
 fn make_steady(
     drive: &mut Drive,
+    hardware: &Hardware<'_>,
+    rewrites: Option<u32>,
     workload: Option<&BlockWorkload>,
     rng: &Rng,
     control: &Control,
 ) -> Result<Option<Settled>, LabError> {
-    let workload = workload.filter(|workload| workload.writes());
-    let uniform = workload.is_none_or(|workload| writes_uniformly(workload, drive.page_bytes()));
-    if uniform {
-        drive.make_steady(rng.fork(PRECONDITION).seed());
+    let seed = rng.fork(PRECONDITION).seed();
+    let Some(workload) = workload.filter(|workload| workload.writes()) else {
+        drive.make_steady(seed);
+        return Ok(None);
+    };
+    let is_uniform = writes_uniformly(workload, drive.page_bytes()) && rewrites.is_none();
+    let mut settled = None;
+    if is_uniform && drive.steady_state_is_known() {
+        drive.make_steady(seed);
     } else {
-        drive.fill();
+        let way = Way { uniform: is_uniform.then_some(seed), rewrites };
+        settled = Some(settle(drive, hardware, way, workload, rng, control)?);
     }
-    match workload {
-        Some(workload) if !(uniform && drive.steady_state_is_known()) => {
-            settle(drive, workload, rng, control).map(Some)
+    synchronise(drive, workload, rng)?;
+    Ok(settled)
+}
+
+/// Synchronises collection with writing: the workload writes two blocks for each write frontier.
+fn synchronise(drive: &mut Drive, workload: &BlockWorkload, rng: &Rng) -> Result<(), LabError> {
+    let mut source = writes_of(workload, drive.capacity_bytes(), rng)?;
+    let page_bytes = u64::from(drive.page_bytes());
+    let mut left = 2 * drive.frontier_pages();
+    while left > 0 {
+        let access = source.next();
+        if access.kind == AccessKind::Trim {
+            drive.trim_now(access.offset_bytes, access.bytes.into());
+            continue;
         }
-        _ => Ok(None),
+        let first = access.offset_bytes / page_bytes;
+        for page in first..access.end_bytes().div_ceil(page_bytes) {
+            drive.overwrite_hinted_now(page * page_bytes, access.hint);
+            left = left.saturating_sub(1);
+        }
     }
+    Ok(())
 }
 
 /// Whether a workload writes only single pages, or an integer fraction of one, uniformly over the

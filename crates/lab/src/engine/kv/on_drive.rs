@@ -2,7 +2,8 @@
 
 use super::run::Watch;
 use crate::cell::{Cell, Control, DriveIo};
-use crate::engine::drive::{CHARTED, add_map_figures, busy, chart, state};
+use crate::engine::drive::state::{self, Hardware};
+use crate::engine::drive::{CHARTED, add_map_figures, busy, chart};
 use crate::error::LabError;
 use crate::host::ReadAhead;
 use crate::host::read_ahead::LINUX_WINDOW_BYTES;
@@ -38,7 +39,9 @@ impl OnDrive {
     ) -> Result<OnDrive, LabError> {
         let mut drive = Drive::new(&cell.device, layout, cell.op_percent())?;
         let rng = Rng::seeded(cell.seed);
-        state::prepare(&mut drive, cell.parameters.precondition, None, &rng, control)?;
+        let hardware = Hardware { device: &cell.device, layout, op_percent: cell.op_percent() };
+        let precondition = cell.parameters.precondition;
+        state::prepare(&mut drive, &hardware, precondition, None, &rng, control)?;
         let cut = Extents { units: UNITS, ..Extents::default() };
         let device = Arc::new(DriveDevice::new(drive, &cut, cell.seed)?);
         Ok(OnDrive {

@@ -1,0 +1,144 @@
+//! Rewrites of a drive, in no time, by the writes and trims of a workload: of the drive itself, or
+//! of the sibling that settles for it.
+
+use crate::cell::{Control, Settling};
+use crate::engine::progress::prepared;
+use crate::error::LabError;
+use softflash_drive::{Drive, Sibling};
+use softflash_workload::{Access, AccessKind, BlockSource};
+
+/// Bytes written between two reports of progress, and checks for a stop.
+const REPORT_EVERY: u64 = 1 << 28;
+
+/// What is rewritten.
+pub(super) enum Rewritten<'a> {
+    Drive(&'a mut Drive),
+    Sibling(&'a mut Sibling),
+}
+
+impl Rewritten<'_> {
+    pub(super) fn drive(&mut self) -> &mut Drive {
+        match self {
+            Rewritten::Drive(drive) => drive,
+            Rewritten::Sibling(sibling) => sibling.drive(),
+        }
+    }
+
+    /// The offset of the page that is written for the page at an offset of the drive.
+    #[inline]
+    fn offset(&self, offset_bytes: u64) -> Option<u64> {
+        match self {
+            Rewritten::Drive(_) => Some(offset_bytes),
+            Rewritten::Sibling(sibling) => sibling.contract(offset_bytes),
+        }
+    }
+
+    /// Plays a write or a trim.
+    #[inline]
+    pub(super) fn play(&mut self, access: Access, page_bytes: u64) {
+        let (begin, end) = (access.offset_bytes, access.end_bytes());
+        let is_trim = access.kind == AccessKind::Trim;
+        let pages = match is_trim {
+            true => begin.div_ceil(page_bytes)..end / page_bytes,
+            false => begin / page_bytes..end.div_ceil(page_bytes),
+        };
+        for page in pages {
+            let Some(offset_bytes) = self.offset(page * page_bytes) else { continue };
+            match is_trim {
+                true => self.drive().trim_now(offset_bytes, page_bytes),
+                false => self.drive().overwrite_hinted_now(offset_bytes, access.hint),
+            }
+        }
+    }
+}
+
+/// Rewrites under way.
+pub(super) struct Rewriting<'a> {
+    rewritten: Rewritten<'a>,
+    source: BlockSource,
+    rewrites: u32,
+    /// The most rewrites.
+    most: u32,
+    /// The write amplification of the last window.
+    waf: f64,
+    control: &'a Control<'a>,
+    /// Whether the caller's limit of time has been reached.
+    is_over: bool,
+}
+
+impl<'a> Rewriting<'a> {
+    pub(super) fn new(
+        rewritten: Rewritten<'a>,
+        source: BlockSource,
+        most: u32,
+        control: &'a Control<'a>,
+    ) -> Rewriting<'a> {
+        Rewriting { rewritten, source, rewrites: 0, most, waf: 0.0, control, is_over: false }
+    }
+
+    /// The source, at the next request.
+    pub(super) fn into_source(self) -> BlockSource {
+        self.source
+    }
+
+    /// Rewrites so far.
+    pub(super) fn rewrites(&self) -> u32 {
+        self.rewrites
+    }
+
+    /// The most rewrites.
+    pub(super) fn most(&self) -> u32 {
+        self.most
+    }
+
+    /// Whether the caller's limit of time has been reached.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Writes so many times the capacity; returns the write amplification of these writes.
+    pub(super) fn window(&mut self, rewrites: u32) -> Result<f64, LabError> {
+        self.rewritten.drive().clear_counters();
+        for _ in 0..rewrites {
+            if !self.rewrite()? {
+                self.is_over = true;
+                break;
+            }
+            self.rewrites += 1;
+        }
+        self.waf = self.rewritten.drive().counters().waf();
+        Ok(self.waf)
+    }
+
+    /// Writes the capacity once; false if it is to end before.
+    fn rewrite(&mut self) -> Result<bool, LabError> {
+        let page_bytes = u64::from(self.rewritten.drive().page_bytes());
+        let capacity_bytes = self.rewritten.drive().capacity_bytes();
+        let (mut written, mut report_at) = (0, 0);
+        while written < capacity_bytes {
+            let access = self.source.next();
+            self.rewritten.play(access, page_bytes);
+            if access.kind == AccessKind::Write {
+                written += u64::from(access.bytes);
+            }
+            if written >= report_at {
+                report_at = written + REPORT_EVERY;
+                if !self.report(written as f64 / capacity_bytes as f64)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn report(&mut self, of_rewrite: f64) -> Result<bool, LabError> {
+        let waf = match self.rewritten.drive().counters().waf() {
+            0.0 => self.waf,
+            waf => waf,
+        };
+        let rewrites = f64::from(self.rewrites) + of_rewrite;
+        let goes_on = (self.control.on_settling)(&Settling { rewrites, most: self.most, waf });
+        prepared(self.control, rewrites / f64::from(self.most))?;
+        Ok(goes_on)
+    }
+}
