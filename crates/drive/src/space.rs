@@ -5,6 +5,7 @@ mod arrangement;
 mod map_changes;
 mod placement;
 mod streams;
+mod words;
 
 pub(crate) use arrangement::Arrangement;
 

@@ -6,4 +6,5 @@ pub mod lab;
 pub mod replay;
 pub mod sim;
 pub mod simulated;
+pub mod states;
 pub mod trace;

@@ -1,6 +1,7 @@
 //! One run: a device, a layout, a workload and parameters, the input of an engine.
 
 use crate::layout::Layout;
+use crate::states::StateCache;
 use crate::workload::Workload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -213,6 +214,8 @@ pub struct Control<'a> {
     /// Called for each completed request of the measured part; only for block requests on
     /// page-mapped layouts.
     pub on_request: Option<OnRequest<'a>>,
+    /// Where states that take long are kept.
+    pub states: Option<&'a StateCache>,
 }
 
 impl Control<'_> {
@@ -232,5 +235,6 @@ pub fn unattended(stop: &AtomicBool) -> Control<'_> {
         on_measuring: &|| {},
         on_measured: &|| {},
         on_request: None,
+        states: None,
     }
 }

@@ -16,6 +16,7 @@ pub(crate) use scale::Scale;
 use crate::drive::Drive;
 use crate::error::DriveError;
 use crate::shape::Shape;
+use crate::space::Arrangement;
 use crate::spec::{DeviceSpec, MapKind, PageMapped};
 use softflash_nand::Geometry;
 
@@ -32,6 +33,10 @@ const LEAST_REPLICAS: u32 = 4;
 /// A smaller drive that settles for a large one.
 pub struct Sibling {
     drive: Drive,
+    /// What it is built from.
+    device: DeviceSpec,
+    layout: PageMapped,
+    op_percent: f64,
     scale: Scale,
     page_bytes: u64,
 }
@@ -72,7 +77,8 @@ impl Sibling {
             return Ok(None);
         };
         let drive = Drive::new(&device, layout, op_percent)?;
-        Ok(Some(Sibling { drive, scale, page_bytes }))
+        let layout = layout.clone();
+        Ok(Some(Sibling { drive, device, layout, op_percent, scale, page_bytes }))
     }
 
     /// The sibling.
@@ -92,6 +98,29 @@ impl Sibling {
         let page = self.scale.contract((offset_bytes / self.page_bytes) as u32);
         let offset_bytes = u64::from(page) * self.page_bytes;
         (offset_bytes < self.drive.capacity_bytes()).then_some(offset_bytes)
+    }
+
+    /// Its state as numbers, for [`restore`](Sibling::restore).
+    pub fn save(&self) -> Vec<u32> {
+        self.drive.arrangement().to_words()
+    }
+
+    /// Brings it into a saved state of such a sibling; `None` if the numbers are not one, and then
+    /// it is as before. A sibling that goes on after `save` and one that is restored differ in what
+    /// is not part of the state: random numbers of policies, and the pace of collection.
+    pub fn restore(&mut self, saved: &[u32]) -> Option<()> {
+        let arrangement = Arrangement::from_words(saved)?;
+        let mut drive = Drive::new(&self.device, &self.layout, self.op_percent).ok()?;
+        let [own, other] = [self.drive.arrangement(), arrangement.clone()].map(|of| of.outline());
+        if own != other {
+            return None;
+        }
+        drive.vacate();
+        drive.assume(&arrangement, (Scale::ONE, 0), &|page| page);
+        drive.complete(arrangement.logical_pages, Scale::ONE, &|page| page);
+        drive.check().ok()?;
+        self.drive = drive;
+        Some(())
     }
 
     /// Brings a new drive into the state of its sibling. `place` gives the offset of a page from its

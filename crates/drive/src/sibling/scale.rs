@@ -24,6 +24,10 @@ enum Neighbours {
 }
 
 impl Scale {
+    /// Of a drive and itself.
+    pub(crate) const ONE: Scale =
+        Scale { groups: 1, pages: 1, neighbours: Neighbours::Runs { pages: 1 } };
+
     /// Of a drive and a sibling whose groups and pages of a block are smaller by these factors.
     /// `run`: the most pages that are written together; `None` if it is too long for the sibling.
     pub(crate) fn new(

@@ -47,6 +47,13 @@ pub(crate) enum Used {
     Victim,
 }
 
+impl Arrangement {
+    /// The numbers of logical pages, groups and blocks.
+    pub(crate) fn outline(&self) -> (u32, Vec<usize>) {
+        (self.logical_pages, self.groups.iter().map(|group| group.blocks.len()).collect())
+    }
+}
+
 impl<M: Mapping> Space<M> {
     /// The arrangement of the pages. Nothing may be under way.
     pub(crate) fn arrangement(&self) -> Arrangement {

@@ -1,10 +1,11 @@
 //! Runs cells on several threads, with one progress bar.
 
+use crate::states;
 use indicatif::ProgressBar;
 use softflash_console::CliError;
 use softflash_console::output;
 use softflash_lab::results::{CellFile, Directory};
-use softflash_lab::{Cell, Control, LabError, Outcome, engine};
+use softflash_lab::{Cell, Control, LabError, Outcome, StateCache, engine};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -37,6 +38,7 @@ pub fn run(
     let pool = Pool {
         jobs,
         program,
+        states: states::cache(None, program),
         stop,
         next: AtomicUsize::new(0),
         ended: Mutex::new(jobs.iter().map(|_| None).collect()),
@@ -67,6 +69,7 @@ pub fn run(
 struct Pool<'a> {
     jobs: &'a [Job<'a>],
     program: u64,
+    states: Option<StateCache>,
     stop: &'a AtomicBool,
     next: AtomicUsize,
     ended: Mutex<Vec<Ended>>,
@@ -108,6 +111,7 @@ impl Pool<'_> {
             on_measuring: &|| {},
             on_measured: &|| {},
             on_request: None,
+            states: self.states.as_ref(),
         };
         let outcome = engine::run(job.cell, &control)?;
         CellFile::keep(job.directory, job.cell, &outcome, self.program)?;

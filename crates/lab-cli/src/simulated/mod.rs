@@ -6,14 +6,16 @@ mod scaled;
 
 pub use report::{Latency, Report};
 
+use crate::states;
 use clap::Args;
 use log::RequestLog;
 use softflash_console::CliError;
+use softflash_console::host;
 use softflash_console::measure::{Cost, Stopwatch};
 use softflash_console::new_file::Existing;
 use softflash_console::progress::Progress;
 use softflash_lab::cell::OnRequest;
-use softflash_lab::{Control, LabError, Outcome, Precondition, Settling};
+use softflash_lab::{Control, LabError, Outcome, Precondition, Settling, StateCache};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
@@ -37,6 +39,10 @@ pub struct Target {
     /// Seconds after which a drive that has not settled runs as it is, and the result says so
     #[arg(long, value_name = "SECONDS", value_parser = positive_seconds)]
     pub settle_limit: Option<f64>,
+    /// Directory in which states of large drives that have settled are kept and found, or `none`;
+    /// by default that of SOFTFLASH_STATES, or softflash/states in the user's cache
+    #[arg(long, value_name = "DIR")]
+    pub states: Option<PathBuf>,
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -67,7 +73,8 @@ pub fn measured(
     let existing = Existing::by_force(target.force);
     let log = target.log_requests.as_deref();
     let log = log.map(|path| RequestLog::create(path, existing)).transpose()?;
-    let ran = timed(log.as_ref(), target.settle_limit, progress, run);
+    let states = states::cache(target.states.as_deref(), host::program_identity()?);
+    let ran = timed(log.as_ref(), (target.settle_limit, states.as_ref()), progress, run);
     progress.finish();
     let (outcome, costs) = match log {
         Some(log) => log.finish(ran),
@@ -78,7 +85,7 @@ pub fn measured(
 
 fn timed(
     log: Option<&RequestLog>,
-    limit: Option<f64>,
+    (limit, states): (Option<f64>, Option<&StateCache>),
     progress: &Progress,
     run: impl FnOnce(&Control) -> Result<Outcome, LabError>,
 ) -> Result<(Outcome, Costs), CliError> {
@@ -106,6 +113,7 @@ fn timed(
             *measured.lock().unwrap_or_else(PoisonError::into_inner) = cost;
         },
         on_request: on_request.as_ref().map(|on_request| on_request as OnRequest),
+        states,
     });
     let measuring = measuring.into_inner().unwrap_or_else(PoisonError::into_inner);
     let measured = measured.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -245,7 +245,10 @@ impl Play<'_, '_> {
             }
             let next = self.host.next_at().filter(|&at| course.goes_on(at));
             // Collection in the idle time after the last request is not its cost.
-            if next.is_none() && course.meter.completed() == course.made {
+            if next.is_none()
+                && self.drive.in_flight() == 0
+                && course.meter.completed() == course.made
+            {
                 self.drive.play_until_written();
                 break;
             }

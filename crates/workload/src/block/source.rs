@@ -54,6 +54,12 @@ impl BlockSource {
         Some((BlockSource { places, ..self }, scatter))
     }
 
+    /// The same requests, drawn from another generator. The popular places stay the same.
+    #[must_use]
+    pub fn with_rng(self, rng: Rng) -> BlockSource {
+        BlockSource { rng, ..self }
+    }
+
     /// The longest write, in bytes.
     pub fn longest_write_bytes(&self) -> u32 {
         self.writes.classes().map(|class| class.bytes).max().unwrap_or(0)

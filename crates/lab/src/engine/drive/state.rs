@@ -7,6 +7,7 @@ use crate::cell::Control;
 use crate::engine::progress::prepared;
 use crate::error::LabError;
 use crate::outcome::Settled;
+use serde::Serialize;
 use softflash_base::random::Rng;
 use softflash_drive::Drive;
 use softflash_drive::spec::{DeviceSpec, PageMapped};
@@ -16,7 +17,7 @@ use softflash_workload::{AccessKind, BlockWorkload, Pattern, Precondition, Reque
 const REPORT_EVERY: u64 = 1 << 16;
 
 /// The drive that is prepared.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize)]
 pub(in crate::engine) struct Hardware<'a> {
     pub(in crate::engine) device: &'a DeviceSpec,
     pub(in crate::engine) layout: &'a PageMapped,

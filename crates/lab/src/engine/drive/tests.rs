@@ -8,7 +8,7 @@ use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_drive::spec::{DeviceSpec, VictimPolicy};
 use softflash_workload::{
-    AccessKind, Arrivals, BlockWorkload, Load, Pattern, RateCaps, RequestSize,
+    AccessKind, ArrivalPattern, BlockWorkload, Load, Pattern, RateCaps, RequestSize,
 };
 use std::sync::atomic::AtomicBool;
 
@@ -104,7 +104,7 @@ fn a_steady_state_takes_no_virtual_time_and_leaves_nothing_under_way() {
 #[test]
 fn a_load_that_the_drive_cannot_follow_has_one_write_amplification() {
     let (mut workload, mut cell) = cell(Load::closed(1, 8), 20_000);
-    workload.load = Load::Open { requests_per_second: 1e6, arrivals: Arrivals::default() };
+    workload.load = Load::Open { requests_per_second: 1e6, arrivals: ArrivalPattern::default() };
     workload.read_fraction = 0.0;
     cell.parameters.op_percent = Some(14.0);
     cell.parameters.precondition = Precondition::STEADY;

@@ -8,6 +8,8 @@
 //! For a large drive its [sibling](Sibling) settles, where the requests are drawn independently of
 //! each other.
 
+mod by_sibling;
+mod level;
 mod rewriting;
 #[cfg(test)]
 mod tests;
@@ -17,15 +19,15 @@ use super::state::Hardware;
 use crate::cell::Control;
 use crate::error::LabError;
 use crate::outcome::Settled;
+use crate::states::StateKey;
+use by_sibling::BySibling;
+use level::Level;
 use rewriting::{Rewriting, Rewritten};
+use serde::Serialize;
 use softflash_base::random::Rng;
 use softflash_drive::{Drive, Sibling};
 use softflash_workload::{BlockSource, BlockWorkload, Scatter};
 use std::borrow::Cow;
-
-/// The largest relative change of write amplification from a window to the next, twice in a row;
-/// once if the last window is the longest.
-const BOUND: f64 = 0.01;
 
 /// The most rewrites of the drive: a state that is not level then never is, or takes too long.
 pub(super) const MOST_REWRITES: u32 = 64;
@@ -37,7 +39,7 @@ const MOST_TRIMS: f64 = 0.99;
 const LARGE_PAGES: u64 = 1 << 22;
 
 /// The way to a steady state.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Way {
     /// The seed of the state of uniform writes, from which it begins; otherwise from a filled
     /// drive.
@@ -47,6 +49,10 @@ pub(super) struct Way {
 }
 
 impl Way {
+    fn level(self) -> Level {
+        Level::new(self.rewrites.unwrap_or(MOST_REWRITES), self.rewrites.is_none())
+    }
+
     fn begin(self, drive: &mut Drive) {
         match self.uniform {
             Some(seed) => drive.make_steady(seed),
@@ -66,53 +72,19 @@ pub(super) fn settle(
     control: &Control,
 ) -> Result<Settled, LabError> {
     let source = writes_of(workload, drive.capacity_bytes(), run)?;
-    let most = way.rewrites.unwrap_or(MOST_REWRITES);
-    let Some((mut sibling, by_rank, scatter)) = sibling_of(drive, hardware, &source)? else {
-        way.begin(drive);
-        return level(&mut Rewriting::new(Rewritten::Drive(drive), source, most, control), way);
-    };
-    way.begin(sibling.drive());
-    let on_sibling = Rewritten::Sibling(&mut sibling);
-    let mut rewriting = Rewriting::new(on_sibling, by_rank, most, control);
-    let settled = level(&mut rewriting, way)?;
-    let mut by_rank = rewriting.into_source();
-    let place = |offset_bytes| match &scatter {
-        Some(scatter) => scatter.place(offset_bytes),
-        None => offset_bytes,
-    };
-    let mut rng = run.fork(PRECONDITION);
-    sibling.expand_into(drive, &place, &mut |sibling| advance(sibling, &mut by_rank, &mut rng));
-    Ok(settled)
-}
-
-/// Advances a sibling by up to a block of every write frontier.
-fn advance(sibling: &mut Sibling, source: &mut BlockSource, rng: &mut Rng) {
-    let page_bytes = u64::from(sibling.drive().page_bytes());
-    let accesses = rng.below(sibling.drive().frontier_pages());
-    for _ in 0..accesses {
-        Rewritten::Sibling(sibling).play(source.next(), page_bytes);
+    let inputs = (hardware, way, workload, run.seed());
+    if let Some(by_sibling) = sibling_of(drive, hardware, &source, StateKey::of(&inputs)?)? {
+        return by_sibling.settle(drive, way, run, control);
     }
-}
-
-/// Rewrites until write amplification is level, or so often as the way says.
-fn level(rewriting: &mut Rewriting<'_>, way: Way) -> Result<Settled, LabError> {
-    let most = rewriting.most();
-    let (mut before, mut was_level) = (rewriting.window(1)?, false);
-    loop {
-        let rewrites = rewriting.rewrites();
-        let left = most.saturating_sub(rewrites);
-        if left == 0 || rewriting.is_over() {
-            return Ok(Settled { rewrites, change: None, waf: before, is_level: false });
+    way.begin(drive);
+    let (mut level, mut rewriting) =
+        (way.level(), Rewriting::new(Rewritten::Drive(drive), source, control));
+    while let Some(rewrites) = level.next_window() {
+        if !rewriting.window(&mut level, rewrites)? {
+            break;
         }
-        let now = rewriting.window(rewrites.min(left))?;
-        let change = now / before - 1.0;
-        let (rewrites, level) = (rewriting.rewrites(), change.abs() <= BOUND);
-        let is_done = way.rewrites.is_none() && level && was_level;
-        if is_done || rewrites >= most || rewriting.is_over() {
-            return Ok(Settled { rewrites, change: Some(change), waf: now, is_level: level });
-        }
-        (before, was_level) = (now, level);
     }
+    Ok(level.settled())
 }
 
 /// The writes and trims of a workload, to the places that the run writes.
@@ -130,13 +102,13 @@ pub(super) fn writes_of(
     Ok(source.without_reads(trims.min(MOST_TRIMS), run.fork(PRECONDITION)))
 }
 
-/// The sibling of a large drive, with the requests in the order of their popularity, and how that
-/// order is scattered over the drive. `None` where the drive settles itself.
+/// The sibling of a large drive, and what is written to it; `None` where the drive settles itself.
 fn sibling_of(
     drive: &Drive,
     hardware: &Hardware<'_>,
     source: &BlockSource,
-) -> Result<Option<(Sibling, BlockSource, Option<Scatter>)>, LabError> {
+    key: StateKey,
+) -> Result<Option<BySibling>, LabError> {
     let page_bytes = u64::from(drive.page_bytes());
     if drive.capacity_bytes() / page_bytes < LARGE_PAGES {
         return Ok(None);
@@ -149,5 +121,5 @@ fn sibling_of(
     }
     let Hardware { device, layout, op_percent } = *hardware;
     let sibling = Sibling::of(device, layout, op_percent, by_rank.longest_write_bytes().into())?;
-    Ok(sibling.map(|sibling| (sibling, by_rank, scatter)))
+    Ok(sibling.map(|sibling| BySibling { sibling, by_rank, scatter, key }))
 }

@@ -1,6 +1,7 @@
 //! Rewrites of a drive, in no time, by the writes and trims of a workload: of the drive itself, or
 //! of the sibling that settles for it.
 
+use super::level::Level;
 use crate::cell::{Control, Settling};
 use crate::engine::progress::prepared;
 use crate::error::LabError;
@@ -56,62 +57,39 @@ impl Rewritten<'_> {
 pub(super) struct Rewriting<'a> {
     rewritten: Rewritten<'a>,
     source: BlockSource,
-    rewrites: u32,
-    /// The most rewrites.
-    most: u32,
-    /// The write amplification of the last window.
-    waf: f64,
     control: &'a Control<'a>,
-    /// Whether the caller's limit of time has been reached.
-    is_over: bool,
 }
 
 impl<'a> Rewriting<'a> {
     pub(super) fn new(
         rewritten: Rewritten<'a>,
         source: BlockSource,
-        most: u32,
         control: &'a Control<'a>,
     ) -> Rewriting<'a> {
-        Rewriting { rewritten, source, rewrites: 0, most, waf: 0.0, control, is_over: false }
+        Rewriting { rewritten, source, control }
     }
 
-    /// The source, at the next request.
-    pub(super) fn into_source(self) -> BlockSource {
-        self.source
-    }
-
-    /// Rewrites so far.
-    pub(super) fn rewrites(&self) -> u32 {
-        self.rewrites
-    }
-
-    /// The most rewrites.
-    pub(super) fn most(&self) -> u32 {
-        self.most
-    }
-
-    /// Whether the caller's limit of time has been reached.
-    pub(super) fn is_over(&self) -> bool {
-        self.is_over
-    }
-
-    /// Writes so many times the capacity; returns the write amplification of these writes.
-    pub(super) fn window(&mut self, rewrites: u32) -> Result<f64, LabError> {
+    /// Writes so many times the capacity, and adds their write amplification to the level. False if
+    /// the caller's limit of time ends it before.
+    pub(super) fn window(&mut self, level: &mut Level, rewrites: u32) -> Result<bool, LabError> {
         self.rewritten.drive().clear_counters();
-        for _ in 0..rewrites {
-            if !self.rewrite()? {
-                self.is_over = true;
-                break;
+        for rewrite in 0..rewrites {
+            if !self.rewrite(level, rewrite)? {
+                level.add(rewrite, self.waf());
+                return Ok(false);
             }
-            self.rewrites += 1;
         }
-        self.waf = self.rewritten.drive().counters().waf();
-        Ok(self.waf)
+        level.add(rewrites, self.waf());
+        Ok(true)
+    }
+
+    /// The write amplification of the window up to now.
+    fn waf(&mut self) -> f64 {
+        self.rewritten.drive().counters().waf()
     }
 
     /// Writes the capacity once; false if it is to end before.
-    fn rewrite(&mut self) -> Result<bool, LabError> {
+    fn rewrite(&mut self, level: &Level, rewrite: u32) -> Result<bool, LabError> {
         let page_bytes = u64::from(self.rewritten.drive().page_bytes());
         let capacity_bytes = self.rewritten.drive().capacity_bytes();
         let (mut written, mut report_at) = (0, 0);
@@ -123,22 +101,16 @@ impl<'a> Rewriting<'a> {
             }
             if written >= report_at {
                 report_at = written + REPORT_EVERY;
-                if !self.report(written as f64 / capacity_bytes as f64)? {
+                let rewrites = f64::from(level.rewrites() + rewrite);
+                let rewrites = rewrites + written as f64 / capacity_bytes as f64;
+                let settling = Settling { rewrites, most: level.most(), waf: self.waf() };
+                let goes_on = (self.control.on_settling)(&settling);
+                prepared(self.control, rewrites / f64::from(level.most()))?;
+                if !goes_on {
                     return Ok(false);
                 }
             }
         }
         Ok(true)
-    }
-
-    fn report(&mut self, of_rewrite: f64) -> Result<bool, LabError> {
-        let waf = match self.rewritten.drive().counters().waf() {
-            0.0 => self.waf,
-            waf => waf,
-        };
-        let rewrites = f64::from(self.rewrites) + of_rewrite;
-        let goes_on = (self.control.on_settling)(&Settling { rewrites, most: self.most, waf });
-        prepared(self.control, rewrites / f64::from(self.most))?;
-        Ok(goes_on)
     }
 }
