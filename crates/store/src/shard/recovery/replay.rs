@@ -64,9 +64,9 @@ impl DeadPatches {
 }
 
 /// The end of the log, at which a new writer continues. Frames without events are ignored: the
-/// writer writes its own opening and padding. So are those with the generations of units alone,
-/// which each start writes anew: segments of starts that were cut one after the other would have to
-/// be kept for them, and leave a full shard no block.
+/// writer writes its own opening and padding. So is a frame with the generations of units alone,
+/// which each start writes anew, unless other events of its segment are before it: segments of
+/// starts that were cut one after the other would have to be kept, and leave a full shard no block.
 #[derive(Default)]
 pub(super) struct LogEnd {
     /// The last frame with events.
@@ -217,7 +217,8 @@ impl<'a> Replay<'a> {
         })?;
         let is_whole = frame.header.first_event == 0 && self.events.is_between_events();
         let is_of_units = |event: &Replayed| matches!(event, Replayed::Units(_));
-        match is_whole && !events.is_empty() && events.iter().all(is_of_units) {
+        let has_units_alone = is_whole && !events.is_empty() && events.iter().all(is_of_units);
+        match has_units_alone && self.end.segment != Some(frame.at.segment) {
             true => self.end.pass(&frame),
             false => self.end.take(&frame),
         }
