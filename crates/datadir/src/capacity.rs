@@ -29,6 +29,12 @@ pub fn volume_rooms(manifest: &Manifest, units: u16, geometry: &UnitGeometry) ->
         .collect()
 }
 
+/// Whether a directory with units of this geometry holds keys, and volumes in each of its domains.
+pub(crate) fn holds_data(manifest: &Manifest, units: u16, geometry: &UnitGeometry) -> bool {
+    of_units(manifest, units, geometry).usable_bytes > 0
+        && volume_rooms(manifest, units, geometry).iter().all(|room| *room > 0)
+}
+
 /// The size of a device in bytes.
 pub fn device_bytes(device: &DeviceInfo) -> u64 {
     device.geometry.unit_bytes() * u64::from(device.units)

@@ -191,9 +191,13 @@ impl Plan {
         if rooms.iter().all(|room| *room > 0) {
             return Ok(());
         }
+        let remedy = match self.least_size(manifest) {
+            Some(bytes) => format!("use a size of at least {bytes} bytes"),
+            None => "use more or larger units".to_owned(),
+        };
         Err(DataDirError::Options(format!(
             "--volume-units {}: they cannot hold volumes: {} superblocks of each unit leave no \
-             space for data; use more or larger units",
+             space for data; {remedy}",
             self.volume_units(),
             geometry.blocks_per_plane
         )))

@@ -533,7 +533,7 @@ pub fn check_offline(
                 || faults.paired_page_loss > 0.0
                 || faults.cut_pages.unstable > 0.0;
             let is_overwritten =
-                |finding: &Finding| finding.problem.starts_with("the erase header is damaged");
+                |finding: &Finding| finding.problem.starts_with("the erase header");
             let is_wrong = |finding: &&Finding| {
                 finding.is_error
                     && !(lacks_room && finding.is_degraded)

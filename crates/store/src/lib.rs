@@ -12,6 +12,7 @@ mod export;
 mod format;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+mod headless;
 mod kv;
 pub mod layout;
 pub mod options;

@@ -58,7 +58,7 @@ impl ExaminedImage {
 pub struct Examined {
     /// What a mount would find.
     pub recovery: RecoveryReport,
-    /// Copies of halves of leaves of the map that cannot be read.
+    /// Copies of halves of leaves of the map that cannot be read, or whose frame has lost its head.
     pub damaged_leaf_copies: u32,
     /// Mapping units that were read.
     pub units_read: u64,

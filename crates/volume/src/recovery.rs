@@ -128,7 +128,10 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     }
     let root_sequence = root.as_ref().map_or(0, |root| root.root.sequence);
     if let Some(root) = &root {
-        report.damaged_root_copies = root.damaged_copies;
+        // A power cut between the copies of a root leaves one without proof. Older roots had one.
+        let has_all_copies = is_proven && root.root.change.is_some();
+        let missing_copies = if has_all_copies { root.missing_copies } else { 0 };
+        report.damaged_root_copies = root.damaged_copies + missing_copies;
         leaves::restore(core, &root.root, &map_frames, &found, &mut report).await;
     }
     core.roots.found(root_sequence, root.as_ref().map_or(0, |root| root.number));

@@ -310,11 +310,32 @@ fn wrong_shares_for_volumes_are_refused_and_leave_nothing() {
     refused(&["--volume-units", "many"], &["many", "--volume-units"]);
     refused(&["--shards", "1", "--volume-units", "1", "--volume-op", "101"], &["101", "0..=100"]);
     refused(&["--volume-op", "10"], &["--volume-units"]);
-    let small = ["format", data.to_str().unwrap(), "--size", "50MiB", "--units", "4"];
-    let one = ["--shards", "1", "--volume-units", "1"];
-    let parts = ["--volume-units 1", "no space for data", "more or larger units"];
-    fails(2, &[&small[..], &one].concat(), &parts);
-    assert!(!data.exists());
+}
+
+#[test]
+fn a_device_without_room_for_volumes_is_refused_with_the_least_size_that_has_some() {
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    let path = data.to_str().unwrap();
+    let cases = [
+        ("40MiB", ["--units", "4", "--shards", "1", "--volume-units", "1"]),
+        ("60MiB", ["--units", "8", "--shards", "2", "--volume-units", "2"]),
+    ];
+    for (too_small, shares) in cases {
+        let arguments = |size| [&["format", path, "--size", size, "--force"], &shares[..]].concat();
+        let error = said(&softflash(arguments(too_small)));
+        let named = error.split_once("a size of at least ").expect(&error).1;
+        let named = named.split_once(" bytes").expect(&error).0;
+        let least: u64 = named.parse().unwrap();
+        let too_small = (least - 1).to_string();
+        fails(2, &arguments(&too_small), &["a size of at least", named]);
+        assert!(!data.exists(), "{shares:?}");
+        for arguments in [arguments(named), vec!["volume", "create", path, "disk", "64KiB"]] {
+            let output = softflash(&arguments);
+            assert!(output.status.success(), "{arguments:?}: {}", said(&output));
+        }
+        fs::remove_dir_all(&data).unwrap();
+    }
 }
 
 #[test]

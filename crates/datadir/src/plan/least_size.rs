@@ -11,8 +11,8 @@ use softflash_device::geometry::UnitGeometry;
 const MOST_SEARCHED: u32 = 1 << 14;
 
 impl Plan {
-    /// The `--size` of the smallest device of this kind that holds data; none if that is too large
-    /// to be searched.
+    /// The `--size` of the smallest device of this kind that holds data, of keys and of volumes;
+    /// none if that is too large to be searched.
     pub(super) fn least_size(&self, manifest: &Manifest) -> Option<u64> {
         match &self.device {
             NewDevice::File { .. } => self.least_file(manifest),
@@ -48,9 +48,8 @@ impl Plan {
         manifest: &Manifest,
         geometry: impl Fn(u32) -> UnitGeometry,
     ) -> Option<u32> {
-        (1..=MOST_SEARCHED).find(|count| {
-            capacity::of_units(manifest, self.units, &geometry(*count)).usable_bytes > 0
-        })
+        (1..=MOST_SEARCHED)
+            .find(|count| capacity::holds_data(manifest, self.units, &geometry(*count)))
     }
 }
 
@@ -73,7 +72,7 @@ mod tests {
                 let format = plan.file_format(superblock_bytes_of(size), 0);
                 let counts = (0..).take_while(|count| format.bytes_for(*count) <= size);
                 let geometry = format.geometry(counts.last().unwrap());
-                capacity::of_units(&manifest, plan.units, &geometry).usable_bytes > 0
+                capacity::holds_data(&manifest, plan.units, &geometry)
             };
             let least = plan.least_size(&manifest).unwrap();
             assert!(holds_data(least) && !holds_data(least - 1), "{slices} slices: {least}");

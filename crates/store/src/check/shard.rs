@@ -2,12 +2,13 @@
 
 use super::{CheckReport, Progress, check_patch};
 use crate::error::{Result, is_data_loss};
+use crate::headless::Headless;
 use crate::kv::slice::Slice;
 use crate::shard::recovery::Recovered;
 use crate::shard::recovery::examination::{Examination, Examined};
-use crate::shard::values::examine::examine;
+use crate::shard::values::examine::{OnFlash, examine};
 use softflash_base::ShardId;
-use softflash_blocks::{BlockId, BlockLayer, Found, ParityGroup};
+use softflash_blocks::{BlockId, BlockKind, BlockLayer, Found, ParityGroup};
 use softflash_flash::Flash;
 use softflash_ftl::{Hint, Inventory, Owner, Superblock};
 use softflash_runtime::yield_now;
@@ -24,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// | `segments` | nothing more | segments of the log with a damaged copy |
 /// | `patches` | every patch | damaged patches, those with a damaged copy |
 /// | `keys` | every patch | the number of live keys; fails where a read fails that is no loss |
-/// | `values` | every separated value | lost values, value blocks with a damaged copy |
+/// | `values` | every separated value | lost values, value blocks with a damaged copy or erase header |
 /// | `parity` | every parity group | parity that is damaged or differs |
 ///
 /// The steps from `recovery` on need a recovered shard. The flash stops in any case.
@@ -91,9 +92,16 @@ impl ShardCheck<'_> {
         let referred = ids.filter(|id| !unreferred.contains(id));
         let referred: Vec<Superblock> =
             referred.flat_map(|id| self.blocks.superblocks(id)).collect();
+        // Only a comparison with the newest versions shows whether a value block is in use.
+        let of_values = match recovered {
+            Some(_) => self.value_superblocks(),
+            None => BTreeSet::new(),
+        };
         for lost in &self.inventory.erase_headers_lost {
             let (place, reason) = (lost.superblock.to_string(), &lost.reason);
-            // An interrupted erase of a released superblock also leaves a damaged erase header.
+            if of_values.contains(&lost.superblock) {
+                continue;
+            }
             match referred.contains(&lost.superblock) {
                 true => self.report.fault(
                     place,
@@ -101,9 +109,14 @@ impl ShardCheck<'_> {
                         "the erase header is damaged ({reason}); the opening header replaces it"
                     ),
                 ),
-                false => self.report.remark(place, format!("an erase was interrupted ({reason})")),
+                false => self.report.remark(place, interrupted_erase(reason)),
             }
         }
+    }
+
+    fn value_superblocks(&self) -> BTreeSet<Superblock> {
+        let values = self.found.iter().filter(|found| found.kind == BlockKind::Value);
+        values.flat_map(|found| self.blocks.superblocks(found.id)).collect()
     }
 
     /// Reports what the recovery has found.
@@ -176,9 +189,11 @@ impl ShardCheck<'_> {
 
     /// Reads every separated value.
     async fn values(&mut self, recovered: &Recovered) -> Result<()> {
+        let headless = Headless::of(&self.inventory);
+        let on_flash = OnFlash { blocks: &self.blocks, headless: &headless };
         let mut degraded = BTreeMap::new();
         for slice in &recovered.slices {
-            let examined = examine(slice, &recovered.values, &self.blocks, self.now_ms).await?;
+            let examined = examine(slice, &recovered.values, on_flash, self.now_ms).await?;
             self.report.values += examined.values;
             self.report.bytes += examined.bytes;
             for (key, problem) in examined.lost {
@@ -186,6 +201,14 @@ impl ShardCheck<'_> {
                 self.report.fault(place, problem);
             }
             degraded.extend(examined.degraded);
+        }
+        let in_use: BTreeSet<Superblock> =
+            degraded.keys().flat_map(|id| self.blocks.superblocks(*id)).collect();
+        let of_values = self.value_superblocks();
+        for lost in &self.inventory.erase_headers_lost {
+            if of_values.contains(&lost.superblock) && !in_use.contains(&lost.superblock) {
+                self.report.remark(lost.superblock.to_string(), interrupted_erase(&lost.reason));
+            }
         }
         for (id, problem) in degraded {
             self.report.degraded(format!("values, {id}"), problem);
@@ -211,6 +234,11 @@ impl ShardCheck<'_> {
             self.report.degraded(format!("{id}"), "it differs from the XOR of its patches");
         }
     }
+}
+
+/// An interrupted erase of a released superblock leaves a damaged erase header, too.
+fn interrupted_erase(reason: &str) -> String {
+    format!("an erase was interrupted ({reason})")
 }
 
 /// The blocks that neither a tree nor the log refers to.

@@ -24,6 +24,7 @@ pub use report::{
 
 use crate::error::{Result, StoreError};
 use crate::format::record::Record;
+use crate::headless::Headless;
 use crate::kv::patch::Patch;
 use crate::kv::slice::Slice;
 use crate::layout::StoreLayout;
@@ -32,6 +33,7 @@ use crate::shard::recovery::LogLoss;
 pub use crate::shard::recovery::OnLogLoss;
 use crate::shard::recovery::decisions::Decisions;
 use crate::shard::recovery::examination::{Examination, Examined};
+use crate::shard::values::examine::OnFlash;
 use crate::shard::{RepairEdits, Shard};
 use crate::store::open_all_for_repair;
 use futures_util::future::join_all;
@@ -42,7 +44,6 @@ use softflash_blocks::{BlockId, BlockLayer};
 use softflash_device::Device;
 use softflash_ftl::{Inventory, Superblock};
 use softflash_runtime::RuntimeHandle;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -111,7 +112,7 @@ struct Facts {
     /// Superblocks whose block is unknown.
     unknown: Vec<Superblock>,
     /// Superblocks whose erase header is lost.
-    headless: BTreeSet<Superblock>,
+    headless: Headless,
     /// The log must be replaced by a new one.
     log_is_damaged: bool,
 }
@@ -120,7 +121,7 @@ impl Facts {
     fn of(inventory: &Inventory) -> Facts {
         Facts {
             unknown: inventory.damaged.iter().map(|damaged| damaged.superblock).collect(),
-            headless: inventory.erase_headers_lost.iter().map(|lost| lost.superblock).collect(),
+            headless: Headless::of(inventory),
             log_is_damaged: false,
         }
     }
@@ -188,7 +189,8 @@ async fn examine_shard(examination: Examination<'_>, report: &mut RepairReport) 
                 walked =
                     walked.and(repair_slice(shard, slice, &facts, &blocks, None, report).await);
             }
-            let values = (&recovered.values, &blocks, now_ms);
+            let on_flash = OnFlash { blocks: &blocks, headless: &facts.headless };
+            let values = (&recovered.values, on_flash, now_ms);
             let examined = values::examine_values(shard, &recovered.slices, values, report).await;
             report.parities = parity::examine(shard, &blocks).await;
             walked = walked.and(examined.map(|_| ()));
@@ -240,12 +242,9 @@ fn note_segment(
     facts: &mut Facts,
     report: &mut RepairReport,
 ) {
-    let lost = blocks.superblocks(block).into_iter().find(|place| facts.headless.contains(place));
-    if let Some(superblock) = lost {
+    if let Some(problem) = facts.headless.problem(blocks, block) {
         facts.log_is_damaged = true;
-        let problem =
-            format!("segment {number} of the log: the erase header of its {superblock} is damaged");
-        report.logs.push(whole_log(shard, problem));
+        report.logs.push(whole_log(shard, format!("segment {number} of the log: {problem}")));
     }
 }
 
@@ -265,7 +264,7 @@ async fn repair_shard(shard: &Shard, facts: &Facts, report: &mut RepairReport) -
     for slice in shard.slices() {
         repair_slice(shard.id(), slice, facts, shard.blocks(), Some(&edits), report).await?;
     }
-    values::repair_values(shard, report).await?;
+    values::repair_values(shard, &facts.headless, report).await?;
     report.parities = parity::repair(shard).await?;
     if facts.log_is_damaged { edits.release_old_log().await } else { Ok(()) }
 }

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::error::is_data_loss;
 use crate::format::patch::{Block, PatchIndex};
 use crate::format::record::Record;
+use crate::headless::Headless;
 use crate::kv::patch::Patch;
 use softflash_blocks::BlockLayer;
 use softflash_ftl::{Hint, Superblock};
@@ -21,7 +22,7 @@ pub(super) struct Source<'a> {
     /// Superblocks whose block is unknown.
     pub(super) unknown: &'a [Superblock],
     /// Superblocks whose erase header is lost.
-    pub(super) headless: &'a BTreeSet<Superblock>,
+    pub(super) headless: &'a Headless,
 }
 
 /// The readable records of a patch, and its gaps.
@@ -119,9 +120,7 @@ pub(super) async fn problem_of(patch: &Patch, source: &Source<'_>) -> Option<Str
     if let Some(problem) = source.blocks.copy_problem(patch.id()) {
         return Some(problem);
     }
-    let mut superblocks = source.blocks.superblocks(patch.id()).into_iter();
-    let headless = superblocks.find(|superblock| source.headless.contains(superblock));
-    headless.map(|superblock| format!("the erase header of its {superblock} is damaged"))
+    source.headless.problem(source.blocks, patch.id())
 }
 
 /// Reads all readable records of a patch.

@@ -50,6 +50,21 @@ fn place_of(testbed: &Testbed, bytes: &[u8]) -> u64 {
 }
 
 #[test]
+fn the_values_behind_a_damaged_erase_header_are_moved_by_a_repair_and_none_is_lost() {
+    let (testbed, history) = prepared();
+    let newest = history.versions[&key(7)].last().cloned().flatten().unwrap();
+    let value = place_of(&testbed, &newest[..100]);
+    let (label, stride) = (1 << 20, SUPERBLOCK + 2 * 4096);
+    let superblock = label + (value - label) / stride * stride;
+    flip(&testbed, superblock + 60);
+    let checked = testbed.check();
+    assert!(matches!(&places(&checked)[..], [place] if place.starts_with("values, ")));
+    let (report, lost) = repair_and_compare(&testbed, &history);
+    assert_eq!((report.value_blocks.len(), lost, report.has_loss()), (1, 0, false), "{report:#?}");
+    assert!(report.value_blocks[0].problem.contains("erase header"), "{report:#?}");
+}
+
+#[test]
 fn a_lost_value_is_reported_and_its_key_deleted_and_no_other() {
     // The newest version of a key in the tree, of one that was overwritten, of one in memory.
     for number in [1, 3, 6, 7] {

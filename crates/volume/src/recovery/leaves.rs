@@ -9,14 +9,15 @@ use crate::domain_map::{LOST, low};
 use crate::format::entry::Entry;
 use crate::format::leaf::{self, HALF_ENTRIES, LEAF_UNITS};
 use crate::format::root::{Root, StoredHalf, StoredLeaf};
-use crate::frame_scan::{FoundFrame, read_unit};
+use crate::frame_scan::{self, FoundFrame, read_unit};
 use crate::leaves::LeafOwner;
 use crate::writer::is_whole;
 use futures_util::future::join_all;
 use softflash_base::cast;
 use softflash_base::checksum::checksum64;
 use softflash_base::planted::{self, Bug};
-use std::collections::{BTreeSet, HashMap};
+use softflash_ftl::Superblock;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Leaves that are read at a time.
 const LEAVES_TOGETHER: usize = 64;
@@ -138,13 +139,15 @@ fn checksums(map_frames: &[FoundFrame]) -> HashMap<(u32, u32, u32), u32> {
     leaves.collect()
 }
 
-/// The leaves of the durable root of which copies of halves cannot be read, once for each copy.
+/// The leaves of the durable root of which copies of halves cannot be read, or are in a frame that
+/// has lost its head, once for each copy.
 pub(crate) async fn damaged_copies(core: &Core) -> Vec<u32> {
     let stored: Vec<(u32, [StoredHalf; 2])> = {
         let map = core.map.borrow();
         let leaves = map.leaves.numbered().filter(|(_, leaf)| leaf.owner.is_some());
         leaves.filter_map(|(leaf, state)| Some((leaf, state.stored?))).collect()
     };
+    let with_head = slots_with_head(core, &stored).await;
     let mut damaged = Vec::new();
     for together in stored.chunks(LEAVES_TOGETHER) {
         let halves = together.iter().flat_map(|&(leaf, halves)| {
@@ -156,13 +159,32 @@ pub(crate) async fn damaged_copies(core: &Core) -> Vec<u32> {
         });
         let copies: Vec<(Half, u32)> = halves.collect();
         let reads = copies.iter().map(|(half, slot)| half.read_at(core, *slot));
-        for ((half, _), read) in copies.iter().zip(join_all(reads).await) {
-            if read.is_none() {
+        for ((half, slot), read) in copies.iter().zip(join_all(reads).await) {
+            if read.is_none() || !with_head.contains(&(half.leaf, half.half, *slot)) {
                 damaged.push(half.leaf);
             }
         }
     }
     damaged
+}
+
+/// The halves of these leaves, with leaf, half and slot, that heads of frames name.
+async fn slots_with_head(
+    core: &Core,
+    stored: &[(u32, [StoredHalf; 2])],
+) -> HashSet<(u32, u32, u32)> {
+    let slots = stored.iter().flat_map(|(_, halves)| halves.iter().flat_map(|half| half.slots()));
+    let blocks: BTreeSet<u32> = slots.map(|slot| core.geometry.block_of(slot)).collect();
+    let superblocks = blocks.into_iter().filter_map(|block| core.superblocks.handle(block));
+    let superblocks: Vec<Superblock> = superblocks.collect();
+    let mut named = HashSet::new();
+    // The heads of all superblocks at once would take much memory.
+    for together in superblocks.chunks(SUPERBLOCKS_TOGETHER) {
+        let scans = together.iter().map(|superblock| frame_scan::frames(core, *superblock));
+        let frames: Vec<FoundFrame> = join_all(scans).await.into_iter().flatten().collect();
+        named.extend(checksums(&frames).into_keys());
+    }
+    named
 }
 
 /// The copy of a half that was read.

@@ -22,7 +22,7 @@ pub struct RecoveryReport {
     pub stale_units: Vec<StaleUnit>,
     /// Older roots that were taken because newer ones could not be read.
     pub lost_roots: u32,
-    /// Copies of parts of the root that cannot be read.
+    /// Copies of parts of the root that cannot be read, or whose frame has lost its head.
     pub damaged_root_copies: u32,
     /// Halves of leaves of which one copy could not be read.
     pub copied_halves: u32,

@@ -1,6 +1,7 @@
 //! The newest whole roots.
 
 use super::report::RecoveryReport;
+use crate::checkpoint::COPIES;
 use crate::core::Core;
 use crate::format::entry::Entry;
 use crate::format::root::Root;
@@ -21,6 +22,8 @@ pub(super) struct WholeRoot {
     pub last_frame: u64,
     /// Copies of its parts that cannot be read.
     pub damaged_copies: u32,
+    /// Copies of its parts that no frame has, of those that were written if it was completed.
+    pub missing_copies: u32,
     /// Copies of it that are whole, at least.
     pub whole_copies: usize,
 }
@@ -53,11 +56,20 @@ pub(super) async fn newest_roots(
             continue;
         }
         let read = read_root(core, number, parts, &found).await;
-        let parts = found.values().flatten().map(|&(slot, _)| slot).collect();
+        let parts: Vec<u32> = found.values().flatten().map(|&(slot, _)| slot).collect();
+        let missing = |copies: &Vec<_>| COPIES.saturating_sub(copies.len());
+        let missing_copies = cast::saturating_u32(found.values().map(missing).sum());
         match (read, newest) {
             (Some(ReadRoot { root, damaged_copies, whole_copies }), found) => {
-                let read =
-                    WholeRoot { root, number, parts, last_frame, damaged_copies, whole_copies };
+                let read = WholeRoot {
+                    root,
+                    number,
+                    parts,
+                    last_frame,
+                    damaged_copies,
+                    missing_copies,
+                    whole_copies,
+                };
                 match found {
                     None => newest = Some(read),
                     Some(newest) => return (Some(newest), Some(read)),

@@ -160,6 +160,63 @@ fn with_any_page_damaged_a_read_returns_current_data_or_an_error() {
     assert_eq!((most_lost, leaves > 0, roots > 0), (3, true, true), "seed {seed}");
 }
 
+/// The kind and the word behind the logical one of the first entry of a head, if the page is one.
+fn first_entry(page: &[u8]) -> Option<(u8, u64)> {
+    let entries = u16::from_le_bytes(page[10..12].try_into().unwrap());
+    let is_head = page.starts_with(b"SFVFRAME") && entries > 0;
+    is_head.then(|| (page[64], u64::from_le_bytes(page[72..80].try_into().unwrap())))
+}
+
+/// The numbers of pages that are heads of frames with leaves, and of those with the newest root.
+fn heads_of_map(image: &UnitsImage) -> (Vec<usize>, Vec<usize>) {
+    const LEAF: u8 = 4;
+    const ROOT: u8 = 5;
+    let mut entries = Vec::new();
+    drop(image.clone().changed(|page| entries.push(first_entry(page))));
+    let numbered = || (0..).zip(&entries).filter_map(|(page, entry)| Some((page, (*entry)?)));
+    let roots = || numbered().filter(|(_, (kind, _))| *kind == ROOT);
+    let newest = roots().map(|(_, (_, number))| number).max();
+    let leaves = numbered().filter(|(_, (kind, _))| *kind == LEAF).map(|(page, _)| page);
+    let roots = roots().filter(|(_, (_, number))| Some(*number) == newest).map(|(page, _)| page);
+    (leaves.collect(), roots.collect())
+}
+
+#[test]
+fn a_check_notices_a_damaged_head_of_a_frame_of_the_map_and_a_repair_writes_the_copy_again() {
+    let seed = 1;
+    let testbed = Testbed::new(16, 256);
+    let contents = filled(&testbed, seed);
+    let image = testbed.device.image(0..4).unwrap();
+    let examined = testbed.examine().unwrap();
+    assert!(!examined.needs_repair(), "undamaged: {examined:?}");
+    let (leaves, roots) = heads_of_map(&image);
+    assert_eq!(roots.len(), 2, "two copies of the root");
+    let mut noticed = 0;
+    for (damaged, is_root) in leaves
+        .into_iter()
+        .map(|page| (page, false))
+        .chain(roots.into_iter().map(|page| (page, true)))
+    {
+        testbed.device.restore(&with_damage(&image, damaged)).unwrap();
+        let examined = testbed.examine().unwrap();
+        let copies = (examined.damaged_leaf_copies, examined.recovery.damaged_root_copies);
+        assert_eq!((copies.1 > 0, examined.recovery.lost_units), (is_root, 0), "page {damaged}");
+        // Frames that only older roots need are there, too.
+        assert!(!is_root || copies.0 == 0, "page {damaged}");
+        noticed += u32::from(copies.0 > 0);
+        let repaired = testbed
+            .on_flash(async |queue, config, runtime| Domain::repair(queue, config, runtime).await);
+        assert!(repaired.error.is_none(), "page {damaged}: {repaired:?}");
+        let again = testbed.examine().unwrap();
+        assert!(!again.needs_repair(), "page {damaged}: {again:?}");
+        testbed.run(async |domain, _, _| {
+            let lost = read_all(domain, &contents, &format!("page {damaged}")).await;
+            assert!(lost.is_empty(), "page {damaged}: {lost:?}");
+        });
+    }
+    assert!(noticed >= 2, "two copies of a frame of leaves, but {noticed} were noticed");
+}
+
 /// Damages all pages that look like leaves: most of their entries hold nothing.
 fn without_leaves(image: &UnitsImage) -> (UnitsImage, usize) {
     let mut damaged = 0;

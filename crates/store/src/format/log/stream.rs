@@ -33,6 +33,11 @@ impl EventStream {
         self.abandoned
     }
 
+    /// Whether all events that have begun are complete.
+    pub fn is_between_events(&self) -> bool {
+        self.events.missing() == 0
+    }
+
     /// Adds the next frame and passes each completed event to `sink`.
     ///
     /// # Errors

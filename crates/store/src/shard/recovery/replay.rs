@@ -64,7 +64,9 @@ impl DeadPatches {
 }
 
 /// The end of the log, at which a new writer continues. Frames without events are ignored: the
-/// writer writes its own opening and padding.
+/// writer writes its own opening and padding. So is a frame with the generations of units alone,
+/// which each start writes anew, unless other events of its segment are before it: segments of
+/// starts that were cut one after the other would have to be kept, and leave a full shard no block.
 #[derive(Default)]
 pub(super) struct LogEnd {
     /// The last frame with events.
@@ -79,12 +81,11 @@ pub(super) struct LogEnd {
 
 impl LogEnd {
     fn take(&mut self, frame: &Frame) {
-        let before = self.reached.replace(frame.at.segment);
         let FrameHeader { role, sequence, payload_len, .. } = frame.header;
         if !role.is_stream() || payload_len == 0 {
-            self.next_frame.get_or_insert(sequence);
-            return;
+            return self.pass(frame);
         }
+        let before = self.reached.replace(frame.at.segment);
         self.segment = match role {
             FrameRole::Stream => Some(frame.at.segment),
             // A repeated frame is read where its first version is torn. The first version was in
@@ -93,6 +94,12 @@ impl LogEnd {
         };
         self.next_frame = Some(sequence + 1);
         self.last_frame = Some(frame.clone());
+    }
+
+    /// A frame that the log does not need.
+    fn pass(&mut self, frame: &Frame) {
+        self.reached = Some(frame.at.segment);
+        self.next_frame.get_or_insert(frame.header.sequence);
     }
 }
 
@@ -199,9 +206,8 @@ impl<'a> Replay<'a> {
         let proved =
             std::mem::replace(&mut self.proved_segment, is_proof.then_some(frame.at.segment));
         self.confirmed_segments.extend(proved.filter(|segment| *segment == frame.at.segment));
-        self.end.take(&frame);
         let mut events = Vec::new();
-        let joined = self.events.feed(&frame.header, frame.payload, |event| {
+        let joined = self.events.feed(&frame.header, frame.payload.clone(), |event| {
             events.push(event);
             Ok::<_, FormatError>(())
         });
@@ -209,6 +215,13 @@ impl<'a> Replay<'a> {
             StoreError::DataLoss(_) => reader.damage(frame.at.segment, &error.to_string()),
             refused => refused,
         })?;
+        let is_whole = frame.header.first_event == 0 && self.events.is_between_events();
+        let is_of_units = |event: &Replayed| matches!(event, Replayed::Units(_));
+        let has_units_alone = is_whole && !events.is_empty() && events.iter().all(is_of_units);
+        match has_units_alone && self.end.segment != Some(frame.at.segment) {
+            true => self.end.pass(&frame),
+            false => self.end.take(&frame),
+        }
         for event in events {
             self.evidence = Evidence::of(&event, frame.at, frame.header.role).or(self.evidence);
             self.take(event, frame.at.segment)?;

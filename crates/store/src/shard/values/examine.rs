@@ -4,6 +4,7 @@ use super::ledger::Ledger;
 use super::reading::read_stored_everywhere;
 use crate::error::{Result, StoreError, is_data_loss};
 use crate::format::reference::Reference;
+use crate::headless::Headless;
 use crate::kv::slice::Slice;
 use bytes::Bytes;
 use softflash_blocks::{BlockId, BlockLayer};
@@ -23,9 +24,17 @@ pub(crate) struct ExaminedValues {
     pub(crate) bytes: u64,
     /// Keys whose newest value is lost, with the problem.
     pub(crate) lost: BTreeMap<Bytes, String>,
-    /// Blocks with a newest value and a missing or damaged copy, with the problem. Blocks without
-    /// one do not count: a power cut in their deletion leaves one copy.
+    /// Blocks with a newest value, and a missing or damaged copy or a damaged erase header, with
+    /// the problem. Blocks without one do not count: a power cut in their deletion leaves one copy,
+    /// and one in their erase such a header.
     pub(crate) degraded: BTreeMap<BlockId, String>,
+}
+
+/// The blocks that values are in.
+#[derive(Clone, Copy)]
+pub(crate) struct OnFlash<'a> {
+    pub(crate) blocks: &'a BlockLayer,
+    pub(crate) headless: &'a Headless,
 }
 
 /// A reference of a version.
@@ -40,7 +49,7 @@ struct Named {
 pub(crate) async fn examine(
     slice: &Slice,
     ledger: &Ledger,
-    blocks: &BlockLayer,
+    on_flash: OnFlash<'_>,
     now_ms: u64,
 ) -> Result<ExaminedValues> {
     let mut examined = ExaminedValues::default();
@@ -52,7 +61,7 @@ pub(crate) async fn examine(
         in_memory.extend(version.references().into_iter().flatten().map(named));
     });
     for named in in_memory {
-        examined.read(named, slice, ledger, blocks, now_ms).await?;
+        examined.read(named, slice, ledger, on_flash, now_ms).await?;
     }
     for (.., patch) in slice.tree().patches() {
         let Ok(index) = patch.index() else { continue };
@@ -68,7 +77,7 @@ pub(crate) async fn examine(
                 let expires_at_ms = record.expires_at_ms().unwrap_or(0);
                 let (key, seq) = (record.key, record.seq);
                 let named = Named { key, seq, expires_at_ms, reference };
-                examined.read(named, slice, ledger, blocks, now_ms).await?;
+                examined.read(named, slice, ledger, on_flash, now_ms).await?;
             }
         }
     }
@@ -81,7 +90,7 @@ impl ExaminedValues {
         Named { key, seq, expires_at_ms, reference }: Named,
         slice: &Slice,
         ledger: &Ledger,
-        blocks: &BlockLayer,
+        OnFlash { blocks, headless }: OnFlash<'_>,
         now_ms: u64,
     ) -> Result<()> {
         let has_expired = expires_at_ms != 0 && expires_at_ms <= now_ms;
@@ -97,7 +106,9 @@ impl ExaminedValues {
                     yield_now().await;
                 }
                 let block = BlockId(reference.block());
-                if let Some(problem) = blocks.copy_problem(block)
+                let problem =
+                    blocks.copy_problem(block).or_else(|| headless.problem(blocks, block));
+                if let Some(problem) = problem
                     && !self.degraded.contains_key(&block)
                     && is_newest(slice, &key, seq).await?
                 {

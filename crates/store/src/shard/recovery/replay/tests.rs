@@ -122,6 +122,29 @@ fn the_end_of_a_log_is_the_segment_to_which_its_last_events_were_first_written()
 }
 
 #[test]
+fn a_segment_with_the_generations_of_units_alone_is_not_kept() {
+    on_flash(async |_, reader, clock| {
+        let marks = [UnitMark { unit: 1, generation: 7 }, UnitMark { unit: 2, generation: 9 }];
+        let units = encoded(&Event::Units(&marks));
+        let commit = encoded(&Event::Commit(5));
+        let layout = layout();
+        let mut replay = Replay::new(&layout, SHARD);
+        let mut take = |segment, sequence, payload: &[u8]| {
+            let payload = Bytes::copy_from_slice(payload);
+            let frame = frame(segment, sequence, FrameRole::Stream, payload);
+            replay.take_frame(frame, reader, clock).unwrap();
+            (replay.end.segment, replay.end.next_frame)
+        };
+        assert_eq!(take(3, 1, &commit), (Some(3), Some(2)));
+        assert_eq!(take(3, 2, &units), (Some(3), Some(3)), "the segment is kept in any case");
+        assert_eq!(take(4, 3, &units), (Some(3), Some(3)), "the next writer replaces it");
+        assert_eq!(take(5, 4, &[&units[..], &commit].concat()), (Some(5), Some(5)));
+        assert_eq!(take(6, 5, &[&commit[..], &units[..9]].concat()), (Some(6), Some(6)));
+        assert_eq!(replay.units, marks);
+    });
+}
+
+#[test]
 fn a_segment_is_confirmed_once_a_frame_follows_its_proof() {
     on_flash(async |_, reader, clock| {
         let layout = layout();
