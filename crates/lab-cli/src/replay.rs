@@ -160,7 +160,7 @@ impl Replay {
             Form::Table => {
                 remarks(&report.tally).iter().for_each(|remark| output::say(remark));
                 report.played.remarks().iter().for_each(|remark| output::say(remark));
-                output::pairs(report.report.lines());
+                report.report.print();
                 Ok(())
             }
         }

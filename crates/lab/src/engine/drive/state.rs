@@ -3,6 +3,7 @@
 use super::random_writes;
 use super::seeds::PRECONDITION;
 use super::settle::settle;
+use super::writing::Writing;
 use crate::cell::Control;
 use crate::engine::progress::prepared;
 use crate::error::LabError;
@@ -18,7 +19,7 @@ const REPORT_EVERY: u64 = 1 << 16;
 pub(in crate::engine) fn prepare(
     drive: &mut Drive,
     state: Precondition,
-    workload: Option<&BlockWorkload>,
+    writing: Option<Writing<'_>>,
     rng: &Rng,
     control: &Control,
 ) -> Result<Option<Settled>, LabError> {
@@ -30,7 +31,7 @@ pub(in crate::engine) fn prepare(
             drive.fill();
             overwrite(drive, times, rng.fork(PRECONDITION), control)?;
         }
-        Precondition::Steady => settled = make_steady(drive, workload, rng, control)?,
+        Precondition::Steady => settled = make_steady(drive, writing, rng, control)?,
         Precondition::Random4k { seconds } => {
             drive.fill();
             let rng = rng.fork(PRECONDITION);
@@ -46,20 +47,25 @@ pub(in crate::engine) fn prepare(
 /// policies; the others settle from there, and other writes from a filled drive.
 fn make_steady(
     drive: &mut Drive,
-    workload: Option<&BlockWorkload>,
+    writing: Option<Writing<'_>>,
     rng: &Rng,
     control: &Control,
 ) -> Result<Option<Settled>, LabError> {
-    let workload = workload.filter(|workload| workload.writes());
-    let uniform = workload.is_none_or(|workload| writes_uniformly(workload, drive.page_bytes()));
+    let writing = writing.filter(Writing::writes);
+    let uniform = match writing {
+        None => true,
+        Some(Writing::Workload(workload)) => writes_uniformly(workload, drive.page_bytes()),
+        Some(Writing::Flows(_)) => false,
+    };
     if uniform {
         drive.make_steady(rng.fork(PRECONDITION).seed());
     } else {
         drive.fill();
     }
-    match workload {
-        Some(workload) if !(uniform && drive.steady_state_is_known()) => {
-            settle(drive, workload, rng, control).map(Some)
+    match writing {
+        Some(writing) if !(uniform && drive.steady_state_is_known()) => {
+            let writes = writing.source(drive, rng)?;
+            settle(drive, writes, control).map(Some)
         }
         _ => Ok(None),
     }
