@@ -21,9 +21,9 @@ impl Default for Begin {
 }
 
 impl Begin {
-    /// Whether it is the beginning of the device.
+    /// Whether it is the default, the beginning of the device.
     pub(crate) fn is_zero(&self) -> bool {
-        matches!(*self, Begin::Bytes(0) | Begin::Share(0.0))
+        *self == Begin::default()
     }
 
     pub(crate) fn validate(&self) -> Result<(), Problem> {

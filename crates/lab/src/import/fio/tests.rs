@@ -190,10 +190,11 @@ fn any_text_is_read_or_refused() {
     for _ in 0..2000 {
         let mut text = JOBS.as_bytes().to_vec();
         for _ in 0..=rng.below(4) {
-            let at = rng.below(text.len() as u64) as usize;
+            let Some(at) = text.len().checked_sub(1) else { break };
+            let at = rng.below(at as u64 + 1) as usize;
             match rng.below(3) {
                 0 => text[at] = rng.below(256) as u8,
-                1 => text.truncate(at.max(1)),
+                1 => text.truncate(at),
                 _ => _ = text.remove(at),
             }
         }

@@ -152,7 +152,9 @@ fn the_flows_of_a_scenario_run_at_once_in_parts_of_the_device() {
     let names: Vec<&str> = scenario.flows.iter().map(|flow| flow.name()).collect();
     assert_eq!(names, ["mine-flow-1", "mine-flow-3"]);
     let places = scenario.flows.iter().map(|flow| (flow.workload.begin, flow.workload.span));
-    let expected = [0.0, 0.5].map(|begin| (Begin::Share(begin), Span::Share(0.125)));
+    // The trace has the second of the three parts.
+    let begins = [Begin::default(), Begin::Share(2.0 / 3.0)];
+    let expected = begins.map(|begin| (begin, Span::Share(0.5 / 3.0)));
     assert_eq!(places.collect::<Vec<_>>(), expected);
     assert!(import.remarks.iter().any(|remark| remark.contains("traces do not run together")));
     let files = import.files().unwrap();
@@ -227,10 +229,10 @@ fn mistakes_are_named_with_file_line_and_remedy() {
     );
     assert!(problem("Chip_No_Per_Channel", "Chips").contains("Chip_No_Per_Channel is missing"));
     assert!(problem("</Flash_Parameter_Set>", "").contains("ends inside of"));
-    assert!(problem("<Seed>", "<Seed").contains("this is no XML"));
     assert!(problem("Execution_Parameter_Set", "Sets").contains("the outermost element is `Sets`"));
     assert!(problem(">MLC<", ">PLC<").contains("known are SLC, MLC, TLC"));
     let whole = |text: &str| import("a", ("c.xml", text), None).unwrap_err().to_string();
+    assert!(whole("<Execution_Parameter_Set><Seed").contains("this is no XML"));
     assert!(whole("").contains("the file has no element"));
     assert!(whole("<Execution_Parameter_Set><Seed>1").contains("ends inside of `Seed`"));
 }

@@ -61,7 +61,9 @@ pub fn scenario(
     }
     let part = |(number, flow): (usize, Option<BlockWorkload>)| {
         let mut flow = flow?;
-        flow.begin = Begin::Share(number as f64 / all);
+        if number > 0 {
+            flow.begin = Begin::Share(number as f64 / all);
+        }
         if let Span::Share(share) = flow.span {
             flow.span = Span::Share(share / all);
         }
