@@ -111,7 +111,10 @@ mod tests {
             ("=random-read-8k", "write NAME=WORKLOAD"),
             ("a=random-read-8k,size", "write NAME=WORKLOAD"),
             ("a=random-raed-8k", "the nearest known one is `random-read-8k`"),
-            ("a=random-read-8k,spna.share=1", "unknown key `spna`; the nearest known one is `span`"),
+            (
+                "a=random-read-8k,spna.share=1",
+                "unknown key `spna`; the nearest known one is `span`",
+            ),
             ("a=random-read-8k,size=big", "size"),
         ] {
             let error = flow(text).unwrap_err();

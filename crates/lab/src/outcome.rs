@@ -76,8 +76,8 @@ pub struct FlowOutcome {
     pub bytes_read: u64,
     /// Bytes written.
     pub bytes_written: u64,
-    /// From the beginning of the measured part to the last completion of the flow if it ended
-    /// before the run, else that of the run, in nanoseconds.
+    /// From the beginning of the flow, or of the measured part if that is later, to the last
+    /// completion of the flow if it ended before the run, else that of the run, in nanoseconds.
     pub active_ns: u64,
     /// Latency of reads.
     pub read_latency: LatencySummary,

@@ -143,6 +143,14 @@ pub enum Problem {
         /// The name.
         name: String,
     },
+    /// A flow that others wait for, without a limit.
+    #[error(
+        "flow `{flow}` never ends, and flows behind it wait for its end (`after_previous`); give it requests or duration_ns"
+    )]
+    Endless {
+        /// The flow.
+        flow: String,
+    },
     /// A problem of one of several flows.
     #[error("flow `{flow}`: {problem}")]
     OfFlow {

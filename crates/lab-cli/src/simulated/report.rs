@@ -1,13 +1,13 @@
 //! The results of one simulation, as JSON and as a table.
 
-use super::scaled::{bandwidth, change, latency, rate};
 use super::flows::FlowReport;
+use super::scaled::{bandwidth, change, latency, rate};
 use super::{Costs, Target};
 use serde::Serialize;
 use softflash_base::histogram::LatencySummary;
+use softflash_console::output;
 use softflash_console::sizes::human_bytes;
 use softflash_lab::{Backlog, Outcome, Programs, Settled};
-use softflash_console::output;
 
 /// Results and cost of a simulation.
 #[derive(Debug, Serialize)]
@@ -206,7 +206,10 @@ impl Report {
         }
         output::result("");
         let rows = self.flows.iter().flat_map(FlowReport::rows);
-        output::rows(&["flow", "", "requests", "rate", "throughput", "mean", "p99", "p99.9", "max"], rows);
+        output::rows(
+            &["flow", "", "requests", "rate", "throughput", "mean", "p99", "p99.9", "max"],
+            rows,
+        );
         let behind = self.flows.iter().filter_map(FlowReport::backlog_line);
         behind.for_each(|line| output::result(&line));
     }

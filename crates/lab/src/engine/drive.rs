@@ -293,7 +293,8 @@ impl Play<'_, '_> {
         let end_ns = course.meter.last_ns();
         let mut outcome = course.meter.outcome(&self.drive);
         let ended = self.host.ended_flows(self.flow_count(), end_ns);
-        outcome.flows = course.flows.outcomes(end_ns, &ended);
+        let begins = self.host.begin_of_flows(self.flow_count());
+        outcome.flows = course.flows.outcomes(end_ns, &begins, &ended);
         outcome.requests = course.made;
         outcome.backlog = backlog;
         outcome.settled = self.settled;

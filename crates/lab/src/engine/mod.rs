@@ -55,9 +55,7 @@ pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
 fn check_precondition(cell: &Cell) -> Result<(), LabError> {
     let kinds = (&cell.workload, &cell.layout.kind);
     match cell.parameters.precondition {
-        state @ Precondition::Random4k { .. }
-            if !is_drive(kinds) =>
-        {
+        state @ Precondition::Random4k { .. } if !is_drive(kinds) => {
             Err(LabError::Parameter(format!(
                 "precondition {state} needs a block workload on a page-mapped layout; use fill, overwrite:TIMES or steady"
             )))

@@ -22,11 +22,7 @@ pub struct Element {
 
 /// The outermost element of the text of `file`. A closing tag closes the innermost element, whatever
 /// its name: MQSim does not compare the names. A remark tells where they differ.
-pub fn parse(
-    file: &str,
-    text: &str,
-    remarks: &mut Vec<String>,
-) -> Result<Element, ImportError> {
+pub fn parse(file: &str, text: &str, remarks: &mut Vec<String>) -> Result<Element, ImportError> {
     let mut reader = Reader::from_str(text);
     reader.config_mut().check_end_names = false;
     let mut open: Vec<Element> = Vec::new();

@@ -35,7 +35,6 @@ const MOST_NEGATIVE_NS: u64 = 3_600_000_000_000;
 /// What is lost of 2^64 nanoseconds when seconds are cut to 32 bits.
 const CUT_NS: u64 = 4 * (1 << 32) * 1_000_000_000;
 
-
 impl Decoder {
     pub(super) fn new(beginning: &[u8]) -> Decoder {
         let seen = |event: u8| {

@@ -168,7 +168,8 @@ impl BlockWorkload {
 
     /// The largest alignment of its requests; 1 if it has none.
     pub(crate) fn largest_align_bytes(&self) -> u32 {
-        let sizes = [self.sizes_of_reads(), self.sizes_of_writes()].map(|sizes| sizes.ok().flatten());
+        let sizes =
+            [self.sizes_of_reads(), self.sizes_of_writes()].map(|sizes| sizes.ok().flatten());
         let largest = sizes.into_iter().flatten().flat_map(RequestSize::shares);
         let own = || largest.map(|size| size.bytes).max().unwrap_or(1);
         self.align_bytes.unwrap_or_else(own)

@@ -51,10 +51,15 @@ pub struct Flow {
     #[serde(skip_serializing_if = "is_zero")]
     #[schemars(extend("default" = 0))]
     pub copy_offset_bytes: u64,
-    /// From the beginning of the run, or of its warm-up, to the first request, in nanoseconds.
+    /// From the beginning of the run, or of its warm-up, to the first request, in nanoseconds; with
+    /// `after_previous` in this flow or one before it, from the end of the flows before.
     #[serde(skip_serializing_if = "is_zero")]
     #[schemars(extend("default" = 0))]
     pub start_ns: u64,
+    /// Whether it begins when all flows before it in the file have ended, as do those behind it.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schemars(extend("default" = false))]
+    pub after_previous: bool,
     /// Its requests; the name is that of the flow.
     #[serde(flatten)]
     pub workload: BlockWorkload,
@@ -83,6 +88,7 @@ impl<'de> Visitor<'de> for FlowVisitor {
             copies: own.copies.unwrap_or(1),
             copy_offset_bytes: own.copy_offset_bytes.unwrap_or(0),
             start_ns: own.start_ns.unwrap_or(0),
+            after_previous: own.after_previous.unwrap_or(false),
             workload,
         })
     }
@@ -90,7 +96,7 @@ impl<'de> Visitor<'de> for FlowVisitor {
 
 impl From<BlockWorkload> for Flow {
     fn from(workload: BlockWorkload) -> Flow {
-        Flow { copies: 1, copy_offset_bytes: 0, start_ns: 0, workload }
+        Flow { copies: 1, copy_offset_bytes: 0, start_ns: 0, after_previous: false, workload }
     }
 }
 
@@ -197,6 +203,9 @@ impl FlowWorkload {
                 problem: Box::new(problem),
             })?;
         }
+        if let Some(flow) = self.endless() {
+            return Err(Problem::Endless { flow: flow.name().to_owned() });
+        }
         let sum = |of: fn(&Flow) -> u64| -> u64 {
             let each = self.flows.iter().map(|flow| of(flow).saturating_mul(flow.copies.into()));
             each.fold(0, u64::saturating_add)
@@ -215,7 +224,9 @@ impl FlowWorkload {
     pub fn limits(&self) -> (Option<u64>, Option<u64>) {
         let flows = || self.flows.iter().map(|flow| &flow.workload);
         let ends = |flow: &BlockWorkload| flow.requests.is_some() || flow.duration_ns.is_some();
+        let in_phases = self.flows.iter().any(|flow| flow.after_previous);
         match (self.requests, self.duration_ns) {
+            (None, None) if in_phases && flows().all(ends) => (Some(u64::MAX), None),
             (None, None) if flows().all(|flow| flow.duration_ns.is_some()) => {
                 (None, flows().filter_map(|flow| flow.duration_ns).max())
             }
@@ -231,6 +242,24 @@ impl FlowWorkload {
         }
     }
 
+    /// The phase of each flow: those of a phase run at once, and begin when all of the phases before
+    /// have ended.
+    pub fn phases(&self) -> impl Iterator<Item = usize> {
+        self.flows.iter().scan(0, |phase, flow| {
+            *phase += usize::from(flow.after_previous);
+            Some(*phase)
+        })
+    }
+
+    /// A flow that never ends, though others wait for its end.
+    fn endless(&self) -> Option<&Flow> {
+        let last = self.phases().last()?;
+        let mut flows = self.flows.iter().zip(self.phases());
+        let endless =
+            |flow: &Flow| flow.workload.requests.is_none() && flow.workload.duration_ns.is_none();
+        flows.find(|(flow, phase)| *phase < last && endless(flow)).map(|(flow, _)| flow)
+    }
+
     /// Whether any flow writes.
     pub fn writes(&self) -> bool {
         self.flows.iter().any(|flow| flow.workload.writes())
@@ -239,6 +268,10 @@ impl FlowWorkload {
 
 fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 fn is_one(number: &u32) -> bool {

@@ -29,6 +29,11 @@ impl Closed {
         Closed { ready, think_ns, barrier }
     }
 
+    /// Lets the clients make their first requests at a time.
+    pub(super) fn begin(&mut self, at: u64) {
+        self.ready.iter_mut().for_each(|(ready, _)| *ready = at);
+    }
+
     /// The time of the next request; `None` while all clients wait.
     #[inline]
     pub(super) fn next_at(&self) -> Option<u64> {

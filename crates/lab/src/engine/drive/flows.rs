@@ -61,14 +61,23 @@ impl FlowMeters {
     }
 
     /// The figures of the flows of a run whose last request completed at `end_ns`.
-    pub(super) fn outcomes(self, end_ns: u64, ended: &[bool]) -> Vec<FlowOutcome> {
-        let all = self.flows.into_iter().enumerate();
-        all.map(|(number, flow)| flow.outcome(end_ns, ended.get(number) == Some(&true))).collect()
+    /// `begins` and `ended` say of each flow when it began, and whether it reached its limits.
+    pub(super) fn outcomes(
+        self,
+        end_ns: u64,
+        begins: &[Option<u64>],
+        ended: &[bool],
+    ) -> Vec<FlowOutcome> {
+        let outcome = |(number, flow): (usize, FlowMeter)| {
+            let begin_ns = begins.get(number).copied().flatten();
+            flow.outcome(begin_ns, end_ns, ended.get(number) == Some(&true))
+        };
+        self.flows.into_iter().enumerate().map(outcome).collect()
     }
 }
 
 impl FlowMeter {
-    fn outcome(self, end_ns: u64, ended: bool) -> FlowOutcome {
+    fn outcome(self, began_ns: Option<u64>, end_ns: u64, ended: bool) -> FlowOutcome {
         let FlowMeter { name, meter, open, made, last_arrival: (at, waiting) } = self;
         let begin_ns = meter.begin_ns();
         let backlog = (open && made > 0).then(|| Backlog {
@@ -84,7 +93,7 @@ impl FlowMeter {
             completed: measured.completed,
             bytes_read: measured.bytes_read,
             bytes_written: measured.bytes_written,
-            active_ns: end_ns - begin_ns,
+            active_ns: began_ns.map_or(0, |began| end_ns.saturating_sub(began.max(begin_ns))),
             read_latency: measured.read_latency,
             write_latency: measured.write_latency,
             latency_stddev_ns: measured.latency_stddev_ns,

@@ -102,6 +102,35 @@ fn a_run_ends_when_every_flow_has_ended() {
 }
 
 #[test]
+fn a_flow_begins_when_those_before_it_have_ended() {
+    let phase = |name: &str, after_previous, requests, duration_ns| {
+        let mut flow = flow(name, 1.0, 4);
+        (flow.workload.requests, flow.workload.duration_ns) = (requests, duration_ns);
+        Flow { after_previous, ..flow }
+    };
+    let flows = vec![
+        phase("a", false, Some(2000), None),
+        phase("b", false, None, Some(20_000_000)),
+        phase("c", true, None, Some(30_000_000)),
+        phase("d", true, Some(2000), None),
+    ];
+    let workload = FlowWorkload::new("phases", flows.clone());
+    let outcome = run_flows(flows, |cell| cell.parameters.requests = workload.limits().0);
+    let active = ["a", "b", "c", "d"].map(|name| of(&outcome, name).active_ns);
+    assert_eq!(["a", "d"].map(|name| of(&outcome, name).requests), [2000, 2000]);
+    // The requests under way at the end of a phase complete before the next one begins.
+    assert!((20_000_000..22_000_000).contains(&active[1]), "{active:?}");
+    assert!((30_000_000..32_000_000).contains(&active[2]), "{active:?}");
+    let phases = active[0].max(active[1]) + active[2] + active[3];
+    assert_eq!(phases, outcome.simulated_ns, "{active:?}");
+    // Alone in its phase, with as many requests under way as each of two, a flow is faster.
+    assert!(active[3] < active[0], "{active:?}");
+    let endless =
+        FlowWorkload::new("e", vec![phase("a", false, None, None), phase("b", true, None, None)]);
+    assert!(endless.validate().unwrap_err().to_string().contains("flow `a` never ends"));
+}
+
+#[test]
 fn open_flows_say_whether_the_drive_kept_up() {
     let open = |name: &str, requests_per_second| {
         let mut flow = flow(name, 1.0, 1);

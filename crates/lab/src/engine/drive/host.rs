@@ -25,8 +25,11 @@ pub(super) struct Host<'a> {
     others: Vec<Stream<'a>>,
     /// The bandwidth caps of each copy of a flow, if any has one.
     caps: Vec<Caps>,
-    /// Whether flows have limits of their own.
-    limited: bool,
+    /// The limits of each flow, of its requests and of its duration in nanoseconds.
+    limits: Vec<(Option<u64>, Option<u64>)>,
+    /// The phase whose flows make requests, and the last one.
+    phase: usize,
+    last_phase: usize,
     /// Requests that a cap holds back, by their earliest time and their order of arrival.
     held: BinaryHeap<Reverse<(u64, u64)>>,
     held_requests: BTreeMap<u64, HostRequest>,
@@ -56,16 +59,19 @@ impl<'a> Host<'a> {
     ) -> Result<Host<'a>, LabError> {
         workload.validate()?;
         let (mut streams, mut caps) = (Vec::new(), Vec::new());
-        for (number, flow) in workload.flows.iter().enumerate() {
-            let begin_ns = begin.0.saturating_add(flow.start_ns);
+        for (number, (flow, phase)) in workload.flows.iter().zip(workload.phases()).enumerate() {
+            // That of a later phase counts from the beginning of the phase.
+            let begin = if phase == 0 { begin.0 } else { 0 };
+            let begin_ns = begin.saturating_add(flow.start_ns);
             for copy in 0..flow.copies {
                 let (own, rng) = (flow.copy(copy, capacity_bytes)?, flow.rng(rng, copy));
-                let belongs = Belongs { flow: number, copy: caps.len() };
+                let belongs = Belongs { flow: number, phase, copy: caps.len() };
                 add_streams(&mut streams, &own, capacity_bytes, &rng, begin_ns, belongs)?;
                 caps.push(Caps::new(&own.rate_caps));
             }
         }
-        Host::of_streams(streams, caps)
+        let last_phase = workload.phases().last().unwrap_or(0);
+        Ok(Host { last_phase, ..Host::of_streams(streams, caps)? })
     }
 
     /// The requests of a trace whose time 0 is `begin`.
@@ -87,7 +93,9 @@ impl<'a> Host<'a> {
             first,
             others,
             caps,
-            limited: false,
+            limits: Vec::new(),
+            phase: 0,
+            last_phase: 0,
             held: BinaryHeap::new(),
             held_requests: BTreeMap::new(),
             held_so_far: 0,
@@ -96,14 +104,45 @@ impl<'a> Host<'a> {
 
     /// Limits each flow, from `begin_ns` on, to its own number of requests and duration.
     pub(super) fn limit(&mut self, flows: &[Flow], begin_ns: u64) {
-        let Host { first, others, limited, .. } = self;
-        *limited = !flows.is_empty();
-        for stream in std::iter::once(first).chain(others) {
-            if let Some(flow) = flows.get(stream.flow()) {
-                let until_ns = flow.workload.duration_ns.map(|ns| begin_ns.saturating_add(ns));
-                stream.limit(flow.workload.requests, until_ns);
+        let limits = flows.iter().map(|flow| (flow.workload.requests, flow.workload.duration_ns));
+        self.limits = limits.collect();
+        self.limit_phase(begin_ns);
+    }
+
+    /// Limits the streams of the present phase.
+    fn limit_phase(&mut self, begin_ns: u64) {
+        let Host { first, others, limits, phase, .. } = self;
+        let all = std::iter::once(first).chain(others);
+        for stream in all.filter(|stream| stream.phase() == *phase) {
+            if let Some((requests, duration_ns)) = limits.get(stream.flow()) {
+                let until_ns = duration_ns.map(|ns| begin_ns.saturating_add(ns));
+                stream.limit(*requests, until_ns);
             }
         }
+    }
+
+    /// Begins the next phase if the present one is done at a time. Without limits it never is.
+    fn next_phase(&mut self, at: u64) {
+        let phase = self.phase;
+        let done = self.streams().filter(|stream| stream.phase() == phase).all(Stream::is_done);
+        if phase == self.last_phase || self.limits.is_empty() || !done {
+            return;
+        }
+        self.phase += 1;
+        let Host { first, others, phase, .. } = self;
+        let all = std::iter::once(first).chain(others);
+        all.filter(|stream| stream.phase() == *phase).for_each(|stream| stream.begin(at));
+        self.limit_phase(at);
+    }
+
+    fn streams(&self) -> impl Iterator<Item = &Stream<'a>> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// When the requests of each flow began, in nanoseconds; `None` of those that did not.
+    pub(super) fn begin_of_flows(&self, flows: usize) -> Vec<Option<u64>> {
+        let of = |flow| self.streams().find(|stream| stream.flow() == flow)?.begin_ns();
+        (0..flows).map(of).collect()
     }
 
     /// The time of the next request; `None` while all clients wait, and at the end.
@@ -119,7 +158,7 @@ impl<'a> Host<'a> {
     /// The time and the stream of the next request of several streams: of those at the same time
     /// the first stream.
     fn next_of_streams(&self) -> Option<(u64, usize)> {
-        let all = std::iter::once(&self.first).chain(&self.others).enumerate();
+        let all = self.streams().enumerate();
         all.filter_map(|(number, stream)| Some((stream.next_at()?, number))).min()
     }
 
@@ -151,23 +190,24 @@ impl<'a> Host<'a> {
 
     /// Whether each flow has reached its own limits at a time.
     pub(super) fn ended_flows(&self, flows: usize, at: u64) -> Vec<bool> {
-        let all = || std::iter::once(&self.first).chain(&self.others);
-        let of = |flow| all().filter(|stream| stream.flow() == flow).all(|stream| stream.has_ended(at));
+        let of = |flow| {
+            self.streams().filter(|stream| stream.flow() == flow).all(|stream| stream.has_ended(at))
+        };
         (0..flows).map(of).collect()
     }
 
     /// Whether each flow's requests come at their own times.
     pub(super) fn open_flows(&self, flows: usize) -> Vec<bool> {
-        let all = || std::iter::once(&self.first).chain(&self.others);
         // The threads that only write follow the stream of their flow.
-        let of = |flow| all().find(|stream| stream.flow() == flow).is_some_and(Stream::is_open);
+        let of =
+            |flow| self.streams().find(|stream| stream.flow() == flow).is_some_and(Stream::is_open);
         (0..flows).map(of).collect()
     }
 
     /// Whether a client submits its next request at each completion, independent of the others.
     /// Then [`answer`](Host::answer) returns it at once, without sorting by time.
     pub(super) fn answers_at_once(&self) -> bool {
-        let alone = self.others.is_empty() && self.caps.is_empty() && !self.limited;
+        let alone = self.others.is_empty() && self.caps.is_empty() && self.limits.is_empty();
         alone && self.first.answers_at_once()
     }
 
@@ -238,7 +278,12 @@ impl<'a> Host<'a> {
     pub(super) fn ended(&mut self, client: u64, at: u64) {
         match self.others.is_empty() {
             true => self.first.ended(client, at),
-            false => self.stream(number_of(client)).ended(client & !STREAM_BITS, at),
+            false => {
+                self.stream(number_of(client)).ended(client & !STREAM_BITS, at);
+                if self.last_phase > 0 {
+                    self.next_phase(at);
+                }
+            }
         }
     }
 }

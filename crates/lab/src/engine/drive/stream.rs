@@ -17,6 +17,10 @@ pub(super) struct Stream<'a> {
     /// Requests that it still makes, and the time from which on it makes none.
     left: u64,
     until_ns: u64,
+    /// Requests that it has made and that have not completed.
+    under_way: u64,
+    /// Whether it makes requests: not before its phase begins.
+    begun: bool,
 }
 
 /// What a stream belongs to.
@@ -24,6 +28,8 @@ pub(super) struct Stream<'a> {
 pub(super) struct Belongs {
     /// The number of its flow.
     pub(super) flow: usize,
+    /// The phase of the run in which it makes requests.
+    pub(super) phase: usize,
     /// The number of the copy of a flow, of all flows: its streams share their rate caps.
     pub(super) copy: usize,
 }
@@ -59,12 +65,45 @@ impl<'a> Stream<'a> {
     }
 
     fn new(requests: Ahead<'a>, pace: Pace, begin_ns: u64, belongs: Belongs) -> Stream<'a> {
-        Stream { requests, pace, belongs, begin_ns, left: u64::MAX, until_ns: u64::MAX }
+        Stream {
+            requests,
+            pace,
+            begun: belongs.phase == 0,
+            belongs,
+            begin_ns,
+            left: u64::MAX,
+            until_ns: u64::MAX,
+            under_way: 0,
+        }
     }
 
     /// The flow that it belongs to.
     pub(super) fn flow(&self) -> usize {
         self.belongs.flow
+    }
+
+    /// The phase in which it makes requests.
+    pub(super) fn phase(&self) -> usize {
+        self.belongs.phase
+    }
+
+    /// When its requests begin, in nanoseconds; `None` before its phase.
+    pub(super) fn begin_ns(&self) -> Option<u64> {
+        self.begun.then_some(self.begin_ns)
+    }
+
+    /// Begins its phase at a time: its `begin_ns` counted from 0 so far.
+    pub(super) fn begin(&mut self, at: u64) {
+        self.begun = true;
+        self.begin_ns = self.begin_ns.saturating_add(at);
+        if let Pace::Closed(closed) = &mut self.pace {
+            closed.begin(self.begin_ns);
+        }
+    }
+
+    /// Whether it makes no more requests, and all have completed.
+    pub(super) fn is_done(&self) -> bool {
+        self.under_way == 0 && self.next_at().is_none()
     }
 
     /// The copy of a flow that it belongs to.
@@ -91,7 +130,7 @@ impl<'a> Stream<'a> {
             Pace::Open { next_at, .. } => Some(self.begin_ns.saturating_add(*next_at)),
             Pace::Trace => self.requests.at_ns().map(|at| self.begin_ns + at),
         };
-        next_at.filter(|&at| self.left > 0 && at < self.until_ns)
+        next_at.filter(|&at| self.begun && self.left > 0 && at < self.until_ns)
     }
 
     /// Whether requests come at their own times, however long the drive takes.
@@ -123,6 +162,7 @@ impl<'a> Stream<'a> {
             Pace::Trace => 0,
         };
         self.left = self.left.saturating_sub(1);
+        self.under_way += 1;
         Some(HostRequest { tag: client, ..self.requests.take(drive)? })
     }
 
@@ -134,6 +174,7 @@ impl<'a> Stream<'a> {
     /// Handles the completion of a client's request.
     #[inline]
     pub(super) fn ended(&mut self, client: u64, at: u64) {
+        self.under_way = self.under_way.saturating_sub(1);
         if let Pace::Closed(closed) = &mut self.pace {
             closed.ended(client, at);
         }

@@ -48,7 +48,9 @@ pub fn jobs(file: &str, text: &str) -> Result<Vec<Job>, ImportError> {
         let (key, value) = content.split_once('=').unwrap_or((content, "1"));
         let (key, value) = (key.trim().to_lowercase(), without_comment(value.trim()));
         if value.contains("${") {
-            return Err(wrong(format!("`{value}`: environment variables are not read; write the value")));
+            return Err(wrong(format!(
+                "`{value}`: environment variables are not read; write the value"
+            )));
         }
         let options = match (in_global, jobs.last_mut()) {
             (true, _) => &mut global,

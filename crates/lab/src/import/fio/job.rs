@@ -4,9 +4,7 @@ use super::file::Job;
 use super::options::{Notes, Options};
 use super::values::{self, Bytes, by_kind};
 use crate::import::ImportError;
-use softflash_workload::{
-    BlockWorkload, Flow, Load, Pattern, RateCaps, RequestSize, SizeShare,
-};
+use softflash_workload::{BlockWorkload, Flow, Load, Pattern, RateCaps, RequestSize, SizeShare};
 
 /// fio's request size.
 const DEFAULT_SIZE: u32 = 4096;
@@ -20,8 +18,19 @@ const SYNCHRONOUS: [&str; 8] =
 
 /// Engines that make many requests at a time to a block device or a file.
 const ASYNCHRONOUS: [&str; 13] = [
-    "libaio", "io_uring", "io_uring_cmd", "posixaio", "solarisaio", "windowsaio", "sg", "null", "libblkio",
-    "nvme", "xnvme", "spdk", "syslet-rw",
+    "libaio",
+    "io_uring",
+    "io_uring_cmd",
+    "posixaio",
+    "solarisaio",
+    "windowsaio",
+    "sg",
+    "null",
+    "libblkio",
+    "nvme",
+    "xnvme",
+    "spdk",
+    "syslet-rw",
 ];
 
 /// A job as a flow, before it has its place on the device.
@@ -103,14 +112,14 @@ fn read(options: &mut Options, notes: &mut Notes) -> Result<JobFlow, ImportError
             false => problem,
         })
     })?;
-    let warm_up_ns =
-        options.read(&["ramp_time"], 0, |text| values::nanoseconds(text, second))?;
-    let offset = options
-        .read(&["offset"], Bytes::Number(0), |text| values::bytes(text, kb_base))?;
-    let offset_increment = options
-        .read(&["offset_increment"], 0, |text| values::plain_bytes(text, kb_base))?;
+    let warm_up_ns = options.read(&["ramp_time"], 0, |text| values::nanoseconds(text, second))?;
+    let offset =
+        options.read(&["offset"], Bytes::Number(0), |text| values::bytes(text, kb_base))?;
+    let offset_increment =
+        options.read(&["offset_increment"], 0, |text| values::plain_bytes(text, kb_base))?;
     let target = target(options)?;
-    let flow = Flow { copies, copy_offset_bytes: 0, start_ns, workload };
+    let after_previous = options.read(&["stonewall", "wait_for_previous"], false, values::flag)?;
+    let flow = Flow { copies, copy_offset_bytes: 0, start_ns, after_previous, workload };
     Ok(JobFlow { flow, target, offset, offset_increment, size, warm_up_ns })
 }
 
@@ -129,7 +138,8 @@ fn requests(options: &mut Options, notes: &mut Notes) -> Result<Requests, Import
         }
     });
     let word = requests?;
-    let of = |read_fraction, trim_fraction, random| Requests { read_fraction, trim_fraction, random };
+    let of =
+        |read_fraction, trim_fraction, random| Requests { read_fraction, trim_fraction, random };
     Ok(match word.as_str() {
         "read" => of(1.0, 0.0, false),
         "write" => of(0.0, 0.0, false),
@@ -175,11 +185,13 @@ fn sizes(
         both(text, &|text| size_range(text, &one)).map(Some)
     })?;
     if range.is_some() {
-        notes.add(format!("{}: all multiples of the least size of bsrange are equally frequent", options.name));
+        notes.add(format!(
+            "{}: all multiples of the least size of bsrange are equally frequent",
+            options.name
+        ));
     }
-    let split = options.read(&["bssplit"], None, |text| {
-        both(text, &|text| size_split(text, &one)).map(Some)
-    })?;
+    let split = options
+        .read(&["bssplit"], None, |text| both(text, &|text| size_split(text, &one)).map(Some))?;
     Ok(split.or(range).unwrap_or(fixed))
 }
 
@@ -189,7 +201,10 @@ fn size(bytes: u64) -> Result<u32, String> {
 }
 
 /// `1k-4k`.
-fn size_range(text: &str, one: &dyn Fn(&str) -> Result<u32, String>) -> Result<RequestSize, String> {
+fn size_range(
+    text: &str,
+    one: &dyn Fn(&str) -> Result<u32, String>,
+) -> Result<RequestSize, String> {
     let (least, most) = text.split_once('-').ok_or(format!("`{text}` is no range, as 4k-64k"))?;
     let (least, most) = (one(least)?, one(most)?);
     let count = most / least;
@@ -203,7 +218,10 @@ fn size_range(text: &str, one: &dyn Fn(&str) -> Result<u32, String>) -> Result<R
 }
 
 /// `4k/60:64k/40`; sizes without a percentage share the rest evenly.
-fn size_split(text: &str, one: &dyn Fn(&str) -> Result<u32, String>) -> Result<RequestSize, String> {
+fn size_split(
+    text: &str,
+    one: &dyn Fn(&str) -> Result<u32, String>,
+) -> Result<RequestSize, String> {
     let mut all = Vec::new();
     for part in text.split(':') {
         let (bytes, percent) = part.split_once('/').unwrap_or((part, ""));
@@ -213,7 +231,8 @@ fn size_split(text: &str, one: &dyn Fn(&str) -> Result<u32, String>) -> Result<R
     let given: f64 = all.iter().filter_map(|(_, share)| *share).sum();
     let open = all.iter().filter(|(_, share)| share.is_none()).count().max(1) as f64;
     let rest = (1.0 - given).max(0.0) / open;
-    let share = |(bytes, share): (u32, Option<f64>)| SizeShare { bytes, weight: share.unwrap_or(rest) };
+    let share =
+        |(bytes, share): (u32, Option<f64>)| SizeShare { bytes, weight: share.unwrap_or(rest) };
     Ok(RequestSize::Mixed(all.into_iter().map(share).collect()))
 }
 
@@ -233,16 +252,16 @@ fn pattern(
     let files = options.read(&["nrfiles"], 1, values::number)?;
     let streams = u32::try_from(files.max(1))
         .map_err(|_| options.wrong_job(format!("nrfiles = {files} is too large")))?;
-    let service = options.read(&["file_service_type"], String::new(), |text| Ok(text.to_owned()))?;
+    let service =
+        options.read(&["file_service_type"], String::new(), |text| Ok(text.to_owned()))?;
     if streams > 1 && !requests.random && !(service.is_empty() || service == "roundrobin") {
         return Err(options.wrong_job(format!(
             "file_service_type = {service} is not built: files take turns; remove it"
         )));
     }
     let exhaustive = options.take(&["norandommap"]).is_none();
-    let distribution = options.read(&["random_distribution"], "random".to_owned(), |text| {
-        Ok(text.to_lowercase())
-    })?;
+    let distribution = options
+        .read(&["random_distribution"], "random".to_owned(), |text| Ok(text.to_lowercase()))?;
     if !requests.random {
         return Ok(Pattern::Sequential { streams });
     }
@@ -257,7 +276,8 @@ fn pattern(
     let parameter = parts.next();
     if word != "zoned" && word != "zoned_abs" && parts.next().is_some() {
         return Err(options.wrong_job(
-            "random_distribution: a centre of the popular places is not built; remove it".to_owned(),
+            "random_distribution: a centre of the popular places is not built; remove it"
+                .to_owned(),
         ));
     }
     match word {
@@ -296,8 +316,7 @@ fn load(options: &mut Options, notes: &mut Notes) -> Result<Load, ImportError> {
     let depth = if synchronous { 1 } else { depth };
     let queue_depth = u32::try_from(depth)
         .map_err(|_| options.wrong_job(format!("iodepth = {depth} is too large")))?;
-    let think_ns =
-        options.read(&["thinktime"], 0, |text| values::nanoseconds(text, 1000))?;
+    let think_ns = options.read(&["thinktime"], 0, |text| values::nanoseconds(text, 1000))?;
     if options.take(&["thinktime_blocks"]).is_some_and(|setting| setting.value != "1") {
         return Err(options.wrong_job(
             "thinktime_blocks is not built: clients think after each request; remove it".to_owned(),
@@ -325,7 +344,10 @@ fn caps(
     })?;
     let mixed = [&sizes.0, &sizes.1].into_iter().any(|size| matches!(size, RequestSize::Mixed(_)));
     if iops != [None; 2] && mixed {
-        notes.add(format!("{}: rate_iops caps the bytes of so many requests of the mean size", options.name));
+        notes.add(format!(
+            "{}: rate_iops caps the bytes of so many requests of the mean size",
+            options.name
+        ));
     }
     let of_iops = |iops: Option<u64>, size: &RequestSize| {
         iops.map(|iops| (iops as f64 * size.mean_bytes()).round() as u64)
@@ -360,9 +382,8 @@ fn limits(
     let io_size = options
         .read(&["io_size", "io_limit"], None, |text| values::bytes(text, kb_base).map(Some))?;
     let loops = options.read(&["loops"], 1, values::number)?;
-    let most = options.read(&["number_ios"], None, |text| {
-        values::plain_bytes(text, kb_base).map(Some)
-    })?;
+    let most =
+        options.read(&["number_ios"], None, |text| values::plain_bytes(text, kb_base).map(Some))?;
     workload.duration_ns = (runtime > 0).then_some(runtime);
     if !time_based {
         let requests = match io_size.or(size) {

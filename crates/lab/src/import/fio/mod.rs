@@ -13,7 +13,7 @@ use super::ImportError;
 use file::Job;
 use job::JobFlow;
 use options::Notes;
-use softflash_workload::FlowWorkload;
+use softflash_workload::{Flow, FlowWorkload};
 
 /// A job file as a workload.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,12 +30,7 @@ pub struct Jobs {
 /// # Errors
 /// The error names the line of an option whose meaning is not built, or of a value that is not
 /// valid, and the remedy.
-pub fn jobs(
-    name: &str,
-    file: &str,
-    text: &str,
-    sections: &[String],
-) -> Result<Jobs, ImportError> {
+pub fn jobs(name: &str, file: &str, text: &str, sections: &[String]) -> Result<Jobs, ImportError> {
     let jobs = chosen(file, file::jobs(file, text)?, sections)?;
     let mut notes = Notes::default();
     let flows = jobs.into_iter().map(|job| job::flow(file, job, &mut notes));
@@ -46,7 +41,9 @@ pub fn jobs(
     if flows.iter().any(|flow| flow.warm_up_ns != warm_up_ns) {
         notes.add("jobs differ in ramp_time: the longest is the warm-up of all".to_owned());
     }
-    let flows = flows.into_iter().map(|flow| flow.flow).collect();
+    let mut flows: Vec<Flow> = flows.into_iter().map(|flow| flow.flow).collect();
+    // The first job has none to wait for.
+    flows.iter_mut().take(1).for_each(|flow| flow.after_previous = false);
     let mut workload = FlowWorkload::new(name, flows);
     workload.title = format!("The jobs of {}", file.rsplit('/').next().unwrap_or(file));
     workload.warm_up_ns = warm_up_ns;
@@ -60,7 +57,9 @@ fn chosen(file: &str, jobs: Vec<Job>, sections: &[String]) -> Result<Vec<Job>, I
     let wrong = |problem| ImportError { file: file.to_owned(), line: None, problem };
     let names = || jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>().join(", ");
     if jobs.is_empty() {
-        return Err(wrong("it has no job; a job begins with its name in brackets, as [job]".into()));
+        return Err(wrong(
+            "it has no job; a job begins with its name in brackets, as [job]".into(),
+        ));
     }
     let missing = sections.iter().find(|name| jobs.iter().all(|job| job.name != **name));
     if let Some(missing) = missing {

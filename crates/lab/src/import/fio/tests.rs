@@ -37,7 +37,7 @@ fn read(text: &str) -> Result<Jobs, String> {
 }
 
 /// The flow of the only job with these lines.
-fn flow(lines: &str) -> softflash_workload::Flow {
+fn flow(lines: &str) -> Flow {
     read(&format!("[job]\n{lines}\n")).unwrap().workload.flows.remove(0)
 }
 
@@ -55,7 +55,10 @@ fn jobs_become_flows() {
     assert_eq!((writer.name(), writer.copies, writer.workload.read_fraction), ("writer", 2, 0.0));
     assert_eq!(writer.workload.write_size, Some(RequestSize::Fixed(65_536)));
     assert_eq!(writer.workload.rate_caps.write_bytes_per_second, Some(100 * 65_536));
-    assert_eq!((writer.workload.begin, writer.workload.span), (Begin::Share(0.5), Span::Share(0.25)));
+    assert_eq!(
+        (writer.workload.begin, writer.workload.span),
+        (Begin::Share(0.5), Span::Share(0.25))
+    );
     let Load::Closed { think_ns, queue_depth, .. } = writer.workload.load else { panic!("open") };
     assert_eq!((think_ns, queue_depth), (5_000_000, 1));
     assert_eq!(workload.warm_up_ns, 2_000_000_000);
@@ -117,10 +120,20 @@ fn files_lie_beside_each_other_and_one_file_is_shared() {
     let own = begins("[global]\nsize=16m\n[a]\nnumjobs=3\n[b]\noffset=1m\n[c]\n");
     let expected = [(0, 16 << 20), (49 << 20, 0), (65 << 20, 0)];
     assert_eq!(own, expected.map(|(begin, step)| (Begin::Bytes(begin), step)));
-    let shared = begins("[global]\nsize=16m\nfilename=f\n[a]\nnumjobs=2\noffset_increment=2m\n[b]\n");
+    let shared =
+        begins("[global]\nsize=16m\nfilename=f\n[a]\nnumjobs=2\noffset_increment=2m\n[b]\n");
     assert_eq!(shared, [(Begin::Bytes(0), 2 << 20), (Begin::Bytes(0), 0)]);
     let error = read("[a]\nfilename=/dev/sda\n[b]\nfilename=/dev/sdb\n").unwrap_err();
     assert!(error.contains("several devices, `/dev/sda` and `/dev/sdb`"), "{error}");
+}
+
+#[test]
+fn a_stone_wall_waits_for_the_jobs_before_it() {
+    let text = "[global]\nruntime=1\n[a]\n[b]\n[c]\nstonewall\n[d]\n[e]\nwait_for_previous=1\n";
+    let workload = read(text).unwrap().workload;
+    assert_eq!(workload.phases().collect::<Vec<_>>(), [0, 0, 1, 1, 2]);
+    let endless = read("[a]\nfilename=/dev/sda\n[b]\nstonewall\n").unwrap_err();
+    assert!(endless.contains("flow `a` never ends"), "{endless}");
 }
 
 #[test]
@@ -150,7 +163,7 @@ fn places_follow_their_distribution() {
 #[test]
 fn what_is_not_built_is_refused_with_its_line_and_a_remedy() {
     for (lines, told) in [
-        ("stonewall", "line 2: stonewall is not built: phases are not built; run the jobs one by one with --section"),
+        ("wait_for=a", "line 2: wait_for is not built: jobs wait for all jobs before them"),
         ("verify=crc32c", "line 2: verify is not built: data are not stored"),
         ("zonemode=zbd", "line 2: zonemode is not built"),
         ("rw=randread:8", "line 2: rw: `randread:8`"),

@@ -97,5 +97,7 @@ pub fn flag(text: &str) -> Result<bool, String> {
 pub fn share(text: &str) -> Result<f64, String> {
     let percent = text.trim().trim_end_matches('%').parse::<f64>().ok();
     let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
-    percent.map(|percent| percent / 100.0).ok_or_else(|| format!("`{text}` is no percentage from 0 to 100"))
+    percent
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| format!("`{text}` is no percentage from 0 to 100"))
 }

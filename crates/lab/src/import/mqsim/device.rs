@@ -129,10 +129,7 @@ fn times(
     Ok(all)
 }
 
-fn bus(
-    parameters: &mut Parameters,
-    remarks: &mut Vec<String>,
-) -> Result<BusTiming, ImportError> {
+fn bus(parameters: &mut Parameters, remarks: &mut Vec<String>) -> Result<BusTiming, ImportError> {
     match parameters.word("Flash_Comm_Protocol").as_deref() {
         None | Some("NVDDR2") => {}
         Some(other) => return Err(parameters.unknown("Flash_Comm_Protocol", other, &["NVDDR2"])),
