@@ -145,7 +145,7 @@ pub enum Problem {
     },
     /// A flow that others wait for, without a limit.
     #[error(
-        "flow `{flow}` never ends, and flows behind it wait for its end (`after_previous`); give it requests or duration_ns"
+        "flow `{flow}` never ends, and flows behind it wait for its end (`after_previous`); give it requests, passes or duration_ns"
     )]
     Endless {
         /// The flow.

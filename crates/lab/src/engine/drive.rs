@@ -247,7 +247,8 @@ impl Play<'_, '_> {
         (self.control.on_measuring)();
         let mut course = self.course();
         if let Some(workload) = self.flows {
-            self.host.limit(&workload.flows, course.meter.begin_ns());
+            let capacity_bytes = self.drive.capacity_bytes();
+            self.host.limit(&workload.flows, capacity_bytes, course.meter.begin_ns())?;
         }
         self.log = self.control.on_request.map(|on_request| {
             let in_flight = self.drive.in_flight();

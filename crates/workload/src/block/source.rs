@@ -28,7 +28,7 @@ impl BlockSource {
         mut rng: Rng,
     ) -> Result<BlockSource, Problem> {
         let begin_bytes = workload.begin.of(capacity_bytes, workload.largest_align_bytes())?;
-        let span_bytes = workload.span.of(capacity_bytes, begin_bytes)?;
+        let span_bytes = workload.span_bytes(capacity_bytes)?;
         let sizes = |sizes: Option<&RequestSize>| match sizes {
             Some(sizes) => Sizes::new(sizes, workload.align_bytes, span_bytes, capacity_bytes),
             None => Ok(Sizes::default()),

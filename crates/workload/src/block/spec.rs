@@ -154,6 +154,21 @@ impl BlockWorkload {
         self.writers > 0 || self.read_fraction + self.trim_fraction < 1.0 - ROUNDING
     }
 
+    /// The bytes of its span on a device of `capacity_bytes`.
+    pub(crate) fn span_bytes(&self, capacity_bytes: u64) -> Result<u64, Problem> {
+        let begin_bytes = self.begin.of(capacity_bytes, self.largest_align_bytes())?;
+        self.span.of(capacity_bytes, begin_bytes)
+    }
+
+    /// The mean length of its requests in bytes, at least 1.
+    pub(crate) fn mean_bytes(&self) -> f64 {
+        let mean = |sizes: Result<Option<&RequestSize>, Problem>| {
+            sizes.ok().flatten().map_or(0.0, RequestSize::mean_bytes)
+        };
+        let reads = mean(self.sizes_of_reads()) * self.read_fraction;
+        (reads + mean(self.sizes_of_writes()) * (1.0 - self.read_fraction)).max(1.0)
+    }
+
     /// The share of trims among its writes and trims, at most 99 %, so that writes go on.
     pub fn trims_of_writes(&self) -> f64 {
         let of_rest = (1.0 - self.read_fraction).max(f64::MIN_POSITIVE);

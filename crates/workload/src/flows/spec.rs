@@ -38,8 +38,8 @@ pub struct FlowWorkload {
     pub flows: Vec<Flow>,
 }
 
-/// One of several flows: the requests of a block workload. Its `requests` and `duration_ns` are
-/// limits of the flow, of each copy: it ends there, while the others go on.
+/// One of several flows: the requests of a block workload. Its `requests`, `passes` and
+/// `duration_ns` are limits of the flow, of each copy: it ends there, while the others go on.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Flow {
     /// Flows that are alike, each with requests, limits and caps of its own; the figures are those of
@@ -56,6 +56,9 @@ pub struct Flow {
     #[serde(skip_serializing_if = "is_zero")]
     #[schemars(extend("default" = 0))]
     pub start_ns: u64,
+    /// Ends after as many bytes as so many times its span, of each copy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passes: Option<u32>,
     /// Whether it begins when all flows before it in the file have ended, as do those behind it.
     #[serde(skip_serializing_if = "is_false")]
     #[schemars(extend("default" = false))]
@@ -88,6 +91,7 @@ impl<'de> Visitor<'de> for FlowVisitor {
             copies: own.copies.unwrap_or(1),
             copy_offset_bytes: own.copy_offset_bytes.unwrap_or(0),
             start_ns: own.start_ns.unwrap_or(0),
+            passes: own.passes,
             after_previous: own.after_previous.unwrap_or(false),
             workload,
         })
@@ -96,7 +100,14 @@ impl<'de> Visitor<'de> for FlowVisitor {
 
 impl From<BlockWorkload> for Flow {
     fn from(workload: BlockWorkload) -> Flow {
-        Flow { copies: 1, copy_offset_bytes: 0, start_ns: 0, after_previous: false, workload }
+        Flow {
+            copies: 1,
+            copy_offset_bytes: 0,
+            start_ns: 0,
+            passes: None,
+            after_previous: false,
+            workload,
+        }
     }
 }
 
@@ -128,6 +139,26 @@ impl Flow {
         Ok(BlockWorkload { begin, ..self.workload.clone() })
     }
 
+    /// The requests after which it ends on a device of `capacity_bytes`; `None` without such a limit.
+    pub fn most_requests(&self, capacity_bytes: u64) -> Result<Option<u64>, WorkloadError> {
+        let of_passes = match self.passes {
+            None => None,
+            Some(passes) => {
+                let span = self.workload.span_bytes(capacity_bytes);
+                let span_bytes = span.map_err(|problem| problem.of(self.name()))?;
+                let bytes = u64::from(passes).saturating_mul(span_bytes) as f64;
+                Some((bytes / self.workload.mean_bytes()).ceil() as u64)
+            }
+        };
+        Ok(self.workload.requests.into_iter().chain(of_passes).min())
+    }
+
+    /// Whether it has a limit.
+    fn ends(&self) -> bool {
+        let BlockWorkload { requests, duration_ns, .. } = &self.workload;
+        requests.is_some() || duration_ns.is_some() || self.passes.is_some()
+    }
+
     /// The writes and trims of one of its copies alone, those of its threads that only write among
     /// them; `None` if it reads only.
     pub(super) fn writes_of_copy(
@@ -151,6 +182,7 @@ impl Flow {
     }
 
     fn problem(&self) -> Result<(), Problem> {
+        self.passes.map_or(Ok(()), |passes| count("passes", passes.into(), u32::MAX.into()))?;
         count("copies", self.copies.into(), MAX_FLOWS)?;
         self.workload.problem()
     }
@@ -223,10 +255,10 @@ impl FlowWorkload {
     /// itself.
     pub fn limits(&self) -> (Option<u64>, Option<u64>) {
         let flows = || self.flows.iter().map(|flow| &flow.workload);
-        let ends = |flow: &BlockWorkload| flow.requests.is_some() || flow.duration_ns.is_some();
+        let all_end = self.flows.iter().all(Flow::ends);
         let in_phases = self.flows.iter().any(|flow| flow.after_previous);
         match (self.requests, self.duration_ns) {
-            (None, None) if in_phases && flows().all(ends) => (Some(u64::MAX), None),
+            (None, None) if in_phases && all_end => (Some(u64::MAX), None),
             (None, None) if flows().all(|flow| flow.duration_ns.is_some()) => {
                 (None, flows().filter_map(|flow| flow.duration_ns).max())
             }
@@ -237,7 +269,7 @@ impl FlowWorkload {
                 };
                 (Some(self.flows.iter().map(of).fold(0, u64::saturating_add)), None)
             }
-            (None, None) if flows().all(ends) => (Some(u64::MAX), None),
+            (None, None) if all_end => (Some(u64::MAX), None),
             own => own,
         }
     }
@@ -255,9 +287,7 @@ impl FlowWorkload {
     fn endless(&self) -> Option<&Flow> {
         let last = self.phases().last()?;
         let mut flows = self.flows.iter().zip(self.phases());
-        let endless =
-            |flow: &Flow| flow.workload.requests.is_none() && flow.workload.duration_ns.is_none();
-        flows.find(|(flow, phase)| *phase < last && endless(flow)).map(|(flow, _)| flow)
+        flows.find(|(flow, phase)| *phase < last && !flow.ends()).map(|(flow, _)| flow)
     }
 
     /// Whether any flow writes.

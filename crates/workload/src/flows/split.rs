@@ -10,6 +10,7 @@ pub(super) struct Own {
     pub(super) copies: Option<u32>,
     pub(super) copy_offset_bytes: Option<u64>,
     pub(super) start_ns: Option<u64>,
+    pub(super) passes: Option<u32>,
     pub(super) after_previous: Option<bool>,
 }
 
@@ -33,6 +34,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Split<'_, A> {
                     self.own.copy_offset_bytes = Some(self.entries.next_value()?);
                 }
                 "start_ns" => self.own.start_ns = Some(self.entries.next_value()?),
+                "passes" => self.own.passes = Some(self.entries.next_value()?),
                 "after_previous" => self.own.after_previous = Some(self.entries.next_value()?),
                 _ => return seed.deserialize(key.into_deserializer()).map(Some),
             }

@@ -103,10 +103,18 @@ impl<'a> Host<'a> {
     }
 
     /// Limits each flow, from `begin_ns` on, to its own number of requests and duration.
-    pub(super) fn limit(&mut self, flows: &[Flow], begin_ns: u64) {
-        let limits = flows.iter().map(|flow| (flow.workload.requests, flow.workload.duration_ns));
-        self.limits = limits.collect();
+    pub(super) fn limit(
+        &mut self,
+        flows: &[Flow],
+        capacity_bytes: u64,
+        begin_ns: u64,
+    ) -> Result<(), LabError> {
+        let limits = flows
+            .iter()
+            .map(|flow| Ok((flow.most_requests(capacity_bytes)?, flow.workload.duration_ns)));
+        self.limits = limits.collect::<Result<_, LabError>>()?;
         self.limit_phase(begin_ns);
+        Ok(())
     }
 
     /// Limits the streams of the present phase.

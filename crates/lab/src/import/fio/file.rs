@@ -68,6 +68,9 @@ pub fn jobs(file: &str, text: &str) -> Result<Vec<Job>, ImportError> {
 
 /// A value without a comment behind it.
 fn without_comment(value: &str) -> &str {
-    let comment = value.find(" #").or_else(|| value.find(" ;")).or_else(|| value.find("\t#"));
+    let comment = value.find([';', '#']).filter(|at| {
+        let before = value.get(..*at).and_then(|before| before.chars().last());
+        before.is_none_or(char::is_whitespace)
+    });
     comment.and_then(|at| value.get(..at)).unwrap_or(value).trim()
 }

@@ -100,7 +100,7 @@ fn read(options: &mut Options, notes: &mut Notes) -> Result<JobFlow, ImportError
     let filesize =
         options.read(&["filesize"], None, |text| values::bytes(text, kb_base).map(Some))?;
     let size = size.or(filesize);
-    limits(options, kb_base, size, mean_bytes, &mut workload, notes)?;
+    let passes = limits(options, kb_base, size, mean_bytes, &mut workload)?;
     flushes(options, notes);
     let copies = options.read(&["numjobs"], 1, values::number)?;
     let copies = u32::try_from(copies)
@@ -119,7 +119,7 @@ fn read(options: &mut Options, notes: &mut Notes) -> Result<JobFlow, ImportError
         options.read(&["offset_increment"], 0, |text| values::plain_bytes(text, kb_base))?;
     let target = target(options)?;
     let after_previous = options.read(&["stonewall", "wait_for_previous"], false, values::flag)?;
-    let flow = Flow { copies, copy_offset_bytes: 0, start_ns, after_previous, workload };
+    let flow = Flow { copies, copy_offset_bytes: 0, start_ns, passes, after_previous, workload };
     Ok(JobFlow { flow, target, offset, offset_increment, size, warm_up_ns })
 }
 
@@ -366,15 +366,15 @@ fn caps(
     })
 }
 
-/// When the job ends: after its bytes, unless it is time-based, and after its time.
+/// When the job ends: after its bytes, unless it is time-based, and after its time. Returns how many
+/// times it uses its part of the device, where the bytes are those of the device.
 fn limits(
     options: &mut Options,
     kb_base: u64,
     size: Option<Bytes>,
     mean_bytes: f64,
     workload: &mut BlockWorkload,
-    notes: &mut Notes,
-) -> Result<(), ImportError> {
+) -> Result<Option<u32>, ImportError> {
     let second = 1_000_000_000;
     let runtime =
         options.read(&["runtime", "timeout"], 0, |text| values::nanoseconds(text, second))?;
@@ -385,23 +385,18 @@ fn limits(
     let most =
         options.read(&["number_ios"], None, |text| values::plain_bytes(text, kb_base).map(Some))?;
     workload.duration_ns = (runtime > 0).then_some(runtime);
-    if !time_based {
-        let requests = match io_size.or(size) {
-            Some(Bytes::Number(bytes)) => {
-                let all = bytes.saturating_mul(loops) as f64 / mean_bytes;
-                Some((all.ceil() as u64).max(1))
-            }
-            _ => None,
-        };
-        workload.requests = requests.into_iter().chain(most).min();
-        if workload.requests.is_none() && workload.duration_ns.is_none() {
-            notes.add(format!(
-                "{}: its number of requests is unknown without size in bytes, io_size or runtime: it ends with the run",
-                options.name
-            ));
-        }
+    if time_based {
+        return Ok(None);
     }
-    Ok(())
+    let (requests, passes) = match io_size.or(size) {
+        Some(Bytes::Number(bytes)) => {
+            let all = bytes.saturating_mul(loops) as f64 / mean_bytes;
+            (Some((all.ceil() as u64).max(1)), None)
+        }
+        _ => (None, Some(u32::try_from(loops).unwrap_or(u32::MAX).max(1))),
+    };
+    workload.requests = requests.into_iter().chain(most).min();
+    Ok(passes)
 }
 
 /// Flushes have no effect on a drive that acknowledges only durable data.

@@ -152,9 +152,9 @@ fn the_flows_of_a_scenario_run_at_once_in_parts_of_the_device() {
     let names: Vec<&str> = scenario.flows.iter().map(|flow| flow.name()).collect();
     assert_eq!(names, ["mine-flow-1", "mine-flow-3"]);
     let places = scenario.flows.iter().map(|flow| (flow.workload.begin, flow.workload.span));
-    // The trace has the second of the three parts.
-    let begins = [Begin::default(), Begin::Share(2.0 / 3.0)];
-    let expected = begins.map(|begin| (begin, Span::Share(0.5 / 3.0)));
+    // The traces have the second and the last of the four parts.
+    let begins = [Begin::default(), Begin::Share(0.5)];
+    let expected = begins.map(|begin| (begin, Span::Share(0.125)));
     assert_eq!(places.collect::<Vec<_>>(), expected);
     assert!(import.remarks.iter().any(|remark| remark.contains("traces do not run together")));
     let files = import.files().unwrap();
