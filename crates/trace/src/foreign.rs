@@ -1,5 +1,5 @@
-//! Archives, and compressions that are not read: named with the command that unpacks them, instead of
-//! read as text.
+//! Archives, and compressions that are not read: named with the command that unpacks them, instead
+//! of read as text.
 
 use softflash_base::shell_word;
 use std::fmt;

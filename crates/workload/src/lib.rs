@@ -2,9 +2,9 @@
 //!
 //! A [`BlockWorkload`], a [`FlowWorkload`] of several at once, or a [`KvWorkload`] is a preset in
 //! TOML; its source generates an endless sequence of accesses, a [`Load`] determines their times,
-//! and a [`Precondition`] the state of the device before them. Time is virtual and an argument, randomness comes from a seeded
-//! generator: equal seeds give equal accesses. `docs/workloads.md` has fields, units and
-//! definitions.
+//! and a [`Precondition`] the state of the device before them. Time is virtual and an argument,
+//! randomness comes from a seeded generator: equal seeds give equal accesses. `docs/workloads.md`
+//! has fields, units and definitions.
 //!
 //! ```
 //! use softflash_base::random::Rng;

@@ -1,7 +1,5 @@
 //! Workloads of several flows, and the parts of a device that they use.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use softflash_base::random::Rng;
 use softflash_workload::{Begin, BlockWorkload, FlowWorkload, Pattern, RequestSize, Span};
 
@@ -52,7 +50,8 @@ fn flows_are_read_as_they_are_written_and_keep_to_their_parts() {
     }
     // A share is rounded down to the alignment, and a span of all ends with the device.
     let (begin, end) = places(1, 0);
-    assert!(begin >= 50 * MIB && begin < 60 * MIB && end <= capacity_bytes && end > 90 * MIB);
+    assert!((50 * MIB..60 * MIB).contains(&begin), "{begin}");
+    assert!((90 * MIB..=capacity_bytes).contains(&end), "{end}");
 }
 
 #[test]

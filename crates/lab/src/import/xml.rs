@@ -20,8 +20,8 @@ pub struct Element {
     pub children: Vec<Element>,
 }
 
-/// The outermost element of the text of `file`. A closing tag closes the innermost element, whatever
-/// its name: MQSim does not compare the names. A remark tells where they differ.
+/// The outermost element of the text of `file`. A closing tag closes the innermost element,
+/// whatever its name: MQSim does not compare the names. A remark tells where they differ.
 pub fn parse(file: &str, text: &str, remarks: &mut Vec<String>) -> Result<Element, ImportError> {
     let mut reader = Reader::from_str(text);
     reader.config_mut().check_end_names = false;

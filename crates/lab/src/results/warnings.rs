@@ -3,8 +3,8 @@
 use crate::experiment::Plan;
 use crate::outcome::{Backlog, Drift, Outcome, Settled};
 
-/// The remarks on files of other programs, and the warnings of all runs of a plan, each with the label of the run's first row, or with the
-/// run's key if it has no row.
+/// The remarks on files of other programs, and the warnings of all runs of a plan, each with the
+/// label of the run's first row, or with the run's key if it has no row.
 pub(super) fn of_plan(plan: &Plan, outcomes: &[Outcome]) -> Vec<String> {
     let replicates = plan.replicates as usize;
     let label = |cell: usize| {

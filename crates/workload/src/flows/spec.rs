@@ -42,8 +42,8 @@ pub struct FlowWorkload {
 /// `duration_ns` are limits of the flow, of each copy: it ends there, while the others go on.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Flow {
-    /// Flows that are alike, each with requests, limits and caps of its own; the figures are those of
-    /// all together.
+    /// Flows that are alike, each with requests, limits and caps of its own; the figures are those
+    /// of all together.
     #[serde(skip_serializing_if = "is_one")]
     #[schemars(range(min = 1, max = 1024), extend("default" = 1))]
     pub copies: u32,
@@ -139,7 +139,8 @@ impl Flow {
         Ok(BlockWorkload { begin, ..self.workload.clone() })
     }
 
-    /// The requests after which it ends on a device of `capacity_bytes`; `None` without such a limit.
+    /// The requests after which it ends on a device of `capacity_bytes`; `None` without such a
+    /// limit.
     pub fn most_requests(&self, capacity_bytes: u64) -> Result<Option<u64>, WorkloadError> {
         let of_passes = match self.passes {
             None => None,
@@ -274,8 +275,8 @@ impl FlowWorkload {
         }
     }
 
-    /// The phase of each flow: those of a phase run at once, and begin when all of the phases before
-    /// have ended.
+    /// The phase of each flow: those of a phase run at once, and begin when all of the phases
+    /// before have ended.
     pub fn phases(&self) -> impl Iterator<Item = usize> {
         self.flows.iter().scan(0, |phase, flow| {
             *phase += usize::from(flow.after_previous);

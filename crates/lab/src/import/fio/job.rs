@@ -366,8 +366,8 @@ fn caps(
     })
 }
 
-/// When the job ends: after its bytes, unless it is time-based, and after its time. Returns how many
-/// times it uses its part of the device, where the bytes are those of the device.
+/// When the job ends: after its bytes, unless it is time-based, and after its time. Returns how
+/// many times it uses its part of the device, where the bytes are those of the device.
 fn limits(
     options: &mut Options,
     kb_base: u64,
