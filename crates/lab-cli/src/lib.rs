@@ -2,6 +2,7 @@
 //! `softflash` has them beside its own, `softflash-lab` has nothing else, so that a change of a
 //! policy is built in seconds.
 
+mod flow;
 pub mod lab;
 pub mod replay;
 pub mod sim;

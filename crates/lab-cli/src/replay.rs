@@ -84,12 +84,16 @@ struct Played {
     devices: BTreeSet<u32>,
     /// Flushes; a simulated drive acknowledges only durable data, so they have no effect.
     flushes_passed_over: u64,
+    /// Reads, writes and trims of no bytes, which are not issued.
+    empty_passed_over: u64,
 }
 
 impl Played {
     fn note(&mut self, request: &Request) {
         self.devices.insert(request.device);
-        self.flushes_passed_over += u64::from(request.kind == Kind::Flush);
+        let is_flush = request.kind == Kind::Flush;
+        self.flushes_passed_over += u64::from(is_flush);
+        self.empty_passed_over += u64::from(!is_flush && request.bytes == 0);
     }
 
     fn remarks(&self) -> Vec<String> {
@@ -104,6 +108,12 @@ impl Played {
             remarks.push(format!(
                 "{} flushes were ignored: the drive acknowledges only durable data",
                 self.flushes_passed_over
+            ));
+        }
+        if self.empty_passed_over > 0 {
+            remarks.push(format!(
+                "{} requests of length 0 were left out: a drive has nothing to do for them",
+                self.empty_passed_over
             ));
         }
         remarks
@@ -160,7 +170,7 @@ impl Replay {
             Form::Table => {
                 remarks(&report.tally).iter().for_each(|remark| output::say(remark));
                 report.played.remarks().iter().for_each(|remark| output::say(remark));
-                output::pairs(report.report.lines());
+                report.report.print();
                 Ok(())
             }
         }

@@ -1,12 +1,15 @@
 //! `softflash bench sim`: any device, layout and workload, in virtual time.
 
+use crate::flow::NamedFlow;
 use crate::simulated::{Report, Target, measured};
 use clap::Args;
 use serde::Serialize;
 use softflash_console::CliError;
 use softflash_console::output::{self, Form};
 use softflash_console::progress::Progress;
-use softflash_lab::{Cell, Parameters, engine, presets};
+use softflash_lab::presets::Kind;
+use softflash_lab::{Cell, FlowWorkload, Parameters, Workload, engine, presets};
+use std::path::PathBuf;
 
 /// Arguments of `bench sim`.
 #[derive(Debug, Args)]
@@ -19,26 +22,58 @@ Examples:
       --workload ./mix.toml
   softflash bench sim --device sdf --layout page-mapped \\
       --workload mixed-8k --log-requests log.csv
+  softflash bench sim --device mqsim-default \\
+      --flow reader=random-read-8k \\
+      --flow writer=random-write-8k,span.share=0.5
+  softflash bench sim --device mqsim-default --fio jobs.fio \\
+      --section randread
 
-By default a million requests. Processor time is that of the measured part; the preconditioning of \
+Several flows run on one drive at the same time, each with its own figures. By default a million \
+requests, of all flows together; jobs of fio and flows with limits of their own end there. Processor time is that of the measured part; the preconditioning of \
 the drive is reported separately. A run whose write amplification still drifts says so.")]
 pub struct Sim {
     #[command(flatten)]
     target: Target,
-    /// Workload: a preset of `softflash lab list`, or the path of a TOML file
-    #[arg(long, value_name = "NAME")]
-    workload: String,
-    /// Number of requests in the measured part
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
-    requests: u64,
+    #[command(flatten)]
+    asked: Asked,
+    /// Only the job of this name of --fio, with the global options; once for each of several
+    #[arg(long, value_name = "NAME", requires = "fio")]
+    section: Vec<String>,
+    /// Number of requests in the measured part, of all flows together; by default a million, or
+    /// until every flow has reached limits of its own
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    requests: Option<u64>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
 }
 
+/// The workload.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Asked {
+    /// Workload: a preset of `softflash lab list`, or the path of a TOML file, or of a job file of
+    /// fio (`.fio`)
+    #[arg(long, value_name = "NAME")]
+    workload: Option<String>,
+    /// One of several flows at once: its name, its workload, and changed keys of the workload;
+    /// once for each flow
+    #[arg(long, value_name = "NAME=WORKLOAD[,KEY=VALUE]...")]
+    flow: Vec<NamedFlow>,
+    /// A job file of fio, of which each job is a flow
+    #[arg(long, value_name = "FILE")]
+    fio: Option<PathBuf>,
+}
+
+/// Requests of a run without limits of its own.
+const REQUESTS: u64 = 1_000_000;
+
 #[derive(Serialize)]
 struct SimReport {
     workload: String,
+    /// What was ignored of a job file of fio, and what differs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remarks: Vec<String>,
     #[serde(flatten)]
     report: Report,
 }
@@ -46,29 +81,32 @@ struct SimReport {
 impl Sim {
     /// Simulates and prints the result.
     pub fn run(self) -> Result<(), CliError> {
-        let cell = self.cell()?;
+        let (cell, remarks) = self.cell()?;
         let progress = Progress::of_run();
         let (device, layout) = (&cell.device.name, &cell.layout_name);
         let report = measured(&self.target, device, layout, &progress, |control| {
             engine::run(&cell, control)
         })?;
-        let report = SimReport { workload: cell.workload_name, report };
+        let report = SimReport { workload: cell.workload_name, remarks, report };
         match self.output {
             Form::Json => output::json(&report),
             Form::Table => {
-                output::pairs(report.report.lines());
+                report.remarks.iter().for_each(|remark| output::say(remark));
+                report.report.print();
                 Ok(())
             }
         }
     }
 
-    fn cell(&self) -> Result<Cell, CliError> {
+    /// The run, and the remarks on the workload.
+    fn cell(&self) -> Result<(Cell, Vec<String>), CliError> {
         let target = &self.target;
         let device = presets::device(&target.device)?;
         let layout = target.layout.as_ref().unwrap_or(&device.default_layout);
         let (layout_name, layout) = presets::layout(layout)?;
-        let (workload_name, workload) = presets::workload(&self.workload)?;
-        Ok(Cell {
+        let (workload_name, workload, remarks) = self.workload()?;
+        let ends = matches!(workload, Workload::Flows(_)) && workload.limits() != (None, None);
+        let cell = Cell {
             key: "bench".to_owned(),
             layout_name,
             workload_name,
@@ -78,10 +116,28 @@ impl Sim {
             parameters: Parameters {
                 op_percent: target.op,
                 precondition: target.precondition,
-                requests: Some(self.requests),
+                requests: self.requests.or((!ends).then_some(REQUESTS)),
                 ..Parameters::default()
             },
             seed: target.seed,
-        })
+        };
+        Ok((cell, remarks))
+    }
+
+    /// The workload, its name, and what was ignored of it.
+    fn workload(&self) -> Result<(String, Workload, Vec<String>), CliError> {
+        let Asked { workload, flow, fio } = &self.asked;
+        let document = match (workload, fio) {
+            (Some(name), _) => Kind::Workload.find(name)?,
+            (None, Some(path)) => presets::jobs_of_fio(path, &self.section)?,
+            (None, None) => {
+                let flows = flow.iter().map(NamedFlow::flow).collect::<Result<_, CliError>>()?;
+                let workload = Workload::Flows(FlowWorkload::new("flows", flows));
+                workload.validate().map_err(|error| CliError::Usage(error.to_string()))?;
+                return Ok(("flows".to_owned(), workload, Vec::new()));
+            }
+        };
+        let workload = document.workload()?;
+        Ok((document.name, workload, document.remarks))
     }
 }

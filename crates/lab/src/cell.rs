@@ -158,7 +158,10 @@ impl Cell {
             given => given,
         };
         let requests = requests.or(duration_ns.is_none().then_some(REQUESTS));
-        let warm_up_ns = warm_up_ms.saturating_mul(1_000_000);
+        let warm_up_ns = match warm_up_ms {
+            0 => self.workload.warm_up_ns(),
+            given => given.saturating_mul(1_000_000),
+        };
         Limits { requests, duration_ns, warm_up_ns, samples }
     }
 }

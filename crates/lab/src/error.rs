@@ -1,5 +1,6 @@
 //! The errors of the laboratory.
 
+use crate::import::ImportError;
 use crate::toml_text::{TomlError, suggestion};
 use softflash_base::UserError;
 use std::io;
@@ -60,6 +61,9 @@ pub enum LabError {
     /// The caller stopped the run.
     #[error("stopped before its end")]
     Stopped,
+    /// A file of another program is invalid.
+    #[error(transparent)]
+    Import(#[from] ImportError),
     /// A trace is invalid.
     #[error(transparent)]
     Trace(#[from] softflash_trace::TraceError),

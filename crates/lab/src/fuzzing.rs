@@ -32,6 +32,9 @@ pub fn specs(data: &[u8]) {
                 (0..8).for_each(|_| assert!(source.next().end_bytes() <= 1 << 30));
             }
         }
+        Some(Workload::Flows(workload)) => {
+            let _ = workload.validate();
+        }
         Some(Workload::Kv(workload)) => {
             let _ = workload.validate();
         }

@@ -57,6 +57,13 @@ pub enum Measure {
     DieUtilisation,
     /// A figure of the engine, by name.
     Figure(String),
+    /// A figure of one of several flows.
+    OfFlow {
+        /// The flow's name.
+        flow: String,
+        /// The figure.
+        measure: Box<Measure>,
+    },
 }
 
 /// Reads, writes or both.
@@ -168,6 +175,9 @@ impl Measure {
         if let Some(figure) = name.strip_prefix("figures.") {
             return Ok(Measure::Figure(figure.to_owned()));
         }
+        if let Some(of_flow) = name.strip_prefix("flow.") {
+            return Measure::parse_of_flow(of_flow);
+        }
         let all = all();
         if let Some((_, measure)) = all.iter().find(|(known, _)| known == name) {
             return Ok(measure.clone());
@@ -176,9 +186,28 @@ impl Measure {
         Err(format!("unknown measure `{name}`; {}", suggestion(name, known)))
     }
 
+    /// The measure of `FLOW.MEASURE`.
+    fn parse_of_flow(name: &str) -> Result<Measure, String> {
+        let form = || "write flow.NAME.MEASURE, as flow.reader.read_p99_us".to_owned();
+        let (flow, measure) = name.rsplit_once('.').ok_or_else(form)?;
+        let measure = Box::new(Measure::parse(measure)?);
+        match *measure {
+            Measure::Bandwidth { .. }
+            | Measure::Rate(_)
+            | Measure::Latency { .. }
+            | Measure::StddevShare(_)
+            | Measure::SlowPercent { .. }
+            | Measure::Simulated => Ok(Measure::OfFlow { flow: flow.to_owned(), measure }),
+            _ => Err(format!(
+                "`{name}` is a figure of the device; a flow has throughput, requests a second and latencies"
+            )),
+        }
+    }
+
     /// The unit of the figure.
     pub fn unit(&self) -> &'static str {
         match self {
+            Measure::OfFlow { measure, .. } => measure.unit(),
             Measure::Bandwidth { scale, .. }
             | Measure::Limit { scale, .. }
             | Measure::Latency { scale, .. } => scale.unit,
@@ -210,6 +239,7 @@ impl Measure {
             Measure::ChannelUtilisation => "utilisation of channels".to_owned(),
             Measure::DieUtilisation => "utilisation of dies".to_owned(),
             Measure::Figure(name) => name.replace('_', " "),
+            Measure::OfFlow { flow, measure } => format!("{flow}: {}", measure.words()),
         }
     }
 
@@ -254,6 +284,15 @@ impl Measure {
                 figure(outcome, name)? / scale.divisor
             }
             Measure::Figure(name) => figure(outcome, name)?,
+            Measure::OfFlow { flow, measure } => {
+                let found = outcome.flows.iter().find(|of| of.name == *flow);
+                let known = || outcome.flows.iter().map(|of| of.name.as_str()).collect::<Vec<_>>();
+                let missing = || match outcome.flows.is_empty() {
+                    true => format!("the run has no flows, and so no flow `{flow}`"),
+                    false => format!("the run has no flow `{flow}`; {}", suggestion(flow, known())),
+                };
+                measure.of(&found.ok_or_else(missing)?.as_run())?
+            }
         })
     }
 }
@@ -393,6 +432,24 @@ mod tests {
             let measure = Measure::parse(name).unwrap();
             assert_eq!((measure.of(&outcome()), measure.unit()), (Ok(expected), unit), "{name}");
         }
+    }
+
+    #[test]
+    fn a_flow_has_figures_of_its_own() {
+        let flow = |name: &str, bytes_read| crate::outcome::FlowOutcome {
+            name: name.to_owned(),
+            bytes_read,
+            active_ns: 1_000_000_000,
+            ..Default::default()
+        };
+        let flows = vec![flow("a", 1_000_000), flow("b.c", 3_000_000)];
+        let outcome = Outcome { flows, ..outcome() };
+        let of = |name: &str| Measure::parse(name).and_then(|measure| measure.of(&outcome));
+        assert_eq!((of("flow.a.read_mb_s"), of("flow.b.c.read_mb_s")), (Ok(1.0), Ok(3.0)));
+        assert_eq!(Measure::parse("flow.a.read_p99_us").unwrap().unit(), "us");
+        assert!(of("flow.d.read_mb_s").unwrap_err().contains("no flow `d`; known are a, b.c"));
+        assert!(of("flow.a.waf").unwrap_err().contains("a figure of the device"));
+        assert!(of("flow.iops").unwrap_err().contains("flow.NAME.MEASURE"));
     }
 
     #[test]

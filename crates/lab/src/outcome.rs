@@ -57,6 +57,63 @@ pub struct Outcome {
     pub bytes_per_page: f64,
     /// Further figures by name, such as `capacity_share`.
     pub figures: BTreeMap<String, f64>,
+    /// The figures of each flow of a workload of several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowOutcome>,
+}
+
+/// The figures of one of several flows. Their sums are those of the run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FlowOutcome {
+    /// Its name.
+    pub name: String,
+    /// Requests submitted.
+    pub requests: u64,
+    /// Requests completed.
+    pub completed: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// From the beginning of the flow, or of the measured part if that is later, to the last
+    /// completion of the flow if it ended before the run, else that of the run, in nanoseconds.
+    pub active_ns: u64,
+    /// Latency of reads.
+    pub read_latency: LatencySummary,
+    /// Latency of writes.
+    pub write_latency: LatencySummary,
+    /// Standard deviation of the latency of reads and of writes, in nanoseconds.
+    pub latency_stddev_ns: [f64; 2],
+    /// Reads and writes that took longer than each of [`SLOW_MS`]; empty if there are none.
+    pub slow: [Vec<u64>; 2],
+    /// As [`Outcome::distribution_ns`].
+    pub distribution_ns: [Vec<u64>; 2],
+    /// Whether the device kept up with a flow whose requests come at their own times.
+    pub backlog: Option<Backlog>,
+    /// The time series of the flow, in a run with a duration.
+    pub series: Vec<Sample>,
+}
+
+impl FlowOutcome {
+    /// The outcome of a run that the flow would be, for the figures that a flow has.
+    pub fn as_run(&self) -> Outcome {
+        Outcome {
+            requests: self.requests,
+            completed: self.completed,
+            bytes_read: self.bytes_read,
+            bytes_written: self.bytes_written,
+            simulated_ns: self.active_ns,
+            read_latency: self.read_latency,
+            write_latency: self.write_latency,
+            latency_stddev_ns: self.latency_stddev_ns,
+            slow: self.slow.clone(),
+            distribution_ns: self.distribution_ns.clone(),
+            backlog: self.backlog,
+            series: self.series.clone(),
+            ..Outcome::default()
+        }
+    }
 }
 
 /// Pages programmed, by cause.

@@ -3,16 +3,18 @@
 use crate::toml_text::of_kind;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
-use softflash_workload::{BlockWorkload, KvWorkload, WorkloadError};
+use softflash_workload::{BlockWorkload, FlowWorkload, KvWorkload, WorkloadError};
 use toml::{Table, Value};
 
-/// A workload, as a preset in TOML states it. `kind` is `block` or `kv`; without it, a workload
-/// with an `operation` is a key-value workload.
+/// A workload, as a preset in TOML states it. `kind` is `block`, `flows` or `kv`; without it, a
+/// workload with a `flow` has several flows, and one with an `operation` is a key-value workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Workload {
     /// Requests to a block device.
     Block(BlockWorkload),
+    /// Several flows of requests to a block device at once.
+    Flows(FlowWorkload),
     /// Requests to a key-value store.
     Kv(KvWorkload),
 }
@@ -23,13 +25,15 @@ impl<'de> Deserialize<'de> for Workload {
         let kind = match table.remove("kind") {
             Some(Value::String(kind)) => kind,
             Some(_) => return Err(D::Error::custom("kind: expected a text in quotes")),
+            None if table.contains_key("flow") => "flows".to_owned(),
             None if table.contains_key("operation") => "kv".to_owned(),
             None => "block".to_owned(),
         };
         match kind.as_str() {
             "block" => of_kind(table).map(Workload::Block),
+            "flows" => of_kind(table).map(Workload::Flows),
             "kv" => of_kind(table).map(Workload::Kv),
-            _ => Err(D::Error::unknown_variant(&kind, &["block", "kv"])),
+            _ => Err(D::Error::unknown_variant(&kind, &["block", "flows", "kv"])),
         }
     }
 }
@@ -42,6 +46,7 @@ impl Workload {
     pub fn validate(&self) -> Result<(), WorkloadError> {
         match self {
             Workload::Block(workload) => workload.validate(),
+            Workload::Flows(workload) => workload.validate(),
             Workload::Kv(workload) => workload.validate(),
         }
     }
@@ -50,7 +55,16 @@ impl Workload {
     pub fn limits(&self) -> (Option<u64>, Option<u64>) {
         match self {
             Workload::Block(workload) => (workload.requests, workload.duration_ns),
+            Workload::Flows(workload) => workload.limits(),
             Workload::Kv(workload) => (workload.requests, workload.duration_ns),
+        }
+    }
+
+    /// Virtual nanoseconds of the warm-up, unless the experiment sets one.
+    pub fn warm_up_ns(&self) -> u64 {
+        match self {
+            Workload::Flows(workload) => workload.warm_up_ns,
+            Workload::Block(_) | Workload::Kv(_) => 0,
         }
     }
 }

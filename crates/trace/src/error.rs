@@ -1,6 +1,7 @@
 //! Errors of traces.
 
 use crate::adapt::AdaptError;
+use crate::foreign::Foreign;
 use crate::format::Format;
 use crate::malformed::Malformed;
 use softflash_base::UserError;
@@ -27,6 +28,16 @@ pub enum TraceError {
     UnknownFormat {
         /// The trace.
         file: Arc<str>,
+    },
+    /// An archive, or a compression that is not read.
+    #[error("{file} is {foreign}; {remedy}")]
+    Foreign {
+        /// The file.
+        file: Arc<str>,
+        /// What it is.
+        foreign: Foreign,
+        /// How to read it.
+        remedy: String,
     },
     /// A trace of white space only.
     #[error("{file}: it is empty")]

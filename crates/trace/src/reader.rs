@@ -3,6 +3,7 @@
 use crate::compression::Input;
 use crate::detect::detect;
 use crate::error::TraceError;
+use crate::foreign;
 use crate::format::{Decoder, Format, Raw};
 use crate::lines::{Line, Lines};
 use crate::malformed::{FieldError, Malformed, Problem};
@@ -49,7 +50,24 @@ pub struct Tally {
     /// Requests whose time was before that of the previous request; they got the time of that
     /// request.
     pub out_of_order: u64,
+    /// Requests more than 30 days after the previous one: more likely a damaged time than a pause.
+    pub jumps: u64,
+    /// The line of the first of them, and its distance from the previous request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_jump: Option<Jump>,
 }
+
+/// A request that comes long after the previous one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Jump {
+    /// Its line, from 1.
+    pub line: u64,
+    /// From the previous request, in nanoseconds.
+    pub ns: u64,
+}
+
+/// The longest time from a request to the next that is no jump: 30 days.
+const LONGEST_PAUSE_NS: u64 = 30 * 86_400_000_000_000;
 
 fn as_texts<S: Serializer>(malformed: &[Malformed], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(malformed.iter().map(ToString::to_string))
@@ -64,6 +82,8 @@ pub struct Reader<R: Read> {
     file: Arc<str>,
     lenient: bool,
     ended: bool,
+    /// The time of the previous request.
+    before_ns: u64,
     tally: Tally,
 }
 
@@ -75,6 +95,9 @@ impl<R: Read> Reader<R> {
         let failed = |source| TraceError::Read { file: Arc::clone(&file), source };
         let mut lines = Lines::new(Input::open(input).map_err(failed)?);
         let beginning = lines.peek().map_err(failed)?;
+        if let Some(foreign) = foreign::of(beginning) {
+            return Err(TraceError::Foreign { remedy: foreign.remedy(&file), foreign, file });
+        }
         let format = options.format.or_else(|| detect(beginning));
         let Some(format) = format else {
             return Err(match beginning.trim_ascii().is_empty() {
@@ -90,6 +113,7 @@ impl<R: Read> Reader<R> {
             file,
             lenient: options.lenient,
             ended: false,
+            before_ns: 0,
             tally: Tally::default(),
         })
     }
@@ -134,6 +158,13 @@ impl<R: Read> Reader<R> {
         }
     }
 
+    #[cold]
+    fn note_jump(&mut self, ns: u64) {
+        self.tally.jumps += 1;
+        let line = self.tally.lines;
+        self.tally.first_jump.get_or_insert(Jump { line, ns });
+    }
+
     /// The error of a trace with malformed lines and without a request: it has another format.
     fn nothing_read(&self) -> Option<TraceError> {
         let first = self.tally.first_malformed.first().filter(|_| self.tally.requests == 0)?;
@@ -167,6 +198,10 @@ impl<R: Read> Iterator for Reader<R> {
             self.tally.lines = self.lines.number();
             match step {
                 Step::Request(request) => {
+                    if request.at_ns - self.before_ns > LONGEST_PAUSE_NS {
+                        self.note_jump(request.at_ns - self.before_ns);
+                    }
+                    self.before_ns = request.at_ns;
                     self.tally.requests += 1;
                     self.tally.out_of_order = self.clock.out_of_order;
                     return Some(Ok(request));

@@ -211,3 +211,71 @@ fn what_is_no_request_is_counted() {
     assert_eq!(tally.passed_over, tally.lines - tally.requests);
     assert_eq!((tally.malformed, tally.out_of_order), (0, 0));
 }
+
+/// blkparse prints a negative time as an unsigned number, with its seconds cut to 32 bits.
+#[test]
+fn a_wrapped_negative_time_of_blkparse_is_shortly_before_the_first() {
+    let line = |time: &str, sector: u64| format!("  8,0  1  1 {time} 42 Q R {sector} + 8 [fio]\n");
+    let text = line("0.000000000", 0)
+        + &line("1266874889.709551000", 8)
+        + &line("0.000100000", 16)
+        + &line("1.000000000", 24);
+    let (requests, tally) = read_as(&text, ReadOptions::default());
+    let times: Vec<u64> = requests.iter().map(|request| request.at_ns).collect();
+    assert_eq!(times, [0, 0, 100_000, 1_000_000_000]);
+    assert_eq!((tally.out_of_order, tally.jumps), (1, 0));
+    // As the first event, it is 616 ns before the second.
+    let first = line("1266874889.709551000", 8) + &line("0.000000000", 0);
+    assert_eq!(read_as(&first, ReadOptions::default()).0[1].at_ns, 616);
+    // Absolute times of the year 2010 stay as they are.
+    let absolute = line("1266874880.000000000", 0) + &line("1266874889.709551000", 8);
+    assert_eq!(read_as(&absolute, ReadOptions::default()).0[1].at_ns, 9_709_551_000);
+}
+
+#[test]
+fn a_jump_of_time_is_counted_with_its_line() {
+    let text = "0,R,0,4096,0\n0,R,0,4096,1000000\n0,R,0,4096,9000000000000\n";
+    let options = ReadOptions { format: Some(Format::Alibaba), ..ReadOptions::default() };
+    let (_, tally) = read_as(text, options);
+    let jump = tally.first_jump.unwrap();
+    assert_eq!((tally.jumps, jump.line, jump.ns), (1, 3, 8_999_999_000_000_000));
+}
+
+/// A header of a tar archive, as `tar` makes it, and the first bytes of the member.
+fn archive(member: &str, text: &str) -> Vec<u8> {
+    let mut header = vec![0_u8; 512];
+    header[..member.len()].copy_from_slice(member.as_bytes());
+    header[148..156].fill(b' ');
+    let sum: u64 = header.iter().map(|&byte| u64::from(byte)).sum();
+    header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+    [header, text.as_bytes().to_vec()].concat()
+}
+
+#[test]
+fn archives_and_other_compressions_are_named_with_a_remedy() {
+    let refused = |bytes: &[u8]| match Reader::open(bytes, "t.tgz", ReadOptions::default()) {
+        Err(error) => error.to_string(),
+        Ok(_) => String::new(),
+    };
+    let tar = archive("disk 1.csv", "0,R,0,4096,0\n");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, &tar).unwrap();
+    for bytes in [tar, gzip.finish().unwrap()] {
+        let told = refused(&bytes);
+        let parts = [
+            "t.tgz is a tar archive, whose first member is `disk 1.csv`; ",
+            "`tar -xOf t.tgz 'disk 1.csv' | softflash trace summary -`",
+        ];
+        assert!(parts.iter().all(|part| told.contains(part)), "{told}");
+    }
+    for (bytes, part) in [
+        (&b"BZh91AY&SY"[..], "compressed by bzip2, which is not read; unpack it"),
+        (b"\xfd7zXZ\0\0\x04", "`xz -dc t.tgz | softflash trace summary -`"),
+        (b"PK\x03\x04\x14", "a ZIP archive"),
+        (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    ] {
+        assert!(refused(bytes).contains(part), "{}", refused(bytes));
+    }
+    // Text that begins as a magic number does is a trace.
+    assert!(!refused(b"BZh is no trace\n").contains("bzip2"));
+}

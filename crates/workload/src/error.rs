@@ -83,6 +83,9 @@ pub enum Problem {
         /// The field for this kind alone.
         field: &'static str,
     },
+    /// A share of a Pareto pattern that is not valid.
+    #[error("pattern.pareto.share = {0} is not above 0 and below 1; 0.2 is 80:20")]
+    ParetoShare(f64),
     /// A Zipf exponent that is not valid.
     #[error("pattern: {0}")]
     Zipf(ZipfError),
@@ -103,14 +106,58 @@ pub enum Problem {
     },
     /// The span is larger than the capacity.
     #[error(
-        "span = {span_bytes} bytes is more than the capacity of {capacity_bytes} bytes; take a smaller span, or a share \
-         such as {{ share = 1.0 }}"
+        "span = {span_bytes} bytes from {begin_bytes} on ends beyond the capacity of {capacity_bytes} bytes; take a \
+         smaller span, or a share such as {{ share = 1.0 }}"
     )]
     SpanBeyond {
         /// The bytes of the span.
         span_bytes: u64,
+        /// Its beginning.
+        begin_bytes: u64,
         /// The capacity in bytes.
         capacity_bytes: u64,
+    },
+    /// The span begins behind the end of the device.
+    #[error(
+        "begin = {begin_bytes} bytes is not below the capacity of {capacity_bytes} bytes; take a smaller one, or a share \
+         such as {{ share = 0.5 }}"
+    )]
+    BeginBeyond {
+        /// The beginning of the span.
+        begin_bytes: u64,
+        /// The capacity in bytes.
+        capacity_bytes: u64,
+    },
+    /// A workload of several flows without one.
+    #[error("it has no flow; add a table [[flow]] for each")]
+    NoFlows,
+    /// A flow without a name.
+    #[error("flow {number} has no name; give each flow one, as name = \"reader\"")]
+    Unnamed {
+        /// The number of the flow, from 1.
+        number: usize,
+    },
+    /// Two flows with the same name.
+    #[error("two flows have the name `{name}`; give each its own")]
+    SameName {
+        /// The name.
+        name: String,
+    },
+    /// A flow that others wait for, without a limit.
+    #[error(
+        "flow `{flow}` never ends, and flows behind it wait for its end (`after_previous`); give it requests, passes or duration_ns"
+    )]
+    Endless {
+        /// The flow.
+        flow: String,
+    },
+    /// A problem of one of several flows.
+    #[error("flow `{flow}`: {problem}")]
+    OfFlow {
+        /// The flow.
+        flow: String,
+        /// Its problem.
+        problem: Box<Problem>,
     },
     /// The span is too small for so many streams.
     #[error(

@@ -1,10 +1,10 @@
 //! Workloads: the kind, place, size and time of requests.
 //!
-//! A [`BlockWorkload`] or a [`KvWorkload`] is a preset in TOML; its source generates an endless
-//! sequence of accesses, a [`Load`] determines their times, and a [`Precondition`] the state of
-//! the device before them. Time is virtual and an argument, randomness comes from a seeded
-//! generator: equal seeds give equal accesses. `docs/workloads.md` has fields, units and
-//! definitions.
+//! A [`BlockWorkload`], a [`FlowWorkload`] of several at once, or a [`KvWorkload`] is a preset in
+//! TOML; its source generates an endless sequence of accesses, a [`Load`] determines their times,
+//! and a [`Precondition`] the state of the device before them. Time is virtual and an argument,
+//! randomness comes from a seeded generator: equal seeds give equal accesses. `docs/workloads.md`
+//! has fields, units and definitions.
 //!
 //! ```
 //! use softflash_base::random::Rng;
@@ -21,6 +21,7 @@
 mod access;
 mod block;
 mod error;
+mod flows;
 mod kv;
 mod load;
 mod one_of;
@@ -28,8 +29,11 @@ mod permutation;
 mod precondition;
 
 pub use access::Access;
-pub use block::{BlockSource, BlockWorkload, Pattern, RequestSize, Scatter, SizeShare, Span};
+pub use block::{
+    Begin, BlockSource, BlockWorkload, Pattern, RequestSize, Scatter, SizeShare, Span,
+};
 pub use error::{Problem, WorkloadError};
+pub use flows::{Flow, FlowWorkload, Mix, WriteSeeds};
 pub use kv::{
     ContentsError, Key, KeyMaker, KvAccess, KvKind, KvOrder, KvSource, KvWorkload, Operation,
     ValueSize, check_value, fill_value, version_of,

@@ -58,7 +58,7 @@ fn block_workloads_that_make_no_sense_say_why() {
         ("pattern = { sequential = { streams = 257 } }", "257 sequential streams"),
         ("pattern = { hot-cold = { hot_space = 0.0, hot_accesses = 0.5 } }", "hot_space = 0"),
         ("span = { share = 0.0 }", "span.share = 0 is not above 0"),
-        ("span = { bytes = 2097152 }", "more than the capacity of 1048576 bytes"),
+        ("span = { bytes = 2097152 }", "ends beyond the capacity of 1048576 bytes"),
         ("span = { bytes = 100 }", "does not fit into the span of 100 bytes"),
         ("load = { closed = { threads = 0 } }", "load.closed.threads is 0"),
         ("load = { closed = { thread = 1 } }", "keys in table: thread, available keys: threads"),

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of tests")]
 
 use softflash_base::random::Rng;
-use softflash_workload::{BlockWorkload, KvWorkload, Load};
+use softflash_workload::{BlockWorkload, FlowWorkload, KvWorkload, Load};
 use std::collections::BTreeMap;
 
 /// The files by name.
@@ -34,6 +34,13 @@ fn every_preset_is_read_and_makes_sense() {
             workload.source(0, 0, &Rng::seeded(1)).unwrap();
             workload.key_maker(b"{tag}").unwrap();
             let again: KvWorkload = toml::from_str(&toml::to_string(&workload).unwrap()).unwrap();
+            assert_eq!(again, workload);
+            [workload.name, workload.title]
+        } else if text.contains("[[flow]]") {
+            let workload: FlowWorkload =
+                toml::from_str(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
+            workload.validate().unwrap();
+            let again: FlowWorkload = toml::from_str(&toml::to_string(&workload).unwrap()).unwrap();
             assert_eq!(again, workload);
             [workload.name, workload.title]
         } else {

@@ -1,5 +1,6 @@
 //! Shared parts of `bench sim` and `replay`: the simulated drive and the results.
 
+mod flows;
 mod log;
 mod report;
 mod scaled;

@@ -1,9 +1,11 @@
 //! The results of one simulation, as JSON and as a table.
 
+use super::flows::FlowReport;
 use super::scaled::{bandwidth, change, latency, rate};
 use super::{Costs, Target};
 use serde::Serialize;
 use softflash_base::histogram::LatencySummary;
+use softflash_console::output;
 use softflash_console::sizes::human_bytes;
 use softflash_lab::{Backlog, Outcome, Programs, Settled};
 
@@ -55,23 +57,26 @@ pub struct Report {
     map: Option<MapReport>,
     read_latency_ns: Latency,
     write_latency_ns: Latency,
+    /// Of each of several flows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    flows: Vec<FlowReport>,
 }
 
 /// Figures of latencies for JSON, in nanoseconds.
 #[derive(Debug, Serialize)]
 pub struct Latency {
     #[serde(skip)]
-    count: u64,
-    mean: f64,
+    pub(super) count: u64,
+    pub(super) mean: f64,
     p50: u64,
     p90: u64,
     p95: u64,
-    p99: u64,
+    pub(super) p99: u64,
     #[serde(rename = "p99.9")]
-    p999: u64,
+    pub(super) p999: u64,
     #[serde(rename = "p99.99")]
     p9999: u64,
-    max: u64,
+    pub(super) max: u64,
 }
 
 /// Work for a map that lies on flash.
@@ -189,11 +194,28 @@ impl Report {
             spare_rewrites: spare_rewrites(&outcome),
             read_latency_ns: outcome.read_latency.into(),
             write_latency_ns: outcome.write_latency.into(),
+            flows: outcome.flows.iter().map(FlowReport::of).collect(),
         }
     }
 
+    /// Prints the table, and that of the flows.
+    pub fn print(&self) {
+        output::pairs(self.lines());
+        if self.flows.is_empty() {
+            return;
+        }
+        output::result("");
+        let rows = self.flows.iter().flat_map(FlowReport::rows);
+        output::rows(
+            &["flow", "", "requests", "rate", "throughput", "mean", "p99", "p99.9", "max"],
+            rows,
+        );
+        let behind = self.flows.iter().filter_map(FlowReport::backlog_line);
+        behind.for_each(|line| output::result(&line));
+    }
+
     /// Rows of a table.
-    pub fn lines(&self) -> Vec<(&'static str, String)> {
+    fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = vec![("device", format!("{}, layout {}", self.device, self.layout))];
         if let (Some(bytes), Some(op)) = (self.capacity_bytes, self.op_percent) {
             let bytes = human_bytes(bytes);
@@ -302,7 +324,7 @@ impl Report {
     }
 }
 
-fn backlog_line(backlog: &Backlog) -> String {
+pub(super) fn backlog_line(backlog: &Backlog) -> String {
     let Backlog { arrivals_ns, waiting, lag_ns } = *backlog;
     let [lag, arrivals] = [lag_ns, arrivals_ns].map(|ns| latency(ns as f64));
     match backlog.kept_up() {

@@ -9,7 +9,7 @@ use softflash_console::CliError;
 use softflash_console::input;
 use softflash_console::new_file::is_standard;
 use softflash_console::output;
-use softflash_trace::{Format, ReadOptions, Reader, Tally};
+use softflash_trace::{Format, Jump, ReadOptions, Reader, Tally};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -125,6 +125,13 @@ pub fn remarks(tally: &Tally) -> Vec<String> {
     if tally.malformed > 0 {
         remarks.push(format!("{} malformed lines were left out; the first:", tally.malformed));
         remarks.extend(tally.first_malformed.iter().map(|malformed| format!("  {malformed}")));
+    }
+    if let Some(Jump { line, ns }) = tally.first_jump {
+        let days = ns / 86_400_000_000_000;
+        remarks.push(format!(
+            "{} requests come more than 30 days after the one before; the first at line {line}, after {days} days",
+            tally.jumps
+        ));
     }
     if tally.out_of_order > 0 {
         remarks.push(format!(

@@ -2,7 +2,7 @@
 //! other, so one drive is simulated, with its share.
 
 use crate::cell::{Cell, Control};
-use crate::engine::drive;
+use crate::engine::drive::{self, Asked};
 use crate::error::LabError;
 use crate::layout::LayoutKind;
 use crate::outcome::{Outcome, Programs};
@@ -23,7 +23,7 @@ pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
     let workload = workload.share(drives)?;
     let mut share = cell.clone();
     share.parameters.requests = share.parameters.requests.map(|all| all.div_ceil(drives.into()));
-    let outcome = drive::run(&share, layout, &workload, control)?;
+    let outcome = drive::run(&share, layout, Asked::Workload(&workload), control)?;
     Ok(of_all(outcome, drives.into()))
 }
 

@@ -2,6 +2,9 @@
 
 mod ahead;
 mod closed;
+mod flows;
+#[cfg(test)]
+mod flows_tests;
 mod host;
 mod log;
 mod random_writes;
@@ -9,8 +12,10 @@ mod seeds;
 mod settle;
 mod standstill;
 pub(super) mod state;
+mod stream;
 #[cfg(test)]
 mod tests;
+mod writing;
 
 use crate::cell::{Cell, Control, Limits};
 use crate::engine::limits::{add_limits, add_programmed_bytes, add_programmed_share};
@@ -19,6 +24,7 @@ use crate::engine::progress::share_of_preparation;
 use crate::error::LabError;
 use crate::outcome::{Backlog, Outcome, Programs, Settled, Span};
 use ahead::Ahead;
+use flows::FlowMeters;
 use host::Host;
 use log::{Log, client_of};
 use softflash_base::Time;
@@ -27,10 +33,11 @@ use softflash_drive::spec::{DeviceSpec, PageMapped};
 use softflash_drive::{Done, Drive, DriveError, HostRequest, MapCounters};
 use softflash_nand::timeline::Interval;
 use softflash_trace::{Request, TraceError};
-use softflash_workload::{BlockWorkload, Precondition, WorkloadError};
+use softflash_workload::{BlockWorkload, FlowWorkload, Precondition, WorkloadError};
 use standstill::Standstill;
 use state::Hardware;
 use std::collections::BTreeMap;
+use writing::Writing;
 
 /// The virtual time that the chart of operations covers.
 const CHART_NS: u64 = 10_000_000;
@@ -50,6 +57,8 @@ const MEASURED: u64 = 1 << 63;
 pub enum Asked<'a> {
     /// Accesses of a workload.
     Workload(&'a BlockWorkload),
+    /// Accesses of several flows at once.
+    Flows(&'a FlowWorkload),
     /// Requests of a trace, at its times.
     Trace(&'a mut dyn Iterator<Item = Result<Request, TraceError>>),
 }
@@ -77,11 +86,11 @@ impl Setting<'_> {
     }
 }
 
-/// Runs a block workload.
+/// Runs a block workload, or several flows.
 pub fn run(
     cell: &Cell,
     layout: &PageMapped,
-    workload: &BlockWorkload,
+    asked: Asked<'_>,
     control: &Control,
 ) -> Result<Outcome, LabError> {
     let setting = Setting {
@@ -92,7 +101,7 @@ pub fn run(
         limits: cell.limits(),
         seed: cell.seed,
     };
-    simulate(&setting, Asked::Workload(workload), control)
+    simulate(&setting, asked, control)
 }
 
 /// Runs a workload or a trace on a drive.
@@ -112,6 +121,8 @@ pub fn simulate(
 struct Play<'a, 'c> {
     drive: Drive,
     host: Host<'a>,
+    /// The flows, if the workload has several.
+    flows: Option<&'a FlowWorkload>,
     limits: Limits,
     /// Whether it runs a trace, which is played completely and without a warm-up.
     trace: bool,
@@ -134,18 +145,18 @@ impl<'a, 'c> Play<'a, 'c> {
     ) -> Result<Play<'a, 'c>, LabError> {
         let mut drive = Drive::new(setting.device, setting.layout, setting.op_percent)?;
         let rng = Rng::seeded(setting.seed);
-        let workload = match &asked {
-            Asked::Workload(workload) => Some(*workload),
-            Asked::Trace(_) => None,
+        let (writing, flows) = match &asked {
+            Asked::Workload(workload) => (Some(Writing::Workload(workload)), None),
+            Asked::Flows(workload) => (Some(Writing::Flows(workload)), Some(*workload)),
+            Asked::Trace(_) => (None, None),
         };
         let Setting { device, layout, op_percent, precondition, .. } = *setting;
         let hardware = Hardware { device, layout, op_percent };
-        let settled = state::prepare(&mut drive, &hardware, precondition, workload, &rng, control)?;
-        let begin = drive.now();
+        let settled = state::prepare(&mut drive, &hardware, precondition, writing, &rng, control)?;
+        let (begin, capacity_bytes) = (drive.now(), drive.capacity_bytes());
         let host = match asked {
-            Asked::Workload(workload) => {
-                Host::of_workload(workload, drive.capacity_bytes(), &rng, begin)?
-            }
+            Asked::Workload(workload) => Host::of_workload(workload, capacity_bytes, &rng, begin)?,
+            Asked::Flows(workload) => Host::of_flows(workload, capacity_bytes, &rng, begin)?,
             Asked::Trace(requests) => Host::of_trace(Ahead::of_trace(requests), begin),
         };
         let prepared = match precondition {
@@ -155,8 +166,9 @@ impl<'a, 'c> Play<'a, 'c> {
         Ok(Play {
             drive,
             host,
+            flows,
             limits: setting.limits,
-            trace: workload.is_none(),
+            trace: writing.is_none(),
             settled,
             prepared,
             queue_depth: setting.device.controller.queue_depth,
@@ -181,6 +193,8 @@ struct Course {
     last_arrival: (u64, u64),
     /// Detects a standstill of time in a run with a time limit.
     standstill: Standstill,
+    /// The figures of each flow, if there are several.
+    flows: FlowMeters,
 }
 
 impl Course {
@@ -227,6 +241,10 @@ impl Play<'_, '_> {
         self.drive.record(CHARTED);
         (self.control.on_measuring)();
         let mut course = self.course();
+        if let Some(workload) = self.flows {
+            let capacity_bytes = self.drive.capacity_bytes();
+            self.host.limit(&workload.flows, capacity_bytes, course.meter.begin_ns())?;
+        }
         self.log = self.control.on_request.map(|on_request| {
             let in_flight = self.drive.in_flight();
             Log::new(on_request, course.meter.begin_ns(), self.queue_depth, in_flight)
@@ -236,8 +254,11 @@ impl Play<'_, '_> {
             while let Some(at) = self.due()
                 && course.goes_on(at)
             {
-                if self.make(at, MEASURED)?.is_some() {
+                if let Some(request) = self.make(at, MEASURED)? {
                     course.arrived(at)?;
+                    if !course.flows.is_empty() {
+                        course.flows.arrived(self.host.flow_of(request.tag), at);
+                    }
                 }
             }
             if answers_at_once {
@@ -271,8 +292,13 @@ impl Play<'_, '_> {
         // No page may be lost or mapped twice.
         self.drive.check().map_err(LabError::Simulation)?;
         let begin_ns = course.meter.begin_ns();
-        let backlog = if self.host.is_open() { course.backlog() } else { None };
+        let is_open = self.flows.is_none() && self.host.is_open();
+        let backlog = if is_open { course.backlog() } else { None };
+        let end_ns = course.meter.last_ns();
         let mut outcome = course.meter.outcome(&self.drive);
+        let ended = self.host.ended_flows(self.flow_count(), end_ns);
+        let begins = self.host.begin_of_flows(self.flow_count());
+        outcome.flows = course.flows.outcomes(end_ns, &begins, &ended);
         outcome.requests = course.made;
         outcome.backlog = backlog;
         outcome.settled = self.settled;
@@ -304,7 +330,20 @@ impl Play<'_, '_> {
             until,
             last_arrival: (0, 0),
             standstill: Standstill::default(),
+            flows: self.flow_meters(),
         }
+    }
+
+    fn flow_count(&self) -> usize {
+        self.flows.map_or(0, |workload| workload.flows.len())
+    }
+
+    /// The meters of the flows; none without flows.
+    fn flow_meters(&self) -> FlowMeters {
+        let Some(workload) = self.flows else { return FlowMeters::default() };
+        let open = self.host.open_flows(workload.flows.len());
+        let names = workload.flows.iter().map(|flow| flow.name());
+        FlowMeters::new(names.zip(open), self.drive.now(), Cut::of_time(&self.limits))
     }
 
     /// Runs clients whose next request follows each completion at once, so that requests need no
@@ -344,6 +383,9 @@ impl Play<'_, '_> {
                     bytes: done.bytes,
                 };
                 course.meter.add(completion, &self.drive);
+                if !course.flows.is_empty() {
+                    course.flows.completed(self.host.flow_of(done.tag), completion);
+                }
             }
         }
         if course.meter.completed().is_multiple_of(CHECK_EVERY) {
@@ -387,9 +429,9 @@ impl Play<'_, '_> {
         due.then_some(at.max(now))
     }
 
-    /// Submits the next request, and returns its length; `None` if a cap holds the request back.
+    /// Submits the next request, and returns it; `None` if a cap holds the request back.
     #[inline]
-    fn make(&mut self, at: u64, mark: u64) -> Result<Option<u64>, LabError> {
+    fn make(&mut self, at: u64, mark: u64) -> Result<Option<HostRequest>, LabError> {
         let Some(request) = self.host.take(at, &self.drive) else {
             return self.host.broken().map_or(Ok(None), Err);
         };
@@ -399,7 +441,7 @@ impl Play<'_, '_> {
         };
         let request = HostRequest { tag: tag | mark, ..request };
         self.drive.submit(Time(at), request)?;
-        Ok(Some(request.bytes))
+        Ok(Some(request))
     }
 
     #[cold]

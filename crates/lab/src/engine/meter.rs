@@ -56,6 +56,11 @@ impl Cut {
         Cut { every_ns: every_ns.max(1), every_requests: u64::MAX }
     }
 
+    /// The intervals of one of several flows: of equal duration if the run has one, else one.
+    pub fn of_time(limits: &Limits) -> Cut {
+        Cut { every_requests: u64::MAX, ..Cut::of(limits) }
+    }
+
     /// The intervals of a run whose requests complete in time order: of equal duration if the run
     /// has one, else of equal numbers of requests. One interval if it has neither.
     pub fn of(limits: &Limits) -> Cut {

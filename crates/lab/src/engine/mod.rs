@@ -18,6 +18,7 @@ use crate::error::LabError;
 use crate::layout::LayoutKind;
 use crate::outcome::Outcome;
 use crate::workload::Workload;
+use drive::Asked;
 use softflash_workload::Precondition;
 
 /// Runs a cell. Equal cells give equal outcomes.
@@ -28,8 +29,12 @@ pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
         _ if cell.parameters.drives != 1 => cluster::run(cell, control),
         (Workload::Kv(workload), _) => kv::run(cell, workload, control),
         (Workload::Block(workload), LayoutKind::PageMapped(layout)) => {
-            drive::run(cell, layout, workload, control)
+            drive::run(cell, layout, Asked::Workload(workload), control)
         }
+        (Workload::Flows(workload), LayoutKind::PageMapped(layout)) => {
+            drive::run(cell, layout, Asked::Flows(workload), control)
+        }
+        (Workload::Flows(_), LayoutKind::Units(_)) => Err(no_flows(cell)),
         (Workload::Block(workload), LayoutKind::Units(layout)) => {
             units::run(cell, layout, workload, control)
         }
@@ -50,9 +55,7 @@ pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
 fn check_precondition(cell: &Cell) -> Result<(), LabError> {
     let kinds = (&cell.workload, &cell.layout.kind);
     match cell.parameters.precondition {
-        state @ Precondition::Random4k { .. }
-            if !matches!(kinds, (Workload::Block(_), LayoutKind::PageMapped(_))) =>
-        {
+        state @ Precondition::Random4k { .. } if !is_drive(kinds) => {
             Err(LabError::Parameter(format!(
                 "precondition {state} needs a block workload on a page-mapped layout; use fill, overwrite:TIMES or steady"
             )))
@@ -61,10 +64,23 @@ fn check_precondition(cell: &Cell) -> Result<(), LabError> {
     }
 }
 
+/// Whether block requests go to a conventional drive.
+fn is_drive(kinds: (&Workload, &LayoutKind)) -> bool {
+    matches!(kinds, (Workload::Block(_) | Workload::Flows(_), LayoutKind::PageMapped(_)))
+}
+
+fn no_flows(cell: &Cell) -> LabError {
+    LabError::Parameter(format!(
+        "workload `{}` has several flows, which need the block interface of a page-mapped layout; `{}` has none",
+        cell.workload_name, cell.layout_name
+    ))
+}
+
 /// Only drives name the places of their requests.
 fn check_log(cell: &Cell, control: &Control) -> Result<(), LabError> {
     match (&cell.workload, &cell.layout.kind, control.on_request) {
-        (_, _, None) | (Workload::Block(_), LayoutKind::PageMapped(_), _) => Ok(()),
+        (_, _, None) => Ok(()),
+        (workload, layout, _) if is_drive((workload, layout)) => Ok(()),
         _ => Err(LabError::Parameter(format!(
             "a log of requests needs a block workload on a page-mapped layout, this is `{}` on `{}`",
             cell.workload_name, cell.layout_name

@@ -43,6 +43,11 @@ pub fn expand(
     };
     let devices = find(Kind::Device, &group.device)?;
     let workloads = find(Kind::Workload, &group.workload)?;
+    for remark in workloads.iter().flat_map(Document::named_remarks) {
+        if !plan.remarks.contains(&remark) {
+            plan.remarks.push(remark);
+        }
+    }
     let plain = [super::Variant { name: String::new(), set: Table::new() }];
     let variants = if group.variants.is_empty() { &plain[..] } else { &group.variants };
     for device in &devices {

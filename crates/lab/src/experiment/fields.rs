@@ -71,7 +71,7 @@ impl Tables {
             return Err(format!("`{path}` is a preset; say which of its fields, as `{path}.name`"));
         }
         set_in(table, rest, &assignment.value)
-            .map_err(|part| format!("`{path}`: `{part}` is no table; {}", whole(path, &part)))
+            .map_err(|astray| format!("`{path}`: {}", astray.words(path)))
     }
 
     /// The value of a field; a path without a root is that of a parameter.
@@ -109,18 +109,52 @@ fn whole(path: &str, part: &str) -> String {
     format!("replace it as a whole: set.\"{}\" = {inner}", head.join("."))
 }
 
-/// Creates missing tables of the path, as presets may omit fields with a default.
-fn set_in(table: &mut Table, path: &str, value: &Value) -> Result<(), String> {
+/// Where a path leads nowhere.
+enum Astray {
+    /// At a part that is no table.
+    NoTable(String),
+    /// At a list of tables, of which none has the name; these are the names.
+    NoneNamed { list: String, names: Vec<String> },
+}
+
+impl Astray {
+    fn words(&self, path: &str) -> String {
+        match self {
+            Astray::NoTable(part) => format!("`{part}` is no table; {}", whole(path, part)),
+            Astray::NoneNamed { list, names } => {
+                format!("write {list}.NAME.KEY, of the {list}s `{}`", names.join("`, `"))
+            }
+        }
+    }
+}
+
+/// Creates missing tables of the path, as presets may omit fields with a default. In a list of
+/// tables, as that of flows, a part of the path is the `name` of one.
+fn set_in(table: &mut Table, path: &str, value: &Value) -> Result<(), Astray> {
     match path.split_once('.') {
         None => {
             table.insert(path.to_owned(), value.clone());
             Ok(())
         }
+        Some((first, rest)) if table.get(first).is_some_and(Value::is_array) => {
+            let list = table.get_mut(first).and_then(Value::as_array_mut);
+            let list = list.map(Vec::as_mut_slice).unwrap_or_default();
+            let names = list.iter().filter_map(Value::as_table).filter_map(name_of);
+            let names = names.map(str::to_owned).collect();
+            let named = rest.split_once('.').and_then(|(name, rest)| {
+                let mut tables = list.iter_mut().filter_map(Value::as_table_mut);
+                Some((tables.find(|table| name_of(table) == Some(name))?, rest))
+            });
+            match named {
+                Some((inner, rest)) => set_in(inner, rest, value),
+                None => Err(Astray::NoneNamed { list: first.to_owned(), names }),
+            }
+        }
         Some((first, rest)) => {
             let inner = table.entry(first).or_insert_with(|| Value::Table(Table::new()));
             match inner {
                 Value::Table(inner) => set_in(inner, rest, value),
-                _ => Err(first.to_owned()),
+                _ => Err(Astray::NoTable(first.to_owned())),
             }
         }
     }
@@ -129,8 +163,19 @@ fn set_in(table: &mut Table, path: &str, value: &Value) -> Result<(), String> {
 fn get_in<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
     match path.split_once('.') {
         None => table.get(path),
-        Some((first, rest)) => get_in(table.get(first)?.as_table()?, rest),
+        Some((first, rest)) => match table.get(first)? {
+            Value::Array(list) => {
+                let (name, rest) = rest.split_once('.')?;
+                let mut tables = list.iter().filter_map(Value::as_table);
+                get_in(tables.find(|table| name_of(table) == Some(name))?, rest)
+            }
+            inner => get_in(inner.as_table()?, rest),
+        },
     }
+}
+
+fn name_of(table: &Table) -> Option<&str> {
+    table.get("name").and_then(Value::as_str)
 }
 
 #[cfg(test)]
@@ -164,6 +209,23 @@ mod tests {
         assert_eq!(tables.get("device.host.y"), Some(&Value::Integer(3)));
         assert_eq!(tables.get("requests"), Some(&Value::Integer(9)));
         assert_eq!(tables.get("device"), None);
+    }
+
+    #[test]
+    fn a_flow_is_named_in_a_path() {
+        let flows = table("[[flow]]\nname = \"a\"\nsize = 1\n[[flow]]\nname = \"b\"\n");
+        let mut tables = Tables { workload: flows, ..Tables::default() };
+        for assignment in assignments(&table("workload.flow.b.span.share = 0.5")) {
+            tables.set(&assignment).unwrap();
+        }
+        assert_eq!(tables.get("workload.flow.b.span.share"), Some(&Value::Float(0.5)));
+        assert_eq!(tables.get("workload.flow.a.size"), Some(&Value::Integer(1)));
+        assert_eq!(tables.get("workload.flow.a.span.share"), None);
+        for wrong in ["workload.flow.c.size", "workload.flow.a"] {
+            let assignment = Assignment { path: wrong.to_owned(), value: Value::Integer(1) };
+            let error = tables.set(&assignment).unwrap_err();
+            assert!(error.contains("write flow.NAME.KEY, of the flows `a`, `b`"), "{error}");
+        }
     }
 
     #[test]

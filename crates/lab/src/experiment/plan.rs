@@ -47,6 +47,8 @@ pub struct Plan {
     pub derived: Vec<Derivation>,
     /// How rows are drawn.
     pub plots: Vec<spec::Plot>,
+    /// What was changed or left out of the files of other programs.
+    pub remarks: Vec<String>,
     /// Published figures.
     pub paper: BTreeMap<String, Published>,
     tolerance: f64,
@@ -99,6 +101,7 @@ impl Experiment {
             rows: Vec::new(),
             derived: Vec::new(),
             plots: spec.plots.clone(),
+            remarks: Vec::new(),
             paper: spec.paper.clone(),
             tolerance: spec.tolerance,
             tolerances: spec.tolerances.clone(),

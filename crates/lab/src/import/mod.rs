@@ -1,5 +1,6 @@
 //! Configurations of other simulators, as devices, layouts and workloads.
 
+pub mod fio;
 pub mod mqsim;
 mod xml;
 

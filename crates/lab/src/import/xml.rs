@@ -20,9 +20,11 @@ pub struct Element {
     pub children: Vec<Element>,
 }
 
-/// The outermost element of the text of `file`.
-pub fn parse(file: &str, text: &str) -> Result<Element, ImportError> {
+/// The outermost element of the text of `file`. A closing tag closes the innermost element,
+/// whatever its name: MQSim does not compare the names. A remark tells where they differ.
+pub fn parse(file: &str, text: &str, remarks: &mut Vec<String>) -> Result<Element, ImportError> {
     let mut reader = Reader::from_str(text);
+    reader.config_mut().check_end_names = false;
     let mut open: Vec<Element> = Vec::new();
     loop {
         let event = reader.read_event();
@@ -46,8 +48,15 @@ pub fn parse(file: &str, text: &str) -> Result<Element, ImportError> {
                     inner.text += String::from_utf8_lossy(piece.as_ref()).trim();
                 }
             }
-            Event::End(_) => {
+            Event::End(end) => {
                 let Some(ended) = open.pop() else { continue };
+                let name = String::from_utf8_lossy(end.name().as_ref()).into_owned();
+                if name != ended.name {
+                    let (inner, begun) = (&ended.name, ended.line);
+                    remarks.push(format!(
+                        "{file}: line {line}: `</{name}>` closes `{inner}` of line {begun}, as in MQSim"
+                    ));
+                }
                 match open.last_mut() {
                     Some(parent) => parent.children.push(ended),
                     None => return Ok(ended),

@@ -20,7 +20,7 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use serde_json::Value;
 use softflash_drive::spec::DeviceSpec;
-use softflash_workload::{BlockWorkload, KvWorkload};
+use softflash_workload::{BlockWorkload, FlowWorkload, KvWorkload};
 
 /// A key of a file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -62,8 +62,9 @@ pub fn of(kind: Kind) -> Vec<Key> {
         Kind::Layout => layout(),
         Kind::Workload => {
             let block = keys::<BlockWorkload>("", Some("kind = \"block\""));
+            let flows = keys::<FlowWorkload>("", Some("kind = \"flows\""));
             let kv = keys::<KvWorkload>("", Some("kind = \"kv\""));
-            [vec![kind_of_workload()], block, kv].concat()
+            [vec![kind_of_workload()], block, flows, kv].concat()
         }
         Kind::Experiment => {
             let parameters = keys::<Parameters>("group.set.", None);
@@ -105,7 +106,11 @@ fn kind_of_workload() -> Key {
         meaning: meaning.to_owned(),
     };
     let values = vec![
-        choice("block", "Requests to a block device: unless the file has an `operation`."),
+        choice(
+            "block",
+            "Requests to a block device: unless the file has an `operation` or a `flow`.",
+        ),
+        choice("flows", "Several flows of them at once: if the file has a `flow`."),
         choice("kv", "Requests to a key-value store: if the file has an `operation`."),
     ];
     Key { values, ..key_of_kind("The kind of clients.", false) }

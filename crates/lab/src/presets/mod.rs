@@ -3,6 +3,7 @@
 mod embedded;
 
 use crate::error::LabError;
+use crate::import::fio;
 use crate::layout::Layout;
 use crate::toml_text::{TomlError, from_text, impossible};
 use crate::workload::Workload;
@@ -54,6 +55,9 @@ impl Kind {
             let path = Path::new(name);
             let text = fs::read_to_string(path).map_err(LabError::file(path))?;
             let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or(name);
+            if self == Kind::Workload && is_fio(name) {
+                return Document::of_jobs(stem, name, &text, &[]);
+            }
             let directory = path.parent().map(Path::to_owned).unwrap_or_default();
             return Ok(Document { directory, ..Document::parse(stem, name, text)? });
         }
@@ -80,7 +84,19 @@ pub fn seen_from(directory: &Path, name: &str) -> String {
 
 /// Whether a name is the path of a file.
 pub fn is_path(name: &str) -> bool {
-    name.contains('/') || name.ends_with(".toml")
+    name.contains('/') || name.ends_with(".toml") || is_fio(name)
+}
+
+/// Whether a path is that of a job file of fio.
+fn is_fio(name: &str) -> bool {
+    [".fio", ".job"].iter().any(|extension| name.ends_with(extension))
+}
+
+/// The jobs of a job file of fio as a workload of flows, all or those of the names in `sections`.
+pub fn jobs_of_fio(path: &Path, sections: &[String]) -> Result<Document, LabError> {
+    let text = fs::read_to_string(path).map_err(LabError::file(path))?;
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("jobs");
+    Document::of_jobs(stem, &path.display().to_string(), &text, sections)
 }
 
 /// A parsed TOML file, before its conversion to a preset.
@@ -96,13 +112,29 @@ pub struct Document {
     pub table: toml::Table,
     /// The directory of the file, from which the paths in it lead; empty for a preset.
     pub directory: PathBuf,
+    /// What was changed or left out when it was made from a file of another program.
+    pub remarks: Vec<String>,
 }
 
 impl Document {
     fn parse(name: &str, file: &str, text: String) -> Result<Document, LabError> {
         let table = from_text(file, &text)?;
         let (name, file) = (name.to_owned(), file.to_owned());
-        Ok(Document { name, file, text, table, directory: PathBuf::new() })
+        let (directory, remarks) = (PathBuf::new(), Vec::new());
+        Ok(Document { name, file, text, table, directory, remarks })
+    }
+
+    /// The workload of a job file of fio with this text, in TOML.
+    fn of_jobs(
+        name: &str,
+        file: &str,
+        text: &str,
+        sections: &[String],
+    ) -> Result<Document, LabError> {
+        let jobs = fio::jobs(name, file, text, sections)?;
+        let text = toml::to_string(&jobs.workload)
+            .map_err(|error| LabError::Simulation(format!("{file}: {error}")))?;
+        Ok(Document { remarks: jobs.remarks, ..Document::parse(name, file, text)? })
     }
 
     /// Its description in one line.
@@ -114,6 +146,18 @@ impl Document {
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, TomlError> {
         // Parses the text, not the table, so that errors have a line.
         from_text(&self.file, &self.text)
+    }
+
+    /// Its remarks, each with the name of the file.
+    pub fn named_remarks(&self) -> impl Iterator<Item = String> {
+        self.remarks.iter().map(|remark| format!("{}: {remark}", self.file))
+    }
+
+    /// Converts it to a workload.
+    pub fn workload(&self) -> Result<Workload, LabError> {
+        let workload: Workload = self.read()?;
+        workload.validate().map_err(|error| self.impossible(error.to_string()))?;
+        Ok(workload)
     }
 
     fn impossible(&self, problem: String) -> TomlError {
@@ -137,10 +181,10 @@ pub fn layout(name: &str) -> Result<(String, Layout), LabError> {
     Ok((document.name.clone(), document.read()?))
 }
 
-/// The workload of this name or path, and its name.
+/// The workload of this name or path, and its name. The path of a job file of fio ends in `.fio` or
+/// `.job`.
 pub fn workload(name: &str) -> Result<(String, Workload), LabError> {
     let document = Kind::Workload.find(name)?;
-    let workload: Workload = document.read()?;
-    workload.validate().map_err(|error| document.impossible(error.to_string()))?;
+    let workload = document.workload()?;
     Ok((document.name, workload))
 }

@@ -3,8 +3,8 @@
 use crate::experiment::Plan;
 use crate::outcome::{Backlog, Drift, Outcome, Settled};
 
-/// The warnings of all runs of a plan, each with the label of the run's first row, or with the
-/// run's key if it has no row.
+/// The remarks on files of other programs, and the warnings of all runs of a plan, each with the
+/// label of the run's first row, or with the run's key if it has no row.
 pub(super) fn of_plan(plan: &Plan, outcomes: &[Outcome]) -> Vec<String> {
     let replicates = plan.replicates as usize;
     let label = |cell: usize| {
@@ -15,11 +15,11 @@ pub(super) fn of_plan(plan: &Plan, outcomes: &[Outcome]) -> Vec<String> {
         if cell == first { label } else { format!("{label}, replicate {}", cell - first + 1) }
     };
     let runs = outcomes.iter().enumerate();
-    runs.flat_map(|(cell, outcome)| {
+    let of_runs = runs.flat_map(|(cell, outcome)| {
         let label = label(cell);
         of(outcome).into_iter().map(move |warning| format!("{label}: {warning}"))
-    })
-    .collect()
+    });
+    plan.remarks.iter().cloned().chain(of_runs).collect()
 }
 
 /// The warnings of a run: it drifts, was not settled, or did not keep up with its arrivals.
@@ -42,7 +42,14 @@ pub fn of(outcome: &Outcome) -> Vec<String> {
             "did not keep up, {waiting} requests waited at the last arrival, and the last completed {seconds:.3} s later"
         )
     });
-    [drifts, unsettled, behind].into_iter().flatten().collect()
+    let flows = outcome.flows.iter().filter_map(|flow| {
+        let Backlog { waiting, .. } = flow.backlog.filter(|backlog| !backlog.kept_up())?;
+        let name = &flow.name;
+        Some(format!(
+            "flow `{name}` did not keep up, {waiting} of its requests waited at its last arrival"
+        ))
+    });
+    [drifts, unsettled, behind].into_iter().flatten().chain(flows).collect()
 }
 
 #[cfg(test)]

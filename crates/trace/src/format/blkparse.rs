@@ -3,6 +3,10 @@
 //! A request has several events: queued (Q), issued to the driver (D), completed (C). One of them
 //! is decoded as the request: Q if the first lines have any, as it is the original request;
 //! otherwise D, otherwise C, for traces recorded with a mask.
+//!
+//! Times are relative to the first event of the trace. An event that blkparse sorts behind it has a
+//! negative time of some nanoseconds, which blkparse prints as an unsigned number of 64 bits, with
+//! its seconds cut to 32 bits: -616 ns is `1266874889.709551000`.
 
 use super::raw::{Decoded, Raw};
 use crate::fields::{SECTOR_BYTES, Words, number, put, sectors_of};
@@ -18,7 +22,18 @@ pub(crate) struct Decoder {
     event: u8,
     /// The statistics at the end have begun.
     ended: bool,
+    /// Whether times are relative, so that one shortly before the largest of 64 bits is negative.
+    relative: bool,
 }
+
+/// Events of a trace with a time below this have relative times.
+const RELATIVE_NS: u64 = 86_400_000_000_000;
+
+/// The most that a time is below 0. All relative times are later by it, so that none is negative.
+const MOST_NEGATIVE_NS: u64 = 3_600_000_000_000;
+
+/// What is lost of 2^64 nanoseconds when seconds are cut to 32 bits.
+const CUT_NS: u64 = 4 * (1 << 32) * 1_000_000_000;
 
 impl Decoder {
     pub(super) fn new(beginning: &[u8]) -> Decoder {
@@ -31,7 +46,27 @@ impl Decoder {
             })
         };
         let event = [b'Q', b'D', b'C'].into_iter().find(|event| seen(*event)).unwrap_or(b'Q');
-        Decoder { event, ended: false }
+        let time = |line: &[u8]| {
+            let mut words = Words::new(line);
+            device(words.word()?).ok()?;
+            let time = (0..3).fold(None, |_, _| words.word());
+            nanoseconds(time?).ok()
+        };
+        let mut times = beginning.split(|&byte| byte == b'\n').filter_map(time);
+        let relative = times.any(|ns| ns < RELATIVE_NS);
+        Decoder { event, ended: false, relative }
+    }
+
+    /// The time of an event, later than a wrapped negative one; see [`MOST_NEGATIVE_NS`].
+    #[inline]
+    fn ticks(&self, ns: u64) -> Result<u64, FieldError> {
+        if !self.relative {
+            return Ok(ns);
+        }
+        match ns.checked_add(CUT_NS).map(|whole| u64::MAX - whole) {
+            Some(below) if below < MOST_NEGATIVE_NS => Ok(MOST_NEGATIVE_NS - 1 - below),
+            _ => ns.checked_add(MOST_NEGATIVE_NS).ok_or(Problem::TooLarge.of("time")),
+        }
     }
 
     #[inline]
@@ -49,7 +84,7 @@ impl Decoder {
         if words.next("action")? != [self.event] {
             return Ok(None);
         }
-        let ticks = nanoseconds(time)?;
+        let ticks = self.ticks(nanoseconds(time)?)?;
         let rwbs = words.next("rwbs")?;
         let (offset_bytes, bytes) = data(&mut words)?.unwrap_or_default();
         let kind = kind(rwbs, bytes > 0)?;

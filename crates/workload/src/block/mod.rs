@@ -1,5 +1,6 @@
 //! Block workloads.
 
+mod begin;
 mod pattern;
 mod place;
 mod share;
@@ -8,6 +9,7 @@ mod source;
 mod span;
 mod spec;
 
+pub use begin::Begin;
 pub use pattern::Pattern;
 pub use place::Scatter;
 pub use size::{RequestSize, SizeShare};

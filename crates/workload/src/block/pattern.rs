@@ -35,6 +35,16 @@ pub enum Pattern {
         #[serde(default)]
         scattered: bool,
     },
+    /// The first `share` of the span has `1 - share` of the accesses, and so again within it, as
+    /// fio's `pareto`: 0.2 is 80:20.
+    Pareto {
+        /// Above 0 and below 1; 0.5 is uniform.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        share: f64,
+        /// Popular places are spread over the span; otherwise they are at its beginning.
+        #[serde(default)]
+        scattered: bool,
+    },
     /// A small part of the span has a large part of the accesses; both parts are uniform within.
     HotCold {
         /// Share of the span that is hot, at its beginning.
@@ -63,6 +73,10 @@ impl Pattern {
             Pattern::Zipf { exponent, .. } => {
                 Zipf::new(1, exponent).map(|_| ()).map_err(Problem::Zipf)
             }
+            Pattern::Pareto { share: value, .. } => match value > 0.0 && value < 1.0 {
+                true => Ok(()),
+                false => Err(Problem::ParetoShare(value)),
+            },
             Pattern::HotCold { hot_space, hot_accesses } => {
                 some_share("pattern.hot-cold.hot_space", hot_space)?;
                 share("pattern.hot-cold.hot_accesses", hot_accesses)
@@ -91,6 +105,7 @@ impl<'de> Visitor<'de> for PatternVisitor {
         match word {
             "sequential" => Ok(Pattern::SEQUENTIAL),
             "zipf" => Err(E::custom("zipf needs its exponent: { zipf = { exponent = 0.99 } }")),
+            "pareto" => Err(E::custom("pareto needs its share: { pareto = { share = 0.2 } }")),
             "hot-cold" => Err(E::custom(
                 "hot-cold needs its shares: { hot-cold = { hot_space = 0.1, hot_accesses = 0.9 } }",
             )),

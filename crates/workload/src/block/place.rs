@@ -47,6 +47,7 @@ pub(super) enum Places {
     Random,
     Sequential(Streams),
     Zipf { granule_bytes: u32, ranks: Zipf, scatter: Option<Permutation> },
+    Pareto { granule_bytes: u32, granules: u64, power: f64, scatter: Option<Permutation> },
     HotCold { granule_bytes: u32, granules: u64, hot_granules: u64, hot_accesses: f64 },
 }
 
@@ -73,6 +74,13 @@ impl Places {
                 let ranks = Zipf::new(granules, exponent).map_err(Problem::Zipf)?;
                 let scatter = scattered.then(|| Permutation::new(granules, rng));
                 Ok(Places::Zipf { granule_bytes, ranks, scatter })
+            }
+            Pattern::Pareto { share, scattered } => {
+                // A share `x` of the accesses goes to the first `x^power` of the places: of
+                // `1 - share` to `share`.
+                let power = share.ln() / (1.0 - share).ln();
+                let scatter = scattered.then(|| Permutation::new(granules, rng));
+                Ok(Places::Pareto { granule_bytes, granules, power, scatter })
             }
             Pattern::HotCold { hot_space, hot_accesses } => {
                 let hot_granules = (granules as f64 * hot_space).round() as u64;
@@ -117,6 +125,12 @@ impl Places {
             Places::Sequential(streams) => streams.draw(class),
             Places::Zipf { granule_bytes, ranks, scatter } => {
                 let rank = ranks.rank(rng);
+                let granule = scatter.as_ref().map_or(rank, |scatter| scatter.place(rank));
+                (at_or_before(granule, *granule_bytes, class), 0)
+            }
+            Places::Pareto { granule_bytes, granules, power, scatter } => {
+                let rank = (*granules as f64 * rng.unit_f64().powf(*power)) as u64;
+                let rank = rank.min(*granules - 1);
                 let granule = scatter.as_ref().map_or(rank, |scatter| scatter.place(rank));
                 (at_or_before(granule, *granule_bytes, class), 0)
             }

@@ -16,6 +16,8 @@ pub struct BlockSource {
     reads: Sizes,
     writes: Sizes,
     places: Places,
+    /// Where the span begins.
+    begin_bytes: u64,
 }
 
 impl BlockSource {
@@ -25,7 +27,8 @@ impl BlockSource {
         capacity_bytes: u64,
         mut rng: Rng,
     ) -> Result<BlockSource, Problem> {
-        let span_bytes = workload.span.of(capacity_bytes)?;
+        let begin_bytes = workload.begin.of(capacity_bytes, workload.largest_align_bytes())?;
+        let span_bytes = workload.span_bytes(capacity_bytes)?;
         let sizes = |sizes: Option<&RequestSize>| match sizes {
             Some(sizes) => Sizes::new(sizes, workload.align_bytes, span_bytes, capacity_bytes),
             None => Ok(Sizes::default()),
@@ -35,7 +38,7 @@ impl BlockSource {
         let classes: Vec<Class> = reads.classes().chain(writes.classes()).collect();
         let places = Places::new(workload.pattern, span_bytes, &classes, &mut rng)?;
         let mix = Mix::new(workload.read_fraction, workload.trim_fraction);
-        Ok(BlockSource { rng, mix, reads, writes, places })
+        Ok(BlockSource { rng, mix, reads, writes, places, begin_bytes })
     }
 
     /// Writes and trims alone, a share of `trim_fraction` trims, drawn from another generator. The
@@ -73,7 +76,7 @@ impl BlockSource {
         let sizes = if kind == AccessKind::Read { &self.reads } else { &self.writes };
         let class = sizes.draw(&mut self.rng);
         let (offset_bytes, hint) = self.places.draw(class, &mut self.rng);
-        Access { kind, offset_bytes, bytes: class.bytes, hint }
+        Access { kind, offset_bytes: self.begin_bytes + offset_bytes, bytes: class.bytes, hint }
     }
 }
 

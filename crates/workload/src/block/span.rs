@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 /// Largest capacity: leaves room above for rounding up.
 const MAX_CAPACITY_BYTES: u64 = 1 << 62;
 
-/// The accessed part of the capacity, from its beginning.
+/// The length of the accessed part of the capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Span {
-    /// A share of the capacity, above 0 and at most 1.
+    /// A share of the capacity, above 0 and at most 1; 1 is all of it from `begin` on.
     Share(f64),
     /// A number of bytes.
     Bytes(u64),
@@ -32,16 +32,19 @@ impl Span {
         }
     }
 
-    /// The span in bytes on a device of `capacity_bytes`.
-    pub(crate) fn of(&self, capacity_bytes: u64) -> Result<u64, Problem> {
+    /// The span in bytes on a device of `capacity_bytes`, from `begin_bytes` on, which is below
+    /// the capacity.
+    pub(crate) fn of(&self, capacity_bytes: u64, begin_bytes: u64) -> Result<u64, Problem> {
         count("the capacity", capacity_bytes, MAX_CAPACITY_BYTES)?;
-        match *self {
-            Span::Share(1.0) => Ok(capacity_bytes),
-            Span::Share(share) => Ok(((capacity_bytes as f64 * share) as u64).min(capacity_bytes)),
-            Span::Bytes(span_bytes) if span_bytes > capacity_bytes => {
-                Err(Problem::SpanBeyond { span_bytes, capacity_bytes })
-            }
-            Span::Bytes(span_bytes) => Ok(span_bytes),
+        let left_bytes = capacity_bytes.saturating_sub(begin_bytes);
+        let span_bytes = match *self {
+            Span::Share(1.0) => left_bytes,
+            Span::Share(share) => ((capacity_bytes as f64 * share) as u64).min(capacity_bytes),
+            Span::Bytes(span_bytes) => span_bytes,
+        };
+        match span_bytes <= left_bytes {
+            true => Ok(span_bytes),
+            false => Err(Problem::SpanBeyond { span_bytes, begin_bytes, capacity_bytes }),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A block workload, as in a TOML preset.
 
+use super::begin::Begin;
 use super::pattern::{Pattern, word_or_table};
 use super::size::RequestSize;
 use super::source::BlockSource;
@@ -13,6 +14,9 @@ use softflash_base::random::Rng;
 /// The sum of the shares of reads and trims may exceed 1 by this much: sums of decimal fractions
 /// are not exact.
 const ROUNDING: f64 = 1e-12;
+
+/// The most trims among the writes and trims that settle a device.
+const MOST_TRIMS: f64 = 0.99;
 
 /// The workload of a block client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,11 +49,14 @@ pub struct BlockWorkload {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("unit" = "bytes"))]
     pub write_size: Option<RequestSize>,
-    /// Offsets are multiples of this; each request's own size unless given.
+    /// Offsets from `begin` are multiples of this; each request's own size unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub align_bytes: Option<u32>,
-    /// The accessed part of the capacity.
+    /// Where the accessed part of the capacity begins.
+    #[serde(default, skip_serializing_if = "Begin::is_zero")]
+    pub begin: Begin,
+    /// The length of the accessed part of the capacity.
     #[serde(default)]
     pub span: Span,
     /// When requests are made.
@@ -84,6 +91,7 @@ impl BlockWorkload {
             read_size: None,
             write_size: None,
             align_bytes: None,
+            begin: Begin::default(),
             span: Span::default(),
             load: Load::default(),
             writers: 0,
@@ -98,7 +106,7 @@ impl BlockWorkload {
         self.problem().map_err(|problem| problem.of(&self.name))
     }
 
-    fn problem(&self) -> Result<(), Problem> {
+    pub(crate) fn problem(&self) -> Result<(), Problem> {
         share("read_fraction", self.read_fraction)?;
         share("trim_fraction", self.trim_fraction)?;
         let sum = self.read_fraction + self.trim_fraction;
@@ -118,6 +126,7 @@ impl BlockWorkload {
         self.sizes_of_writes()?;
         self.align_bytes
             .map_or(Ok(()), |align| count("align_bytes", align.into(), u32::MAX.into()))?;
+        self.begin.validate()?;
         self.span.validate()?;
         self.load.validate()?;
         self.rate_caps.validate()?;
@@ -145,10 +154,40 @@ impl BlockWorkload {
         self.writers > 0 || self.read_fraction + self.trim_fraction < 1.0 - ROUNDING
     }
 
+    /// The bytes of its span on a device of `capacity_bytes`.
+    pub(crate) fn span_bytes(&self, capacity_bytes: u64) -> Result<u64, Problem> {
+        let begin_bytes = self.begin.of(capacity_bytes, self.largest_align_bytes())?;
+        self.span.of(capacity_bytes, begin_bytes)
+    }
+
+    /// The mean length of its requests in bytes, at least 1.
+    pub(crate) fn mean_bytes(&self) -> f64 {
+        let mean = |sizes: Result<Option<&RequestSize>, Problem>| {
+            sizes.ok().flatten().map_or(0.0, RequestSize::mean_bytes)
+        };
+        let reads = mean(self.sizes_of_reads()) * self.read_fraction;
+        (reads + mean(self.sizes_of_writes()) * (1.0 - self.read_fraction)).max(1.0)
+    }
+
+    /// The share of trims among its writes and trims, at most 99 %, so that writes go on.
+    pub fn trims_of_writes(&self) -> f64 {
+        let of_rest = (1.0 - self.read_fraction).max(f64::MIN_POSITIVE);
+        (self.trim_fraction / of_rest).min(MOST_TRIMS)
+    }
+
     /// The sizes of writes in bytes; empty if nothing is written.
     pub fn bytes_of_writes(&self) -> Vec<u32> {
         let sizes = self.sizes_of_writes().ok().flatten().map(RequestSize::shares);
         sizes.unwrap_or_default().iter().map(|size| size.bytes).collect()
+    }
+
+    /// The largest alignment of its requests; 1 if it has none.
+    pub(crate) fn largest_align_bytes(&self) -> u32 {
+        let sizes =
+            [self.sizes_of_reads(), self.sizes_of_writes()].map(|sizes| sizes.ok().flatten());
+        let largest = sizes.into_iter().flatten().flat_map(RequestSize::shares);
+        let own = || largest.map(|size| size.bytes).max().unwrap_or(1);
+        self.align_bytes.unwrap_or_else(own)
     }
 
     /// The sizes of reads; `None` if nothing is read.

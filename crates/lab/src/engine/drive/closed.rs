@@ -14,7 +14,8 @@ pub(super) struct Closed {
 }
 
 impl Closed {
-    pub(super) fn new(load: &Load) -> Closed {
+    /// The clients of a load, whose first requests are at `begin_ns`.
+    pub(super) fn new(load: &Load, begin_ns: u64) -> Closed {
         let outstanding = load.outstanding().unwrap_or(1);
         let (think_ns, barrier) = match *load {
             Load::Closed { think_ns, batch: Some(batch), barrier: true, .. } => {
@@ -24,7 +25,13 @@ impl Closed {
             Load::Closed { think_ns, .. } => (think_ns, None),
             Load::Open { .. } => (0, None),
         };
-        Closed { ready: (0..outstanding).map(|client| (0, client)).collect(), think_ns, barrier }
+        let ready = (0..outstanding).map(|client| (begin_ns, client)).collect();
+        Closed { ready, think_ns, barrier }
+    }
+
+    /// Lets the clients make their first requests at a time.
+    pub(super) fn begin(&mut self, at: u64) {
+        self.ready.iter_mut().for_each(|(ready, _)| *ready = at);
     }
 
     /// The time of the next request; `None` while all clients wait.

@@ -4,9 +4,10 @@ use crate::cell::{LoggedRequest, OnRequest};
 use softflash_drive::{AccessKind, Done, HostRequest};
 use std::collections::VecDeque;
 
-/// Bits of a tag for the place of a request in the log, above those of the client.
+/// Bits of a tag for the place of a request in the log, above those of the client. No run has so
+/// many requests at once.
 const PLACE_SHIFT: u32 = 24;
-const PLACE_BITS: u64 = ((1 << 32) - 1) << PLACE_SHIFT;
+const PLACE_BITS: u64 = ((1 << 26) - 1) << PLACE_SHIFT;
 
 /// Requests that have not completed. Their times are known only when they have.
 pub(super) struct Log<'c> {

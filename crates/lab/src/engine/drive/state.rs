@@ -2,7 +2,8 @@
 
 use super::random_writes;
 use super::seeds::PRECONDITION;
-use super::settle::{Way, settle, writes_of};
+use super::settle::{Way, settle};
+use super::writing::{Writing, writes_of};
 use crate::cell::Control;
 use crate::engine::progress::prepared;
 use crate::error::LabError;
@@ -30,7 +31,7 @@ pub(in crate::engine) fn prepare(
     drive: &mut Drive,
     hardware: &Hardware<'_>,
     state: Precondition,
-    workload: Option<&BlockWorkload>,
+    writing: Option<Writing<'_>>,
     rng: &Rng,
     control: &Control,
 ) -> Result<Option<Settled>, LabError> {
@@ -43,7 +44,7 @@ pub(in crate::engine) fn prepare(
             overwrite(drive, times, rng.fork(PRECONDITION), control)?;
         }
         Precondition::Steady { rewrites } => {
-            settled = make_steady(drive, hardware, rewrites, workload, rng, control)?;
+            settled = make_steady(drive, hardware, rewrites, writing, rng, control)?;
         }
         Precondition::Random4k { seconds } => {
             drive.fill();
@@ -62,24 +63,30 @@ fn make_steady(
     drive: &mut Drive,
     hardware: &Hardware<'_>,
     rewrites: Option<u32>,
-    workload: Option<&BlockWorkload>,
+    writing: Option<Writing<'_>>,
     rng: &Rng,
     control: &Control,
 ) -> Result<Option<Settled>, LabError> {
     let seed = rng.fork(PRECONDITION).seed();
-    let Some(workload) = workload.filter(|workload| workload.writes()) else {
+    let Some(writing) = writing.filter(Writing::writes) else {
         drive.make_steady(seed);
         return Ok(None);
     };
-    let is_uniform = writes_uniformly(workload, drive.page_bytes()) && rewrites.is_none();
+    let is_uniform = match writing {
+        Writing::Workload(workload) => writes_uniformly(workload, drive.page_bytes()),
+        Writing::Flows(_) => false,
+    };
+    let from_theory = is_uniform && rewrites.is_none();
     let mut settled = None;
-    if is_uniform && drive.steady_state_is_known() {
+    if from_theory && drive.steady_state_is_known() {
         drive.make_steady(seed);
     } else {
-        let way = Way { uniform: is_uniform.then_some(seed), rewrites };
-        settled = Some(settle(drive, hardware, way, workload, rng, control)?);
+        let way = Way { uniform: from_theory.then_some(seed), rewrites };
+        settled = Some(settle(drive, hardware, way, writing, rng, control)?);
     }
-    synchronise(drive, workload, rng)?;
+    if let Writing::Workload(workload) = writing {
+        synchronise(drive, workload, rng)?;
+    }
     Ok(settled)
 }
 

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 const PAGE_BYTES: u32 = 4096;
 
 /// Single pages on a small array: 4 dies on 2 channels, 60 us a read, 210 or 610 us a write.
-fn cell(load: Load, requests: u64) -> (BlockWorkload, Cell) {
+pub(super) fn cell(load: Load, requests: u64) -> (BlockWorkload, Cell) {
     let mut workload = BlockWorkload::new("w", RequestSize::Fixed(PAGE_BYTES), Pattern::Random);
     workload.load = load;
     let mut device = DeviceSpec::bare("small", &softflash_nand::presets::small());
@@ -38,7 +38,7 @@ fn cell(load: Load, requests: u64) -> (BlockWorkload, Cell) {
     (workload, cell)
 }
 
-fn run((workload, mut cell): (BlockWorkload, Cell)) -> Outcome {
+pub(super) fn run((workload, mut cell): (BlockWorkload, Cell)) -> Outcome {
     cell.workload = Workload::Block(workload);
     let stop = AtomicBool::new(false);
     crate::engine::run(&cell, &unattended(&stop)).unwrap()

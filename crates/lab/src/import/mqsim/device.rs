@@ -13,6 +13,9 @@ const LONGEST_NS: u64 = 600_000_000_000;
 /// tCS + 6 tWC + tWB + tRR, and tRPRE + tDQSRE of its data.
 const COMMAND_NS: u64 = 320;
 
+/// The most million transfers a second of a channel: ONFI 6.0 has 4800.
+const FASTEST: u64 = 20_000;
+
 /// A suspended operation of MQSim can be suspended again without limit.
 const NO_LIMIT: u16 = u16::MAX;
 
@@ -20,6 +23,7 @@ pub fn device(
     name: &str,
     file: &str,
     parameters: &mut Parameters,
+    remarks: &mut Vec<String>,
 ) -> Result<DeviceSpec, ImportError> {
     let device = DeviceSpec {
         name: name.to_owned(),
@@ -27,7 +31,7 @@ pub fn device(
         default_layout: "page-mapped".to_owned(),
         geometry: geometry(parameters)?,
         die: die(parameters)?,
-        bus: bus(parameters)?,
+        bus: bus(parameters, remarks)?,
         link: link(parameters)?,
         controller: controller(parameters)?,
         host: HostSpec::default(),
@@ -125,17 +129,26 @@ fn times(
     Ok(all)
 }
 
-fn bus(parameters: &mut Parameters) -> Result<BusTiming, ImportError> {
+fn bus(parameters: &mut Parameters, remarks: &mut Vec<String>) -> Result<BusTiming, ImportError> {
     match parameters.word("Flash_Comm_Protocol").as_deref() {
         None | Some("NVDDR2") => {}
         Some(other) => return Err(parameters.unknown("Flash_Comm_Protocol", other, &["NVDDR2"])),
     }
     let width: u64 = parameters.number("Flash_Channel_Width", (1, 64), Some(1))?;
-    let transfers: u64 = parameters.number("Channel_Transfer_Rate", (1, 1000), None)?;
+    let transfers: u64 = parameters.number("Channel_Transfer_Rate", (1, FASTEST), None)?;
     // MQSim rounds the time of a transfer down to whole nanoseconds.
-    let cycle_ns = 1000 / transfers;
+    let bytes_per_second = match 1000 / transfers {
+        0 => {
+            remarks.push(format!(
+                "Channel_Transfer_Rate {transfers}: MQSim rounds the time of a transfer down to 0 ns, so that data \
+                 cross its channel in no time; here they take {transfers} million transfers a second"
+            ));
+            width * transfers * 1_000_000
+        }
+        cycle_ns => width * 1_000_000_000 / cycle_ns,
+    };
     Ok(BusTiming {
-        bytes_per_second: width * 1_000_000_000 / cycle_ns,
+        bytes_per_second,
         command_overhead_ns: COMMAND_NS,
         transfer_spare: false,
         reads_ahead: 8,

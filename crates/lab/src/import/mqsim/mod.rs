@@ -23,7 +23,8 @@ pub struct Import {
     pub device: DeviceSpec,
     /// The layout.
     pub layout: Layout,
-    /// The flows of the workload definitions, one after the other.
+    /// The scenarios of the workload definitions, one after the other: the workload of the flow of
+    /// a scenario, or its flows at once if it has several.
     pub workloads: Vec<Workload>,
     /// All parameters that none of these has, with the file that they are in.
     pub without_counterpart: Vec<(String, WithoutCounterpart)>,
@@ -39,24 +40,31 @@ pub fn import(
     (file, text): (&str, &str),
     workloads: Option<(&str, &str)>,
 ) -> Result<Import, ImportError> {
-    let root = xml::parse(file, text)?;
+    let mut remarks = Vec::new();
+    let root = xml::parse(file, text, &mut remarks)?;
     named(&root, "Execution_Parameter_Set", file)?;
     let mut parameters = Parameters::of(file, &root);
-    let mut remarks = Vec::new();
-    let device = device::device(name, file, &mut parameters)?;
+    let device = device::device(name, file, &mut parameters, &mut remarks)?;
     let mut layout = layout::layout(&device, &mut parameters, &mut remarks)?;
     let mut without_counterpart = parameters.left();
-    let mut flows = Vec::new();
+    let mut scenarios = Vec::new();
     if let Some((file, text)) = workloads {
-        let root = xml::parse(file, text)?;
+        let root = xml::parse(file, text, &mut remarks)?;
         named(&root, "MQSim_IO_Scenarios", file)?;
-        for (number, flow) in flows_of(&root).enumerate() {
-            let mut parameters = Parameters::of(file, flow);
-            let name = format!("{name}-flow-{}", number + 1);
-            let flow = workload::flow(&name, flow, &mut parameters, &mut remarks)?;
-            layout.write_buffer |= flow.buffers_writes;
-            flows.extend(flow.workload.map(Workload::Block));
-            without_counterpart.extend(parameters.left());
+        let mut before = 0;
+        for (number, scenario) in root.children.iter().enumerate() {
+            let mut flows = Vec::new();
+            for flow in &scenario.children {
+                let mut parameters = Parameters::of(file, flow);
+                let name = format!("{name}-flow-{}", before + flows.len() + 1);
+                let flow = workload::flow(&name, flow, &mut parameters, &mut remarks)?;
+                layout.write_buffer |= flow.buffers_writes;
+                without_counterpart.extend(parameters.left());
+                flows.push(flow.workload);
+            }
+            before += flows.len();
+            let name = format!("{name}-scenario-{}", number + 1);
+            scenarios.extend(workload::scenario(&name, flows, &mut remarks));
         }
         layout.write_buffer &= device.controller.write_buffer_bytes > 0;
     } else {
@@ -65,7 +73,7 @@ pub fn import(
     let title = format!("The layout of {}, a configuration of MQSim", file_name(file));
     let layout = Layout { title, kind: crate::layout::LayoutKind::PageMapped(layout) };
     let name = name.to_owned();
-    Ok(Import { device, layout, workloads: flows, without_counterpart, remarks, name })
+    Ok(Import { device, layout, workloads: scenarios, without_counterpart, remarks, name })
 }
 
 /// The last part of a path: presets name a file, not its place on a machine.
@@ -80,10 +88,6 @@ fn named(root: &Element, name: &str, file: &str) -> Result<(), ImportError> {
     let problem =
         format!("the outermost element is `{}`, not `{name}`; give a file of MQSim", root.name);
     Err(ImportError { file: file.to_owned(), line: Some(root.line), problem })
-}
-
-fn flows_of(root: &Element) -> impl Iterator<Item = &Element> {
-    root.children.iter().flat_map(|scenario| &scenario.children)
 }
 
 impl Import {
@@ -105,8 +109,16 @@ impl Import {
             },
         ];
         for workload in &self.workloads {
-            let Workload::Block(block) = workload else { continue };
-            files.push(Imported { name: block.name.clone(), text: in_toml(block)? });
+            files.push(match workload {
+                Workload::Block(block) => {
+                    Imported { name: block.name.clone(), text: in_toml(block)? }
+                }
+                Workload::Flows(flows) => Imported {
+                    name: flows.name.clone(),
+                    text: format!("{head}{}", in_toml(flows)?),
+                },
+                Workload::Kv(_) => continue,
+            });
         }
         Ok(files)
     }

@@ -3,7 +3,7 @@ use crate::toml_text::from_text;
 use softflash_base::random::Rng;
 use softflash_drive::Drive;
 use softflash_drive::spec::{MapKind, VictimPolicy, WearPolicy};
-use softflash_workload::{Load, Pattern};
+use softflash_workload::{Begin, Load, Pattern, Span};
 
 /// A small configuration with the names of MQSim's own.
 const CONFIGURATION: &str = r#"<?xml version="1.0" encoding="us-ascii"?>
@@ -111,16 +111,18 @@ fn parameters_become_device_and_layout() {
 #[test]
 fn flows_become_workloads() {
     let import = imported(CONFIGURATION).unwrap();
-    let [Workload::Block(flow)] = import.workloads.as_slice() else {
+    let [Workload::Flows(scenario)] = import.workloads.as_slice() else {
         panic!("{:?}", import.workloads)
     };
+    let flow = &scenario.flows[0].workload;
     assert_eq!(
         (flow.read_fraction, flow.requests, flow.load),
         (0.3, Some(500), Load::closed(1, 64))
     );
     assert_eq!(flow.pattern, Pattern::HotCold { hot_space: 0.1, hot_accesses: 0.9 });
     let replay = "mine-flow-2 is a trace: softflash replay t.trace --format mqsim";
-    assert_eq!(import.remarks, [replay]);
+    let together = "mine-scenario-1: its traces do not run together with its other flows";
+    assert_eq!(import.remarks, [replay, together]);
     let flows = |from: &str, to: &str| {
         assert!(FLOWS.contains(from), "{from}");
         import_with(&FLOWS.replacen(from, to, 1))
@@ -133,6 +135,49 @@ fn flows_become_workloads() {
     assert!(told.contains("Bandwidth is missing; give a number from 1 to"), "{told}");
     let told = flows("<IO_Scenario>", "<IO_Scenario><Other/>").unwrap_err().to_string();
     assert_eq!(told, "w.xml: line 1: `Other` is no flow of MQSim");
+}
+
+#[test]
+fn the_flows_of_a_scenario_run_at_once_in_parts_of_the_device() {
+    let second = FLOWS.split_once("<IO_Flow_Parameter_Set_Synthetic>").unwrap().1;
+    let second = second.split_once("</IO_Scenario>").unwrap().0;
+    let flows = FLOWS.replace(
+        "</IO_Scenario>",
+        &format!("<IO_Flow_Parameter_Set_Synthetic>{second}</IO_Scenario>"),
+    );
+    let import = import_with(&flows).unwrap();
+    let [Workload::Flows(scenario)] = import.workloads.as_slice() else {
+        panic!("{:?}", import.workloads)
+    };
+    let names: Vec<&str> = scenario.flows.iter().map(|flow| flow.name()).collect();
+    assert_eq!(names, ["mine-flow-1", "mine-flow-3"]);
+    let places = scenario.flows.iter().map(|flow| (flow.workload.begin, flow.workload.span));
+    // The traces have the second and the last of the four parts.
+    let begins = [Begin::default(), Begin::Share(0.5)];
+    let expected = begins.map(|begin| (begin, Span::Share(0.125)));
+    assert_eq!(places.collect::<Vec<_>>(), expected);
+    assert!(import.remarks.iter().any(|remark| remark.contains("traces do not run together")));
+    let files = import.files().unwrap();
+    let file = files.iter().find(|file| file.name == "mine-scenario-1").unwrap();
+    assert_eq!(from_text::<Workload>("s.toml", &file.text).unwrap(), import.workloads[0]);
+}
+
+#[test]
+fn what_mqsim_accepts_is_read() {
+    let flows = FLOWS.replace("RANDOM_HOTCOLD", "UNIFORM_RANDOM");
+    let flows = flows.replacen("</Read_Percentage>", "</Read_Percent>", 1);
+    let import = import_with(&flows).unwrap();
+    let [Workload::Flows(scenario)] = import.workloads.as_slice() else {
+        panic!("{:?}", import.workloads)
+    };
+    let flow = &scenario.flows[0].workload;
+    assert_eq!((flow.pattern, flow.read_fraction), (Pattern::Random, 0.3));
+    let closed = "w.xml: line 6: `</Read_Percent>` closes `Read_Percentage` of line 6, as in MQSim";
+    assert!(import.remarks.iter().any(|remark| remark == closed), "{:?}", import.remarks);
+    let fast = imported(&CONFIGURATION.replace(">333<", ">1200<")).unwrap();
+    assert_eq!(fast.device.bus.bytes_per_second, 1_200_000_000);
+    let told = "Channel_Transfer_Rate 1200: MQSim rounds the time of a transfer down to 0 ns";
+    assert!(fast.remarks.iter().any(|remark| remark.starts_with(told)), "{:?}", fast.remarks);
 }
 
 #[test]
@@ -153,7 +198,7 @@ fn the_files_are_read_as_they_were_made() {
     let import = imported(CONFIGURATION).unwrap();
     let files = import.files().unwrap();
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
-    assert_eq!(names, ["mine", "mine-layout", "mine-flow-1"]);
+    assert_eq!(names, ["mine", "mine-layout", "mine-scenario-1"]);
     let device: DeviceSpec = from_text("mine.toml", &files[0].text).unwrap();
     assert_eq!(
         (&device.geometry, device.default_layout.as_str()),
@@ -183,10 +228,11 @@ fn mistakes_are_named_with_file_line_and_remedy() {
         "{told}"
     );
     assert!(problem("Chip_No_Per_Channel", "Chips").contains("Chip_No_Per_Channel is missing"));
-    assert!(problem("</Flash_Parameter_Set>", "").contains("this is no XML"));
+    assert!(problem("</Flash_Parameter_Set>", "").contains("ends inside of"));
     assert!(problem("Execution_Parameter_Set", "Sets").contains("the outermost element is `Sets`"));
     assert!(problem(">MLC<", ">PLC<").contains("known are SLC, MLC, TLC"));
     let whole = |text: &str| import("a", ("c.xml", text), None).unwrap_err().to_string();
+    assert!(whole("<Execution_Parameter_Set><Seed").contains("this is no XML"));
     assert!(whole("").contains("the file has no element"));
     assert!(whole("<Execution_Parameter_Set><Seed>1").contains("ends inside of `Seed`"));
 }

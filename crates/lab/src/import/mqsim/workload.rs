@@ -3,8 +3,11 @@
 use super::parameters::Parameters;
 use crate::import::ImportError;
 use crate::import::xml::Element;
+use crate::workload::Workload;
 use softflash_base::shell_word;
-use softflash_workload::{ArrivalPattern, BlockWorkload, Load, Pattern, RequestSize, Span};
+use softflash_workload::{
+    ArrivalPattern, Begin, BlockWorkload, Flow, FlowWorkload, Load, Pattern, RequestSize, Span,
+};
 
 /// Bytes of a sector, in which MQSim counts.
 const SECTOR_BYTES: u32 = 512;
@@ -12,8 +15,8 @@ const SECTOR_BYTES: u32 = 512;
 /// The highest rate of a flow.
 const MOST_BYTES_PER_SECOND: f64 = 1e13;
 
-/// A flow.
-pub struct Flow {
+/// A flow as it was read.
+pub struct FlowRead {
     /// Its requests; none of a trace, for which a remark says how to replay it.
     pub workload: Option<BlockWorkload>,
     /// Whether its writes go to the device's cache.
@@ -26,7 +29,7 @@ pub fn flow(
     flow: &Element,
     parameters: &mut Parameters,
     remarks: &mut Vec<String>,
-) -> Result<Flow, ImportError> {
+) -> Result<FlowRead, ImportError> {
     let mode = parameters.word("Device_Level_Data_Caching_Mode");
     let buffers_writes = matches!(mode.as_deref(), Some("WRITE_CACHE" | "WRITE_READ_CACHE"));
     let workload = match flow.name.as_str() {
@@ -39,7 +42,40 @@ pub fn flow(
         }
         other => return Err(parameters.wrong(flow.line, format!("`{other}` is no flow of MQSim"))),
     };
-    Ok(Flow { workload, buffers_writes })
+    Ok(FlowRead { workload, buffers_writes })
+}
+
+/// The workload of a scenario, whose flows run at once. MQSim gives each flow an equal part of the
+/// logical addresses.
+pub fn scenario(
+    name: &str,
+    flows: Vec<Option<BlockWorkload>>,
+    remarks: &mut Vec<String>,
+) -> Option<Workload> {
+    let all = flows.len() as f64;
+    if let [flow] = flows.as_slice() {
+        return flow.clone().map(Workload::Block);
+    }
+    if flows.iter().any(Option::is_none) && flows.iter().any(Option::is_some) {
+        remarks.push(format!("{name}: its traces do not run together with its other flows"));
+    }
+    let part = |(number, flow): (usize, Option<BlockWorkload>)| {
+        let mut flow = flow?;
+        if number > 0 {
+            flow.begin = Begin::Share(number as f64 / all);
+        }
+        if let Span::Share(share) = flow.span {
+            flow.span = Span::Share(share / all);
+        }
+        Some(Flow::from(flow))
+    };
+    let flows: Vec<Flow> = flows.into_iter().enumerate().filter_map(part).collect();
+    if flows.is_empty() {
+        return None;
+    }
+    let mut workload = FlowWorkload::new(name, flows);
+    workload.title = "A scenario of MQSim".to_owned();
+    Some(Workload::Flows(workload))
 }
 
 /// The requests of a synthetic flow.
@@ -80,13 +116,14 @@ fn pattern(
     let field = "Address_Distribution";
     let known = ["RANDOM_UNIFORM", "STREAMING", "RANDOM_HOTCOLD", "MIXED_STREAMING_RANDOM"];
     Ok(match parameters.word(field).as_deref() {
-        None | Some("RANDOM_UNIFORM") => Pattern::Random,
+        // The names that its first versions read.
+        None | Some("RANDOM_UNIFORM" | "UNIFORM_RANDOM") => Pattern::Random,
         Some("STREAMING") => Pattern::SEQUENTIAL,
         // A region of `hot` percent has the other percent of the requests.
-        Some("RANDOM_HOTCOLD") if hot > 0.0 => {
+        Some("RANDOM_HOTCOLD" | "HOTCOLD_RANDOM") if hot > 0.0 => {
             Pattern::HotCold { hot_space: hot / 100.0, hot_accesses: 1.0 - hot / 100.0 }
         }
-        Some("RANDOM_HOTCOLD") => Pattern::Random,
+        Some("RANDOM_HOTCOLD" | "HOTCOLD_RANDOM") => Pattern::Random,
         Some("MIXED_STREAMING_RANDOM") => {
             remarks.push(format!(
                 "{name}: MIXED_STREAMING_RANDOM has no counterpart; all addresses are random"

@@ -5,6 +5,7 @@ use super::level::Level;
 use super::rewriting::{Rewriting, Rewritten};
 use super::{PRECONDITION, Way};
 use crate::cell::Control;
+use crate::engine::drive::writing::Writes;
 use crate::error::LabError;
 use crate::outcome::Settled;
 use crate::states::StateKey;
@@ -59,7 +60,7 @@ impl BySibling {
         };
         while let Some(rewrites) = level.next_window() {
             let of_window = rng.fork(level.rewrites().to_le_bytes());
-            let source = self.by_rank.clone().with_rng(of_window);
+            let source = Writes::Workload(self.by_rank.clone().with_rng(of_window));
             let on_sibling = Rewritten::Sibling(&mut self.sibling);
             let mut rewriting = Rewriting::new(on_sibling, source, control);
             let whole = rewriting.window(&mut level, rewrites)?;

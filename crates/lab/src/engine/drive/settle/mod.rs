@@ -14,8 +14,9 @@ mod rewriting;
 #[cfg(test)]
 mod tests;
 
-use super::seeds::{ACCESSES, PRECONDITION, WRITERS};
+use super::seeds::PRECONDITION;
 use super::state::Hardware;
+use super::writing::{Writing, writes_of};
 use crate::cell::Control;
 use crate::error::LabError;
 use crate::outcome::Settled;
@@ -26,14 +27,10 @@ use rewriting::{Rewriting, Rewritten};
 use serde::Serialize;
 use softflash_base::random::Rng;
 use softflash_drive::{Drive, Sibling};
-use softflash_workload::{BlockSource, BlockWorkload, Scatter};
-use std::borrow::Cow;
+use softflash_workload::{BlockSource, Scatter};
 
 /// The most rewrites of the drive: a state that is not level then never is, or takes too long.
 pub(super) const MOST_REWRITES: u32 = 64;
-
-/// The most trims among the requests, so that writes go on.
-const MOST_TRIMS: f64 = 0.99;
 
 /// Pages of a drive from which on its sibling settles for it: a smaller one takes seconds itself.
 const LARGE_PAGES: u64 = 1 << 22;
@@ -67,16 +64,19 @@ pub(super) fn settle(
     drive: &mut Drive,
     hardware: &Hardware<'_>,
     way: Way,
-    workload: &BlockWorkload,
+    writing: Writing<'_>,
     run: &Rng,
     control: &Control,
 ) -> Result<Settled, LabError> {
-    let source = writes_of(workload, drive.capacity_bytes(), run)?;
-    let inputs = (hardware, way, workload, run.seed());
-    if let Some(by_sibling) = sibling_of(drive, hardware, &source, StateKey::of(&inputs)?)? {
-        return by_sibling.settle(drive, way, run, control);
+    if let Writing::Workload(workload) = writing {
+        let source = writes_of(workload, drive.capacity_bytes(), run)?;
+        let key = StateKey::of(&(hardware, way, workload, run.seed()))?;
+        if let Some(by_sibling) = sibling_of(drive, hardware, &source, key)? {
+            return by_sibling.settle(drive, way, run, control);
+        }
     }
     way.begin(drive);
+    let source = writing.source(drive, run)?;
     let (mut level, mut rewriting) =
         (way.level(), Rewriting::new(Rewritten::Drive(drive), source, control));
     while let Some(rewrites) = level.next_window() {
@@ -85,21 +85,6 @@ pub(super) fn settle(
         }
     }
     Ok(level.settled())
-}
-
-/// The writes and trims of a workload, to the places that the run writes.
-pub(super) fn writes_of(
-    workload: &BlockWorkload,
-    capacity_bytes: u64,
-    run: &Rng,
-) -> Result<BlockSource, LabError> {
-    let (writing, name) = match workload.of_writers() {
-        Some(writers) if workload.read_fraction == 1.0 => (Cow::Owned(writers), WRITERS),
-        _ => (Cow::Borrowed(workload), ACCESSES),
-    };
-    let trims = writing.trim_fraction / (1.0 - writing.read_fraction).max(f64::MIN_POSITIVE);
-    let source = writing.source(capacity_bytes, run.fork(name))?;
-    Ok(source.without_reads(trims.min(MOST_TRIMS), run.fork(PRECONDITION)))
 }
 
 /// The sibling of a large drive, and what is written to it; `None` where the drive settles itself.

@@ -3,10 +3,11 @@
 
 use super::level::Level;
 use crate::cell::{Control, Settling};
+use crate::engine::drive::writing::Writes;
 use crate::engine::progress::prepared;
 use crate::error::LabError;
 use softflash_drive::{Drive, Sibling};
-use softflash_workload::{Access, AccessKind, BlockSource};
+use softflash_workload::{Access, AccessKind};
 
 /// Bytes written between two reports of progress, and checks for a stop.
 const REPORT_EVERY: u64 = 1 << 28;
@@ -56,14 +57,14 @@ impl Rewritten<'_> {
 /// Rewrites under way.
 pub(super) struct Rewriting<'a> {
     rewritten: Rewritten<'a>,
-    source: BlockSource,
+    source: Writes,
     control: &'a Control<'a>,
 }
 
 impl<'a> Rewriting<'a> {
     pub(super) fn new(
         rewritten: Rewritten<'a>,
-        source: BlockSource,
+        source: Writes,
         control: &'a Control<'a>,
     ) -> Rewriting<'a> {
         Rewriting { rewritten, source, control }
