@@ -445,6 +445,73 @@ fn a_log_of_requests_has_a_line_for_each() {
     assert!(log.is_err() && !fs::exists(path).unwrap());
 }
 
+#[test]
+fn flows_have_figures_of_their_own() {
+    let laboratory = Laboratory::new();
+    let reader = ["--flow", "reader=random-read-8k,load.closed.queue_depth=1", "-o", "json"];
+    let writer = ["--flow", "writer=random-write-8k,load.closed.queue_depth=32,span.share=0.5"];
+    let requests = ["--requests", "20000"];
+    let alone = json(&sim(&laboratory, &[&reader[..], &requests].concat()));
+    let both = json(&sim(&laboratory, &[&reader[..], &writer, &requests].concat()));
+    let p99 = |report: &Value| report["flows"][0]["read_latency_ns"]["p99"].as_u64().unwrap();
+    assert!(p99(&both) > 2 * p99(&alone), "{both}");
+    let flows = both["flows"].as_array().unwrap();
+    let names: Vec<&str> = flows.iter().map(|flow| flow["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["reader", "writer"]);
+    for figure in ["requests", "completed", "bytes_read", "bytes_written"] {
+        let sum: u64 = flows.iter().map(|flow| flow[figure].as_u64().unwrap()).sum();
+        assert_eq!(both[figure], sum, "{figure}: {both}");
+    }
+    let table = said(&sim(&laboratory, &[&reader[..2], &writer, &requests].concat()));
+    assert!(table.contains("reader   reads") && table.contains("writer  writes"), "{table}");
+    let wrong = ["--flow", "reader=random-raed-8k"];
+    fails(&sim(&laboratory, &wrong), 2, &["nearest known one is `random-read-8k`"]);
+    fails(&sim(&laboratory, &["--flow", "reader"]), 2, &["write NAME=WORKLOAD"]);
+    let two = ["--workload", "mixed-8k", "--flow", "a=mixed-8k"];
+    fails(&sim(&laboratory, &two), 2, &["cannot be used with"]);
+}
+
+#[test]
+fn jobs_of_fio_are_flows() {
+    let laboratory = Laboratory::new();
+    let jobs = "[global]\nioengine=libaio\nsize=8m\nbs=8k\nbogus=1\n[read]\nrw=randread\niodepth=4\n\
+                [write]\nstonewall\nrw=write\nnumjobs=2\n";
+    laboratory.write("jobs.fio", jobs);
+    let path = laboratory.path("jobs.fio");
+    let report = json(&sim(&laboratory, &["--fio", &path, "-o", "json"]));
+    let requests = |flow: usize| report["flows"][flow]["requests"].as_u64().unwrap();
+    assert_eq!((requests(0), requests(1), &report["requests"]), (1024, 2048, &3072.into()));
+    assert!(report["remarks"][1].as_str().unwrap().contains("bogus (line 5)"), "{report}");
+    let by_path = json(&sim(&laboratory, &["--workload", &path, "-o", "json"]));
+    assert_eq!(report["flows"], by_path["flows"]);
+    let section = json(&sim(&laboratory, &["--fio", &path, "--section", "write", "-o", "json"]));
+    assert_eq!(section["requests"], 2048);
+    // In an experiment, by a path from its directory.
+    let experiment = "title = \"f\"\n[[group]]\ndevice = \"DEVICE\"\nworkload = \"./jobs.fio\"\n\
+        [[group.row]]\nlabel = \"reads\"\nmeasure = \"flow.read.read_p99_us\"\n";
+    laboratory.experiment("it.toml", experiment);
+    succeeds(&laboratory.run("out", &[]));
+    let result: Value = serde_json::from_slice(&laboratory.result("out").unwrap()).unwrap();
+    assert!(result["rows"][0]["ours"].as_f64().unwrap() > 50.0, "{result}");
+    assert!(result["warnings"].to_string().contains("not known, and ignored: bogus"), "{result}");
+    laboratory.write("jobs.fio", &jobs.replace("bogus=1", "verify=md5"));
+    fails(&sim(&laboratory, &["--fio", &path]), 1, &["jobs.fio: line 5: verify is not built"]);
+}
+
+#[test]
+fn requests_of_no_bytes_are_counted_and_archives_named() {
+    let laboratory = Laboratory::new();
+    laboratory.write("t.csv", "0,R,0,4096,1577808000000000\n0,W,8192,0,1577808000000100\n");
+    let report = json(&replay(&laboratory, "t.csv", &[]));
+    assert_eq!((&report["completed"], &report["empty_passed_over"]), (&1.into(), &1.into()));
+    let device = laboratory.path("tiny.toml");
+    let shown = said(&softflash(["replay", &laboratory.path("t.csv"), "--device", &device]));
+    assert!(shown.contains("1 requests of length 0 were left out"), "{shown}");
+    laboratory.write("t.csv.bz2", "BZh91AY&SY and so on");
+    let parts = ["compressed by bzip2, which is not read", "bzip2 -dc"];
+    fails(&replay(&laboratory, "t.csv.bz2", &[]), 1, &parts);
+}
+
 fn replay(laboratory: &Laboratory, trace: &str, more: &[&str]) -> Output {
     let (trace, device) = (laboratory.path(trace), laboratory.path("tiny.toml"));
     softflash([&["replay", &trace, "--device", &device, "-o", "json"], more].concat())
