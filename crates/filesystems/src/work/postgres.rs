@@ -2,9 +2,9 @@
 
 use super::task::{Site, Work, expect, transactions};
 use crate::Outcome;
-use crate::filesystems::interrupt;
-use crate::filesystems::tool::{Session, end, limited, log_to, spawn};
+use crate::interrupt;
 use crate::run::{output, works};
+use crate::tool::{Session, end, limited, log_to, spawn};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 
 use super::task::{Site, Work, expect, transactions};
 use crate::Outcome;
-use crate::filesystems::tool::{Session, limited};
 use crate::run::output;
+use crate::tool::{Session, limited};
 use std::path::PathBuf;
 use std::process::Command;
 
