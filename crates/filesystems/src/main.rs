@@ -83,10 +83,10 @@ fn carry_out(options: &Options) -> Outcome {
     let program = workspace::program()?;
     let place = scratch("sources")?;
     let sources = SourceTree::prepare(place.path(), options.quick)?;
-    let session = Session { options, program: &program, sources: &sources };
+    let campaign = Campaign { options, program: &program, sources: &sources };
     let mut finished = Vec::new();
     for round in rounds(options)? {
-        finished.push(session.run(round)?);
+        finished.push(campaign.run(round)?);
     }
     match options.json {
         true => print_json(&finished),
@@ -122,13 +122,13 @@ fn knows(options: &Options, filesystem: Filesystem, what: &str) -> Outcome<bool>
 }
 
 /// What all rounds share.
-struct Session<'a> {
+struct Campaign<'a> {
     options: &'a Options,
     program: &'a Path,
     sources: &'a SourceTree,
 }
 
-impl Session<'_> {
+impl Campaign<'_> {
     fn run(&self, (filesystem, crash, seed): (Filesystem, Crash, u64)) -> Outcome<Finished> {
         let started = Instant::now();
         let (name, quick) = (filesystem.name(), self.options.quick);
