@@ -151,13 +151,13 @@ fn knows_redis(python: &str) -> bool {
     works(Command::new(python).args(["-c", "import redis; redis.Redis"]))
 }
 
-/// Whether this user may install packages and mount file systems.
-pub fn is_root() -> bool {
+/// Whether this user may install packages.
+fn is_root() -> bool {
     output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }
 
 /// Installs Debian packages.
-pub fn install(packages: &[&str]) -> Outcome {
+fn install(packages: &[&str]) -> Outcome {
     apt(&["update"])?;
     apt(&[&["install", "-y", "--no-install-recommends"], packages].concat())
 }

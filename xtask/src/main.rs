@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         ["hunt", rest @ ..] => return hunt::run(rest),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["kill9", rest @ ..] => kill9::run(rest),
-        ["filesystems", rest @ ..] => filesystems::run(rest),
+        ["filesystems", rest @ ..] => return filesystems::run(rest),
         ["first-day", rest @ ..] => first_day::run(rest),
         ["coverage"] => coverage::run(),
         ["mutants", rest @ ..] => mutants::run(rest),

@@ -4,11 +4,8 @@ use crate::Outcome;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A directory that is removed on drop, unless it is kept.
-pub struct Scratch {
-    path: PathBuf,
-    is_kept: bool,
-}
+/// A directory that is removed on drop.
+pub struct Scratch(PathBuf);
 
 impl Scratch {
     /// A new one, in the directory for temporary files.
@@ -16,25 +13,18 @@ impl Scratch {
         let name = format!("softflash-{}-{name}", std::process::id());
         let path = std::env::temp_dir().join(name);
         fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Scratch { path, is_kept: false })
+        Ok(Scratch(path))
     }
 
     pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Keeps it, as evidence.
-    pub fn keep(&mut self) {
-        self.is_kept = true;
+        &self.0
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if !self.is_kept
-            && let Err(error) = fs::remove_dir_all(&self.path)
-        {
-            eprintln!("{}: {error}", self.path.display());
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            eprintln!("{}: {error}", self.0.display());
         }
     }
 }

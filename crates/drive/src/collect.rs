@@ -9,7 +9,7 @@ use crate::dies::Dies;
 use crate::mapping::Mapping;
 use crate::space::{Collected, Space};
 use softflash_mapping::NONE;
-use softflash_nand::timeline::Accepted;
+use softflash_nand::timeline::WorkKinds;
 use softflash_nand::{Work, WorkKind};
 
 /// Starts the next step of the collection of a write frontier: moves the next row, or erases.
@@ -20,8 +20,8 @@ pub(crate) fn step<M: Mapping>(
     dies: &mut Dies,
     die: u32,
     frontier: u32,
-    accepts: Accepted,
-) -> Option<Accepted> {
+    accepts: WorkKinds,
+) -> Option<WorkKinds> {
     if !accepts.has(WorkKind::Move) {
         return None;
     }

@@ -23,7 +23,7 @@ use crate::space::Space;
 use crate::spec::{DeviceSpec, PageMapped};
 use gathering::Gathering;
 use softflash_base::Time;
-use softflash_nand::timeline::{Accepted, Step};
+use softflash_nand::timeline::{Step, WorkKinds};
 
 /// The controller of a drive, with its flash.
 pub(crate) struct Controller<M> {
@@ -211,7 +211,7 @@ impl<M: Mapping> Controller<M> {
 
     /// Handles a step of the flash; returns its die with the kinds of work that it accepts.
     #[inline(always)]
-    fn on_flash_step(&mut self, step: Step) -> Option<(u32, Accepted)> {
+    fn on_flash_step(&mut self, step: Step) -> Option<(u32, WorkKinds)> {
         self.now = step.at;
         if let Some(work) = step.ended {
             self.work_completed(step.die, work);
@@ -223,7 +223,7 @@ impl<M: Mapping> Controller<M> {
 
     /// Plays the next event of the host interface; returns the die that has new work.
     #[inline(always)]
-    fn play_host_interface(&mut self) -> Option<(u32, Accepted)> {
+    fn play_host_interface(&mut self) -> Option<(u32, WorkKinds)> {
         self.pass_to(self.host_interface.event_at());
         let room = self.has_room();
         let passed = self.host_interface.pass_page(self.now, room);
@@ -259,7 +259,7 @@ impl<M: Mapping> Controller<M> {
 
     /// Starts work on a die as long as it accepts some.
     #[inline(always)]
-    fn dispatch(&mut self, die: u32, accepts: Accepted) {
+    fn dispatch(&mut self, die: u32, accepts: WorkKinds) {
         let Controller { space, dies, pages, buffer, .. } = self;
         let wrote = Dispatch::new(space, dies, pages, buffer).dispatch(die, accepts);
         if wrote && self.space.has_follow_ups() {

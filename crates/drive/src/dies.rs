@@ -9,7 +9,7 @@ use crate::shape::Shape;
 use crate::spec::{DeviceSpec, PageMapped};
 use softflash_base::{AccessKind, Time};
 use softflash_mapping::NONE;
-use softflash_nand::timeline::{Accepted, Interval, Step};
+use softflash_nand::timeline::{Interval, Step, WorkKinds};
 use softflash_nand::{ChannelIndex, DieIndex, Timeline, Work, WorkKind};
 use softflash_policy::order::{self, Waiting};
 
@@ -174,19 +174,19 @@ impl Dies {
 
     /// The kinds of work that a die accepts now.
     #[inline]
-    pub(crate) fn accepts(&self, die: u32) -> Accepted {
+    pub(crate) fn accepts(&self, die: u32) -> WorkKinds {
         self.flash.accepts(die)
     }
 
     /// Starts work on a die; returns the kinds of work that it still accepts.
     #[inline(always)]
-    pub(crate) fn begin(&mut self, die: u32, work: Work) -> Accepted {
+    pub(crate) fn begin(&mut self, die: u32, work: Work) -> WorkKinds {
         self.flash.start(die, work)
     }
 
     /// As [`begin`](Dies::begin), for a program, an erase or a move into this block.
     #[inline(always)]
-    pub(crate) fn begin_on(&mut self, die: u32, block: u32, work: Work) -> Accepted {
+    pub(crate) fn begin_on(&mut self, die: u32, block: u32, work: Work) -> WorkKinds {
         if self.suspends {
             self.dies[die as usize].add_work(block);
         }
@@ -223,10 +223,10 @@ impl Dies {
     pub(crate) fn begin_read(
         &mut self,
         die: u32,
-        accepts: Accepted,
+        accepts: WorkKinds,
         pages: &mut Pages,
         gathers: bool,
-    ) -> Option<Accepted> {
+    ) -> Option<WorkKinds> {
         if !accepts.has(WorkKind::Read) {
             return None;
         }
@@ -263,7 +263,7 @@ impl Dies {
     /// Starts a read on a die that programs or erases: it suspends this work, unless it is for the
     /// same block.
     #[inline(never)]
-    fn begin_passing(&mut self, die: u32, block: u32, read: Work) -> Accepted {
+    fn begin_passing(&mut self, die: u32, block: u32, read: Work) -> WorkKinds {
         if self.dies[die as usize].under_work[0] == Some(block) {
             return self.flash.start_behind(die, read);
         }
@@ -278,7 +278,7 @@ impl Dies {
         die: u32,
         frontier: u32,
         (row, pages): (u16, u32),
-    ) -> Accepted {
+    ) -> WorkKinds {
         let state = &mut self.dies[die as usize];
         state.copies_back = true;
         let pages = if state.reads.is_empty() { pages } else { 1 };

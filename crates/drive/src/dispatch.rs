@@ -9,7 +9,7 @@ use crate::space::Space;
 use crate::write_frontier::Due;
 use softflash_base::AccessKind;
 use softflash_mapping::NONE;
-use softflash_nand::timeline::Accepted;
+use softflash_nand::timeline::WorkKinds;
 use softflash_nand::{Work, WorkKind};
 use softflash_policy::order::{Decides, read_is_older};
 
@@ -35,7 +35,7 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
     /// Starts work on a die as long as it accepts some. Returns whether something may follow from
     /// it, as [`Space::has_follow_ups`] says.
     #[inline(always)]
-    pub(crate) fn dispatch(self, die: u32, accepts: Accepted) -> bool {
+    pub(crate) fn dispatch(self, die: u32, accepts: WorkKinds) -> bool {
         if !self.space.has_work(die) {
             self.dispatch_reads(die, accepts);
             return false;
@@ -49,7 +49,7 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
 
     /// As [`dispatch`](Dispatch::dispatch), for a die that has only reads.
     #[inline(always)]
-    fn dispatch_reads(self, die: u32, mut accepts: Accepted) {
+    fn dispatch_reads(self, die: u32, mut accepts: WorkKinds) {
         while let Some(further) = self.dies.begin_read(die, accepts, self.pages, M::GATHERS) {
             accepts = further;
         }
@@ -60,7 +60,7 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
     /// behind, otherwise in idle time. Returns the kinds
     /// of work that the die still accepts; `None` if no work was started.
     #[inline(always)]
-    fn begin_next(&mut self, die: u32, accepts: Accepted) -> Option<Accepted> {
+    fn begin_next(&mut self, die: u32, accepts: WorkKinds) -> Option<WorkKinds> {
         let read = self.dies.first_read(die);
         if read == NONE {
             return self.write_or_collect(die, accepts);
@@ -93,7 +93,7 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
     /// Starts work for one of the write frontiers of a die: those with waiting writes in turn, then
     /// those that only collect.
     #[inline(always)]
-    fn write_or_collect(&mut self, die: u32, accepts: Accepted) -> Option<Accepted> {
+    fn write_or_collect(&mut self, die: u32, accepts: WorkKinds) -> Option<WorkKinds> {
         // A die that accepts other work than reads accepts programs.
         if !accepts.has(WorkKind::Program) {
             return None;
@@ -125,7 +125,7 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
     /// Starts work for the frontiers of the map's pages, which go before others: otherwise changes
     /// would come faster than they are programmed.
     #[inline(never)]
-    fn write_map(&mut self, die: u32, accepts: Accepted) -> Option<Accepted> {
+    fn write_map(&mut self, die: u32, accepts: WorkKinds) -> Option<WorkKinds> {
         let streams = self.space.streams();
         let of_map = self.space.shape().frontiers_of(die).skip(streams as usize - 1);
         for frontier in of_map.step_by(streams as usize) {
@@ -140,7 +140,12 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
 
     /// Starts a program for the host, or collection if it is due.
     #[inline(always)]
-    fn advance_frontier(&mut self, die: u32, frontier: u32, accepts: Accepted) -> Option<Accepted> {
+    fn advance_frontier(
+        &mut self,
+        die: u32,
+        frontier: u32,
+        accepts: WorkKinds,
+    ) -> Option<WorkKinds> {
         match self.space.due(frontier) {
             Due::Collection => {
                 let collector = self.space.collector_for(frontier);
@@ -155,13 +160,13 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
     }
 
     #[inline(always)]
-    fn collect_from(&mut self, die: u32, frontier: u32, accepts: Accepted) -> Option<Accepted> {
+    fn collect_from(&mut self, die: u32, frontier: u32, accepts: WorkKinds) -> Option<WorkKinds> {
         collect::step(self.space, self.dies, die, frontier, accepts)
     }
 
     /// Programs the host's next pages, up to the end of the row. At least one must wait.
     #[inline(always)]
-    fn program(&mut self, die: u32, frontier: u32, most: u32) -> Option<Accepted> {
+    fn program(&mut self, die: u32, frontier: u32, most: u32) -> Option<WorkKinds> {
         if self.space.shape().is_row_a_page() {
             let page = self.space.frontier(frontier).next();
             let block = self.space.frontier(frontier).open_block();
@@ -178,7 +183,7 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
     /// As [`program`](Dispatch::program), if several pages are programmed together, or some are
     /// parity.
     #[inline(never)]
-    fn program_row(mut self, die: u32, frontier: u32, most: u32) -> Accepted {
+    fn program_row(mut self, die: u32, frontier: u32, most: u32) -> WorkKinds {
         let (begin, mut page) = {
             let state = self.space.frontier(frontier);
             (state.programmed(), state.next())
@@ -245,7 +250,7 @@ fn dispatch_all<M: Mapping>(
     pages: &mut Pages,
     buffer: &mut Option<Buffer>,
     die: u32,
-    mut accepts: Accepted,
+    mut accepts: WorkKinds,
 ) {
     let mut dispatch = Dispatch::new(space, dies, pages, buffer);
     while accepts.any()

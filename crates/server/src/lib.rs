@@ -38,10 +38,10 @@ pub mod runtime;
 mod seldom;
 mod server;
 mod signals;
-mod stream;
 mod telemetry;
 mod thread;
 mod tls;
+mod transport;
 mod users;
 mod volumes;
 

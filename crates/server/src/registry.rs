@@ -7,8 +7,8 @@
 
 #![expect(unsafe_code, reason = "the sweep shuts down sockets that other tasks own")]
 
-use crate::stream::Stream;
 use crate::telemetry::{ThreadCounters, count};
+use crate::transport::Transport;
 use rustix::net::{Shutdown, shutdown};
 use softflash_base::Time;
 use softflash_runtime::Event;
@@ -191,7 +191,7 @@ impl Registry {
     }
 
     /// Adds a connection; it is removed when the result is dropped.
-    pub fn enter(&self, socket: Stream, now: Time, authenticated: bool) -> Registered {
+    pub fn enter(&self, socket: Transport, now: Time, authenticated: bool) -> Registered {
         let peer = Rc::new(Peer {
             socket: socket.as_raw_fd(),
             authenticated: Cell::new(authenticated),
@@ -257,7 +257,7 @@ impl Registry {
 pub(crate) struct Registered {
     membership: Membership,
     pub peer: Rc<Peer>,
-    pub socket: Stream,
+    pub socket: Transport,
 }
 
 impl Registered {

@@ -9,8 +9,8 @@ use crate::listener::Arrival;
 use crate::process::SHARD_THREAD;
 use crate::registry::{Registry, SWEEP_INTERVAL, Waiting};
 use crate::runtime::TokioRuntime;
-use crate::stream::Stream;
 use crate::telemetry::ThreadCounters;
+use crate::transport::Transport;
 use crate::volumes::{HostSpec, VolumeHost};
 use async_channel::{Receiver, Sender};
 use softflash_base::ShardId;
@@ -218,9 +218,9 @@ fn admit(arrival: Arrival, registry: &Registry, services: &Services, runtime: &R
     let Arrival { socket, tls, slot } = arrival;
     match TcpStream::from_std(socket) {
         Ok(socket) => {
-            let stream = Stream::new(socket, tls);
-            let authenticated = !services.context.needs_password() && !stream.is_handshaking();
-            let registered = registry.enter(stream, runtime.now(), authenticated);
+            let transport = Transport::new(socket, tls);
+            let authenticated = !services.context.needs_password() && !transport.is_handshaking();
+            let registered = registry.enter(transport, runtime.now(), authenticated);
             runtime.spawn(Box::pin(connection::run(registered, slot, services.clone())));
         }
         Err(error) => tracing::warn!(%error, "connection dropped"),

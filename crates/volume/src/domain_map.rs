@@ -217,12 +217,12 @@ impl DomainMap {
     #[inline]
     pub fn prefetch(&self, image: &Image, lba: u32) {
         if let Some(logical) = logical_of(image, lba) {
-            self.expect_entry(logical);
+            self.prefetch_entry(logical);
         }
     }
 
     /// Prefetches the map's entries for all data of a frame that is replayed.
-    pub fn expect_all(&self, entries: &[Entry]) {
+    pub fn prefetch_all(&self, entries: &[Entry]) {
         for entry in entries {
             if let Entry::Data { image, lba, .. } | Entry::Moved { image, lba, .. } = *entry
                 && let Some(image) = self.images.get(image)
@@ -234,12 +234,12 @@ impl DomainMap {
 
     /// Prefetches the entry of what a valid slot holds, before that moves.
     #[inline]
-    pub fn expect_move(&self, slot: u32) {
-        self.expect_entry(self.map.logical_of(slot));
+    pub fn prefetch_move(&self, slot: u32) {
+        self.prefetch_entry(self.map.logical_of(slot));
     }
 
     #[inline]
-    fn expect_entry(&self, logical: u32) {
+    fn prefetch_entry(&self, logical: u32) {
         self.map.prefetch_entry(logical);
         prefetch(&self.checksums, index(logical));
     }

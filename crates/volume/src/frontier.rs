@@ -219,7 +219,7 @@ fn open_leaving(core: &Core, unit: u32, stream: Stream, reserve: u32) -> Result<
     if core.free_superblocks(unit) <= reserve {
         return Ok(false);
     }
-    let tag = core.order.tag(stream.class());
+    let tag = core.order.tag(stream.purpose());
     let id = core.unit_id(unit);
     let superblock = match core.flash.allocate(id, tag::encode(tag), hint_of(core, stream)) {
         Ok(superblock) => superblock,

@@ -63,11 +63,11 @@ const MOST_BETWEEN: u32 = 4;
 pub(crate) fn run_length(core: &Core, slot: u32, end: u32) -> u32 {
     let map = core.map.borrow();
     let mut last = slot;
-    map.expect_move(slot);
+    map.prefetch_move(slot);
     for _ in 1..core.config.frame_units {
         match map.next_valid(last + 1, end) {
             Some(next) if next - last <= MOST_BETWEEN + 1 => {
-                map.expect_move(next);
+                map.prefetch_move(next);
                 last = next;
             }
             _ => break,

@@ -3,7 +3,7 @@
 
 use crate::changes::{Changes, Teller, Told};
 use crate::format::record::Contents;
-use crate::format::tag::{Class, Tag};
+use crate::format::tag::{Purpose, Tag};
 use crate::frames::Frames;
 use softflash_runtime::Event;
 
@@ -34,9 +34,9 @@ impl Order {
     }
 
     /// The tag of a superblock that is opened now.
-    pub fn tag(&self, class: Class) -> Tag {
+    pub fn tag(&self, purpose: Purpose) -> Tag {
         let (first_sequence, proven_below) = (self.frames.next(), self.changes.proven_below());
-        Tag { class, first_sequence, proven_below }
+        Tag { purpose, first_sequence, proven_below }
     }
 
     /// The next frame, which is for this unit.

@@ -17,7 +17,7 @@ use crate::domain_map::low;
 use crate::error::VolumeError;
 use crate::format::entry::Entry;
 use crate::format::root::{Root, StoredHalf};
-use crate::format::tag::Class;
+use crate::format::tag::Purpose;
 use crate::frame_scan::FoundFrame;
 use found::{FoundSuperblock, frames_of, is_rewritten, superblocks, unreadable_unit};
 use missing::{Missing, missing};
@@ -69,7 +69,8 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         superblocks: cast::saturating_u32(found.len()),
         ..RecoveryReport::default()
     };
-    let of_map = found.iter().filter(|found| found.tag.is_none_or(|tag| tag.class == Class::Map));
+    let of_map =
+        found.iter().filter(|found| found.tag.is_none_or(|tag| tag.purpose == Purpose::Map));
     let mut map_frames = frames_of(core, of_map).await;
     // Of a frame that was appended twice, because its program failed, the second copy counts.
     map_frames.sort_by_key(|frame| frame.head.sequence);
@@ -269,7 +270,7 @@ fn useless(
 /// Whether a superblock can have frames behind a root.
 fn is_needed(found: &FoundSuperblock, root: Option<&Root>, is_root_lost: bool) -> bool {
     let Some(tag) = found.tag else { return true };
-    let has_data = tag.class == Class::Data || is_rewritten(found) && is_root_lost;
+    let has_data = tag.purpose == Purpose::Data || is_rewritten(found) && is_root_lost;
     let Some(root) = root else { return has_data };
     let Superblock { unit, index, generation } = found.superblock;
     let was_open = root
@@ -303,9 +304,10 @@ fn finish(
     by_age.sort_by_key(|found| found.tag.map_or(0, |tag| tag.first_sequence));
     let mut empty = Vec::new();
     for found in by_age {
-        let class = found.tag.map(|tag| tag.class);
+        let purpose = found.tag.map(|tag| tag.purpose);
         let is_empty = map.blocks.valid_in(found.block) == 0;
-        if class == Some(Class::Map) || class.is_none() && is_empty && holds_map(found.block) {
+        if purpose == Some(Purpose::Map) || purpose.is_none() && is_empty && holds_map(found.block)
+        {
             core.roots.add_block(found.block);
         } else if is_empty {
             empty.push(found.block);

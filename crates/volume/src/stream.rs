@@ -1,6 +1,6 @@
 //! Streams of frames, each with a frontier in every unit.
 
-use crate::format::tag::Class;
+use crate::format::tag::Purpose;
 use softflash_ftl::{Hint, LifetimeClass};
 
 /// Frames with a frontier of their own: they have different urgencies and lifetimes. Data have the
@@ -37,11 +37,11 @@ impl Stream {
         }
     }
 
-    pub fn class(self) -> Class {
+    pub fn purpose(self) -> Purpose {
         match self {
-            Stream::Host(_) | Stream::Collector(_) => Class::Data,
-            Stream::Map => Class::Map,
-            Stream::Recovery => Class::Rewritten,
+            Stream::Host(_) | Stream::Collector(_) => Purpose::Data,
+            Stream::Map => Purpose::Map,
+            Stream::Recovery => Purpose::Rewritten,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::address::ServerAddress;
 use super::tls::TlsClientArguments;
-use super::{Client, Stream};
+use super::{Client, Transport};
 use crate::password::PasswordSource;
 use clap::Args;
 use softflash_console::CliError;
@@ -41,11 +41,11 @@ impl Access {
         socket.set_nodelay(true).map_err(failed)?;
         socket.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
         socket.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
-        let stream: Box<dyn Stream> = match config {
+        let transport: Box<dyn Transport> = match config {
             Some(config) => Box::new(self.tls.handshake(config, address, socket)?),
             None => Box::new(socket),
         };
-        let mut client = Client::new(address.socket, stream);
+        let mut client = Client::new(address.socket, transport);
         if let Some(password) = password {
             client.ask(&[b"AUTH", password.as_bytes()])?;
         }

@@ -72,21 +72,21 @@ pub enum Reply {
 }
 
 /// The bytes of a connection, with or without TLS.
-pub trait Stream: Read + Write {}
+pub trait Transport: Read + Write {}
 
-impl<T: Read + Write> Stream for T {}
+impl<T: Read + Write> Transport for T {}
 
 /// A connection to a server. Requests are queued and sent together.
 pub struct Client {
     address: SocketAddr,
-    stream: Box<dyn Stream>,
+    transport: Box<dyn Transport>,
     requests: Vec<u8>,
     received: BytesMut,
 }
 
 impl Client {
-    fn new(address: SocketAddr, stream: Box<dyn Stream>) -> Client {
-        Client { address, stream, requests: Vec::new(), received: BytesMut::new() }
+    fn new(address: SocketAddr, transport: Box<dyn Transport>) -> Client {
+        Client { address, transport, requests: Vec::new(), received: BytesMut::new() }
     }
 
     /// Queues a request for [`Client::send`].
@@ -106,7 +106,7 @@ impl Client {
 
     /// Sends the queued requests.
     pub fn send(&mut self) -> Result<(), RespError> {
-        let sent = self.stream.write_all(&self.requests).and_then(|()| self.stream.flush());
+        let sent = self.transport.write_all(&self.requests).and_then(|()| self.transport.flush());
         self.requests.clear();
         sent.map_err(|source| self.io(source))
     }
@@ -129,7 +129,7 @@ impl Client {
             let before = self.received.len();
             self.received.resize(before + READ_BYTES.max(before), 0);
             let place = self.received.get_mut(before..).unwrap_or_default();
-            let read = self.stream.read(place);
+            let read = self.transport.read(place);
             let count = *read.as_ref().unwrap_or(&0);
             self.received.truncate(before + count);
             // A read is interrupted when the process was suspended and continues.

@@ -85,7 +85,7 @@ pub(super) struct DieLine {
     /// The work at hand has left the cell array to the passing read.
     pub(super) suspended: bool,
     /// It accepts no other work than this: less while a read passes.
-    accepts_at_most: Accepted,
+    accepts_at_most: WorkKinds,
 }
 
 const _: () = assert!(size_of::<DieLine>() == 64, "one line of the cache");
@@ -109,7 +109,7 @@ impl DieLine {
             passing: Passing::None,
             moving: false,
             suspended: false,
-            accepts_at_most: Accepted::EVERYTHING,
+            accepts_at_most: WorkKinds::EVERYTHING,
         }
     }
 
@@ -119,31 +119,31 @@ impl DieLine {
         // A move or an erase takes nothing behind it; before its begin, no read passes it.
         let programs = self.register != Register::Free || self.at_work.kind == WorkKind::Program;
         self.accepts_at_most = match (passing, programs) {
-            (Passing::None, _) => Accepted::EVERYTHING,
-            (Passing::Resumes, true) => Accepted::PROGRAMS.and(Accepted::PASSING_READS),
-            (Passing::Resumes, false) => Accepted::PASSING_READS,
-            (_, true) => Accepted::PROGRAMS,
-            (_, false) => Accepted::NONE,
+            (Passing::None, _) => WorkKinds::EVERYTHING,
+            (Passing::Resumes, true) => WorkKinds::PROGRAMS.and(WorkKinds::PASSING_READS),
+            (Passing::Resumes, false) => WorkKinds::PASSING_READS,
+            (_, true) => WorkKinds::PROGRAMS,
+            (_, false) => WorkKinds::NONE,
         };
     }
 }
 
 /// The kinds of work that a die takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Accepted(u8);
+pub struct WorkKinds(u8);
 
-impl Accepted {
-    const NONE: Accepted = Accepted(0);
-    const READS: Accepted = Accepted(1);
-    const PROGRAMS: Accepted = Accepted(2);
-    const ALL: Accepted = Accepted(7);
-    const PASSING_READS: Accepted = Accepted(9);
-    const EVERYTHING: Accepted = Accepted(15);
+impl WorkKinds {
+    const NONE: WorkKinds = WorkKinds(0);
+    const READS: WorkKinds = WorkKinds(1);
+    const PROGRAMS: WorkKinds = WorkKinds(2);
+    const ALL: WorkKinds = WorkKinds(7);
+    const PASSING_READS: WorkKinds = WorkKinds(9);
+    const EVERYTHING: WorkKinds = WorkKinds(15);
 
     /// Whether the die takes any work.
     #[inline]
     pub fn any(self) -> bool {
-        self != Accepted::NONE
+        self != WorkKinds::NONE
     }
 
     /// Whether the die takes this kind of work.
@@ -165,50 +165,50 @@ impl Accepted {
         self.0 & 8 != 0
     }
 
-    const fn and(self, other: Accepted) -> Accepted {
-        Accepted(self.0 | other.0)
+    const fn and(self, other: WorkKinds) -> WorkKinds {
+        WorkKinds(self.0 | other.0)
     }
 }
 
 /// The kinds of work that dies accept, by the state of their cell array and register.
 #[derive(Debug)]
-pub(super) struct Acceptance([Accepted; 32]);
+pub(super) struct Acceptance([WorkKinds; 32]);
 
 impl Acceptance {
     /// With a cache register, a die senses the next page during the transfer of one, and loads the
     /// next page during the program of one. A die that suspends takes a read whenever there is a
     /// program or an erase to pass; beside that read, it takes what it takes without.
     pub(super) fn new(timing: &Timing) -> Acceptance {
-        let mut taken = [Accepted::NONE; 32];
-        let mut takes = |array, register, accepted: Accepted| {
+        let mut taken = [WorkKinds::NONE; 32];
+        let mut takes = |array, register, accepted: WorkKinds| {
             let known = &mut taken[place(array, register)];
             *known = known.and(accepted);
         };
-        takes(CellArray::Idle, Register::Free, Accepted::ALL);
+        takes(CellArray::Idle, Register::Free, WorkKinds::ALL);
         if timing.cache_read {
-            takes(CellArray::Idle, Register::Out, Accepted::READS);
+            takes(CellArray::Idle, Register::Out, WorkKinds::READS);
         }
         // In these states the program or erase has begun. Pages of reads in order that the cell
         // array holds wait for the register, so that it is not free.
         let suspended = [CellArray::Suspending, CellArray::Passing, CellArray::Holding];
         let begun = [CellArray::Programming, CellArray::Resuming].into_iter().chain(suspended);
         for array in begun.filter(|_| timing.cache_program) {
-            takes(array, Register::Free, Accepted::PROGRAMS);
+            takes(array, Register::Free, WorkKinds::PROGRAMS);
         }
         if timing.suspends {
-            takes(CellArray::Idle, Register::In, Accepted::PASSING_READS);
-            takes(CellArray::Rewriting, Register::Free, Accepted::PASSING_READS);
+            takes(CellArray::Idle, Register::In, WorkKinds::PASSING_READS);
+            takes(CellArray::Rewriting, Register::Free, WorkKinds::PASSING_READS);
             for register in [Register::Free, Register::In, Register::Loaded] {
-                takes(CellArray::Programming, register, Accepted::PASSING_READS);
-                takes(CellArray::Resuming, register, Accepted::PASSING_READS);
+                takes(CellArray::Programming, register, WorkKinds::PASSING_READS);
+                takes(CellArray::Resuming, register, WorkKinds::PASSING_READS);
             }
         }
         Acceptance(taken)
     }
 
     #[inline]
-    pub(super) fn of(&self, line: &DieLine) -> Accepted {
-        Accepted(self.0[place(line.array, line.register)].0 & line.accepts_at_most.0)
+    pub(super) fn of(&self, line: &DieLine) -> WorkKinds {
+        WorkKinds(self.0[place(line.array, line.register)].0 & line.accepts_at_most.0)
     }
 }
 

@@ -37,7 +37,7 @@ use crate::config::{ArrayConfig, ConfigError};
 use crate::timing::MAX_PARTS;
 use bus::BusLine;
 use clock::Clock;
-pub use die::Accepted;
+pub use die::WorkKinds;
 use die::{Acceptance, DieLine, Passing};
 use event_queue::Owner;
 use recorder::Recorder;
@@ -51,7 +51,7 @@ pub struct Step {
     /// The die of the event.
     pub die: u32,
     /// The kinds of work that it accepts now.
-    pub accepts: Accepted,
+    pub accepts: WorkKinds,
     /// The work that ended there, if any.
     pub ended: Option<Work>,
 }
@@ -123,7 +123,7 @@ impl Timeline {
 
     /// The kinds of work that a die accepts now.
     #[inline]
-    pub fn accepts(&self, die: u32) -> Accepted {
+    pub fn accepts(&self, die: u32) -> WorkKinds {
         self.acceptance.of(&self.dies[die as usize])
     }
 
@@ -133,7 +133,7 @@ impl Timeline {
     /// In debug builds, if the die does not accept it, or if other work than a read is for the
     /// [head](Work::HEAD) of a page.
     #[inline(always)]
-    pub fn start(&mut self, die: u32, work: Work) -> Accepted {
+    pub fn start(&mut self, die: u32, work: Work) -> WorkKinds {
         let Timeline { clock, dies, buses, acceptance } = self;
         let line = &mut dies[die as usize];
         check(die, work, acceptance.of(line));
@@ -158,7 +158,7 @@ impl Timeline {
     ///
     /// # Panics
     /// As [`start`](Timeline::start).
-    pub fn start_behind(&mut self, die: u32, read: Work) -> Accepted {
+    pub fn start_behind(&mut self, die: u32, read: Work) -> WorkKinds {
         let Timeline { clock, dies, acceptance, .. } = self;
         let line = &mut dies[die as usize];
         let accepts = acceptance.of(line);
@@ -250,7 +250,7 @@ impl Timeline {
 
 /// Checks the work that a die is given, in debug builds.
 #[inline(always)]
-fn check(die: u32, work: Work, accepts: Accepted) {
+fn check(die: u32, work: Work, accepts: WorkKinds) {
     debug_assert!(accepts.has(work.kind), "die {die} was given work that it does not accept");
     let whole = work.pages != Work::HEAD;
     debug_assert!(whole || work.kind == WorkKind::Read, "die {die} was given work on no page");

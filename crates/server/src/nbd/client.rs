@@ -1,6 +1,6 @@
 //! A client that has chosen an export, on its way to the thread of the volume.
 
-use crate::stream::Detached;
+use crate::transport::Detached;
 use softflash_nbd::Session;
 use tokio::sync::OwnedSemaphorePermit;
 

@@ -2,8 +2,8 @@
 
 use super::client::Client;
 use super::exports::View;
-use crate::stream::Stream;
 use crate::tls::Tls;
+use crate::transport::Transport;
 use crate::volumes::Volumes;
 use softflash_nbd::{HandshakeLimits, Negotiation, Session, Step, TlsMode};
 use std::io;
@@ -21,7 +21,7 @@ const READ_BYTES: usize = 4096;
 
 /// A handshake under way.
 pub(super) struct Handshake {
-    stream: Stream,
+    transport: Transport,
     negotiation: Negotiation,
     tls: Option<Arc<Tls>>,
     volumes: Volumes,
@@ -41,7 +41,7 @@ impl Handshake {
         volumes: Volumes,
     ) -> Handshake {
         let negotiation = Negotiation::new(mode, HandshakeLimits::default());
-        Handshake { stream: Stream::new(socket, None), negotiation, tls, volumes }
+        Handshake { transport: Transport::new(socket, None), negotiation, tls, volumes }
     }
 
     /// Negotiates; returns the client and its shard if it has chosen an export.
@@ -49,15 +49,15 @@ impl Handshake {
         mut self,
         permit: OwnedSemaphorePermit,
     ) -> io::Result<Option<(usize, Client)>> {
-        self.stream.write_all(&self.negotiation.greeting()).await?;
+        self.transport.write_all(&self.negotiation.greeting()).await?;
         match self.negotiate().await? {
             End::Session { session, received } => {
                 let shard = usize::try_from(session.export().id).unwrap_or(usize::MAX);
-                let connection = self.stream.detach()?;
+                let connection = self.transport.detach()?;
                 Ok(Some((shard, Client { connection, session, received, permit })))
             }
             End::Closed => {
-                self.stream.shutdown().await?;
+                self.transport.shutdown().await?;
                 Ok(None)
             }
         }
@@ -67,7 +67,7 @@ impl Handshake {
         let mut buffer = [0; READ_BYTES];
         let mut view: Option<(View, Instant)> = None;
         loop {
-            let count = self.stream.read(&mut buffer).await?;
+            let count = self.transport.read(&mut buffer).await?;
             let mut input = buffer.get(..count).unwrap_or_default();
             if input.is_empty() {
                 return Ok(End::Closed);
@@ -79,8 +79,8 @@ impl Handshake {
             while !input.is_empty() {
                 let mut output = Vec::new();
                 let step = self.negotiation.advance(&mut input, &seen.0, &mut output);
-                self.stream.write_all(&output).await?;
-                self.stream.flush().await?;
+                self.transport.write_all(&output).await?;
+                self.transport.flush().await?;
                 match step {
                     Step::Continue => {}
                     Step::StartTls => self.start_tls(&mut input).await?,
@@ -105,12 +105,13 @@ impl Handshake {
     /// someone else than the client, and a client does not send anything before the answer.
     async fn start_tls(&mut self, input: &mut &[u8]) -> io::Result<()> {
         let config = self.tls.as_ref().map(|tls| tls.current());
-        let stream = std::mem::replace(&mut self.stream, Stream::Failed);
-        let (true, Some(config), Stream::Plain(socket)) = (input.is_empty(), config, stream) else {
+        let transport = std::mem::replace(&mut self.transport, Transport::Failed);
+        let (true, Some(config), Transport::Plain(socket)) = (input.is_empty(), config, transport)
+        else {
             return Err(io::ErrorKind::InvalidData.into());
         };
-        self.stream = Stream::new(socket, Some(config));
-        self.stream.handshake().await?;
+        self.transport = Transport::new(socket, Some(config));
+        self.transport.handshake().await?;
         self.negotiation.tls_started();
         Ok(())
     }

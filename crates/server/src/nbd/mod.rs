@@ -2,7 +2,7 @@
 //!
 //! [`accept`] admits connections on the main thread ([`admission`] decides which, and whether they
 //! need TLS); [`handshake`] negotiates there, with the [`exports`] of all shards. Then the
-//! connection moves as a [`client`] to the thread of its volume, whose [`sessions`] serve it:
+//! connection moves as a [`client`] to the thread of its volume, whose [`connections`] serve it:
 //! [`receive`] cuts requests for which the [`budget`] has memory, [`carry_out`] runs them side by
 //! side on the volume ([`target`], with [`range_locks`] for what is not aligned), and [`send`]
 //! writes the replies as they come. [`recorder`] records the requests for the clients that asked
@@ -13,13 +13,13 @@ mod admission;
 mod budget;
 mod carry_out;
 pub(crate) mod client;
+pub(crate) mod connections;
 mod exports;
 mod handshake;
 mod range_locks;
 mod receive;
 mod recorder;
 mod send;
-pub(crate) mod sessions;
 mod target;
 
 pub(crate) use accept::accept;

@@ -5,7 +5,7 @@ use super::carry_out::carry_out;
 use super::recorder::RequestRecorder;
 use super::send::Outgoing;
 use super::target::Target;
-use crate::stream::Stream;
+use crate::transport::Transport;
 use softflash_nbd::{Command, Event as Parsed, Request, Transmission};
 use softflash_runtime::{BytePermit, ByteSemaphore, Event, RuntimeHandle};
 use std::io;
@@ -24,7 +24,7 @@ const READ_BYTES: usize = 64 << 10;
 
 /// The receiving half of a connection.
 pub(super) struct Receiver {
-    pub socket: ReadHalf<Stream>,
+    pub socket: ReadHalf<Transport>,
     pub transmission: Transmission,
     pub target: Target,
     pub recorder: RequestRecorder,

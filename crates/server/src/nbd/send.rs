@@ -3,7 +3,7 @@
 use super::budget::ExportBudget;
 use super::carry_out::Reply;
 use crate::registry::{PROGRESS_BYTES, REPLY_TIMEOUT, SWEEP_INTERVAL, reply_timeout};
-use crate::stream::Stream;
+use crate::transport::Transport;
 use softflash_runtime::{BytePermit, Event};
 use std::io;
 use std::pin::pin;
@@ -27,7 +27,7 @@ pub(super) struct Outgoing {
 /// Sends replies until no sender of replies is left, then closes the connection. If that fails,
 /// `lost` is set, and further replies are dropped.
 pub(super) async fn send(
-    mut socket: WriteHalf<Stream>,
+    mut socket: WriteHalf<Transport>,
     mut replies: UnboundedReceiver<Outgoing>,
     budget: ExportBudget,
     lost: Event,
@@ -51,7 +51,7 @@ pub(super) async fn send(
 
 /// Sends a reply and those that wait behind it.
 async fn send_batch(
-    socket: &mut WriteHalf<Stream>,
+    socket: &mut WriteHalf<Transport>,
     batch: &mut Vec<u8>,
     first: Outgoing,
     replies: &mut UnboundedReceiver<Outgoing>,
@@ -112,7 +112,7 @@ impl Patience {
 
 /// Writes all, as long as the client takes some of it in time.
 async fn write_all(
-    socket: &mut WriteHalf<Stream>,
+    socket: &mut WriteHalf<Transport>,
     mut bytes: &[u8],
     patience: &mut Patience,
 ) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! The domain of a shard on its thread: answers requests until the shard closes.
 
 use super::requests::{Request, ShardCounters, ShardVolumes, apply, exports, taken_away};
-use crate::nbd::sessions::Sessions;
+use crate::nbd::connections::Connections;
 use softflash_datadir::ShardDomain;
 use softflash_device::Device;
 use softflash_protocol::shared::recording::volume::VolumeRecordings;
@@ -26,7 +26,7 @@ pub(crate) struct VolumeHost {
 
 struct Mounted {
     domain: Domain,
-    sessions: Rc<Sessions>,
+    connections: Rc<Connections>,
 }
 
 impl VolumeHost {
@@ -41,11 +41,11 @@ impl VolumeHost {
         let HostSpec { domain, requests, recordings } = spec;
         match domain.mount(device, runtime).await {
             Ok(domain) => {
-                let sessions = Rc::new(Sessions::new(runtime.clone(), recordings));
+                let connections = Rc::new(Connections::new(runtime.clone(), recordings));
                 let answering =
-                    answer(domain.clone(), Rc::clone(&sessions), requests, runtime.clone());
+                    answer(domain.clone(), Rc::clone(&connections), requests, runtime.clone());
                 runtime.spawn(Box::pin(answering));
-                VolumeHost { mounted: Some(Mounted { domain, sessions }) }
+                VolumeHost { mounted: Some(Mounted { domain, connections }) }
             }
             Err(error) => {
                 let (shard, reason) = (domain.shard.0, error.to_string());
@@ -59,8 +59,8 @@ impl VolumeHost {
 
     /// Ends the NBD connections: requests under way complete, within this time.
     pub async fn drain(&self, within: Duration) {
-        if let Some(Mounted { sessions, .. }) = &self.mounted {
-            sessions.drain(within).await;
+        if let Some(Mounted { connections, .. }) = &self.mounted {
+            connections.drain(within).await;
         }
     }
 
@@ -99,7 +99,7 @@ async fn refuse(error: VolumeError, mut requests: UnboundedReceiver<Request>) {
 
 async fn answer(
     domain: Domain,
-    sessions: Rc<Sessions>,
+    connections: Rc<Connections>,
     mut requests: UnboundedReceiver<Request>,
     runtime: RuntimeHandle,
 ) {
@@ -120,7 +120,7 @@ async fn answer(
                 let _ = answer.send(Ok(exports(&domain)));
             }
             Request::Change(change, answer) => {
-                let used = taken_away(&change).map(|name| (sessions.clients_of(&name), name));
+                let used = taken_away(&change).map(|name| (connections.clients_of(&name), name));
                 if let Some((clients, name)) = used.filter(|(clients, _)| *clients > 0) {
                     let _ = answer.send(Err(VolumeError::InUse { name, clients }));
                     continue;
@@ -130,7 +130,7 @@ async fn answer(
                     let _ = answer.send(apply(change, &domain).await);
                 }));
             }
-            Request::Serve(client) => sessions.begin(*client, &domain),
+            Request::Serve(client) => connections.begin(*client, &domain),
         }
     }
 }

@@ -17,9 +17,9 @@ const MAGIC: [u8; 4] = *b"SFVO";
 /// Versions 1 and 2 have no numbers of changes.
 const VERSIONS: RangeInclusive<u8> = 1..=3;
 
-/// The contents of a superblock.
+/// What a superblock is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum Purpose {
     /// Data and operations.
     Data,
     /// Leaves of the map and roots.
@@ -32,7 +32,7 @@ pub(crate) enum Class {
 /// The contents of a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tag {
-    pub class: Class,
+    pub purpose: Purpose,
     /// All frames inside have at least this number.
     pub first_sequence: u64,
     /// All changes with lower numbers were proven when the superblock was opened, as in a head:
@@ -44,10 +44,10 @@ pub(crate) fn encode(tag: Tag) -> OwnerTag {
     let mut bytes = [0; 64];
     bytes[..4].copy_from_slice(&MAGIC);
     bytes[4] = *VERSIONS.end();
-    bytes[5] = match tag.class {
-        Class::Data => 1,
-        Class::Map => 2,
-        Class::Rewritten => 3,
+    bytes[5] = match tag.purpose {
+        Purpose::Data => 1,
+        Purpose::Map => 2,
+        Purpose::Rewritten => 3,
     };
     bytes[8..16].copy_from_slice(&tag.first_sequence.to_le_bytes());
     bytes[16..24].copy_from_slice(&tag.proven_below.to_le_bytes());
@@ -60,14 +60,14 @@ pub(crate) fn decode(tag: &OwnerTag) -> Option<Tag> {
     if reader.take(4)? != MAGIC || !VERSIONS.contains(&reader.u8()?) {
         return None;
     }
-    let class = match reader.u8()? {
-        1 => Class::Data,
-        2 => Class::Map,
-        3 => Class::Rewritten,
+    let purpose = match reader.u8()? {
+        1 => Purpose::Data,
+        2 => Purpose::Map,
+        3 => Purpose::Rewritten,
         _ => return None,
     };
     reader.take(2)?;
-    Some(Tag { class, first_sequence: reader.u64()?, proven_below: reader.u64()? })
+    Some(Tag { purpose, first_sequence: reader.u64()?, proven_below: reader.u64()? })
 }
 
 #[cfg(test)]
@@ -76,8 +76,8 @@ mod tests {
 
     #[test]
     fn tags_decode_to_what_was_encoded_and_others_are_refused() {
-        for class in [Class::Data, Class::Map, Class::Rewritten] {
-            let tag = Tag { class, first_sequence: 1 << 45, proven_below: 1 << 44 };
+        for purpose in [Purpose::Data, Purpose::Map, Purpose::Rewritten] {
+            let tag = Tag { purpose, first_sequence: 1 << 45, proven_below: 1 << 44 };
             assert_eq!(decode(&encode(tag)), Some(tag));
             let mut older = encode(tag);
             older.0[4] = 2;

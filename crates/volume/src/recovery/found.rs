@@ -2,7 +2,7 @@
 
 use crate::core::Core;
 use crate::error::VolumeError;
-use crate::format::tag::{self, Class};
+use crate::format::tag::{self, Purpose};
 use crate::frame_scan::{self, FoundFrame};
 use futures_util::future::join_all;
 use softflash_base::cast;
@@ -20,7 +20,7 @@ pub(super) struct FoundSuperblock {
 impl FoundSuperblock {
     /// Whether it can hold data that a root with this sequence names.
     pub fn holds_data_of(&self, sequence: u64) -> bool {
-        self.tag.is_none_or(|tag| tag.class != Class::Map && tag.first_sequence < sequence)
+        self.tag.is_none_or(|tag| tag.purpose != Purpose::Map && tag.first_sequence < sequence)
     }
 }
 
@@ -74,11 +74,11 @@ pub(super) async fn unreadable_unit(core: &Core, found: &[FoundSuperblock]) -> O
 
 /// Whether a superblock can hold data of volumes.
 pub(super) fn holds_data(found: &FoundSuperblock) -> bool {
-    found.tag.is_none_or(|tag| tag.class != Class::Map)
+    found.tag.is_none_or(|tag| tag.purpose != Purpose::Map)
 }
 
 pub(super) fn is_rewritten(found: &FoundSuperblock) -> bool {
-    found.tag.is_some_and(|tag| tag.class == Class::Rewritten)
+    found.tag.is_some_and(|tag| tag.purpose == Purpose::Rewritten)
 }
 
 pub(super) async fn frames_of(

@@ -30,7 +30,7 @@ pub(super) async fn replay(
         }
         report.frames += 1;
         core.superblocks.pin(frame.block, frame.head.sequence);
-        core.map.borrow().expect_all(&frame.head.entries);
+        core.map.borrow().prefetch_all(&frame.head.entries);
         let was_durable = frame.head.sequence < durable_below;
         let is_uncertain = uncertain.contains(&frame.head.sequence);
         for (entry, slot) in frame.slots() {

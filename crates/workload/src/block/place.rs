@@ -7,23 +7,23 @@ use softflash_base::random::{Rng, Zipf};
 
 /// A size of requests and their possible offsets.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Class {
+pub(super) struct SizeClass {
     pub(super) bytes: u32,
     align_bytes: u32,
     /// The number of possible offsets: multiples of the alignment, from 0.
     slots: u64,
 }
 
-impl Class {
+impl SizeClass {
     pub(super) fn new(
         bytes: u32,
         align_bytes: u32,
         span_bytes: u64,
         capacity_bytes: u64,
-    ) -> Result<Class, Problem> {
+    ) -> Result<SizeClass, Problem> {
         match span_bytes.checked_sub(bytes.into()) {
             Some(last) => {
-                Ok(Class { bytes, align_bytes, slots: last / u64::from(align_bytes) + 1 })
+                Ok(SizeClass { bytes, align_bytes, slots: last / u64::from(align_bytes) + 1 })
             }
             None => Err(Problem::TooSmall { bytes, align_bytes, span_bytes, capacity_bytes }),
         }
@@ -55,7 +55,7 @@ impl Places {
     pub(super) fn new(
         pattern: Pattern,
         span_bytes: u64,
-        classes: &[Class],
+        classes: &[SizeClass],
         rng: &mut Rng,
     ) -> Result<Places, Problem> {
         let granule_bytes = classes.iter().map(|class| class.align_bytes).min().unwrap_or(1);
@@ -92,10 +92,10 @@ impl Places {
 
     /// The same places in the order of their ranks, and how they are scattered; `None` if requests
     /// of several places would then have others than before.
-    pub(super) fn by_rank(self, classes: &[Class]) -> Option<(Places, Option<Scatter>)> {
+    pub(super) fn by_rank(self, classes: &[SizeClass]) -> Option<(Places, Option<Scatter>)> {
         match self {
             Places::Zipf { granule_bytes, ranks, scatter: Some(scatter) } => {
-                let alone = |class: &Class| {
+                let alone = |class: &SizeClass| {
                     class.bytes == granule_bytes && class.align_bytes == granule_bytes
                 };
                 classes.iter().all(alone).then(|| {
@@ -110,7 +110,7 @@ impl Places {
 
     /// Draws the offset of a request of `class`, and the class of its data.
     #[inline(always)]
-    pub(super) fn draw(&mut self, class: Class, rng: &mut Rng) -> (u64, u32) {
+    pub(super) fn draw(&mut self, class: SizeClass, rng: &mut Rng) -> (u64, u32) {
         match self {
             Places::Random => (class.anywhere(rng), 0),
             places => places.draw_by_pattern(class, rng),
@@ -119,7 +119,7 @@ impl Places {
 
     /// As [`draw`](Places::draw), for patterns other than random.
     #[inline(never)]
-    fn draw_by_pattern(&mut self, class: Class, rng: &mut Rng) -> (u64, u32) {
+    fn draw_by_pattern(&mut self, class: SizeClass, rng: &mut Rng) -> (u64, u32) {
         match self {
             Places::Random => (class.anywhere(rng), 0),
             Places::Sequential(streams) => streams.draw(class),
@@ -171,7 +171,7 @@ impl Scatter {
 
 /// The last place at or before a granule where a request of `class` may begin.
 #[inline]
-fn at_or_before(granule: u64, granule_bytes: u32, class: Class) -> u64 {
+fn at_or_before(granule: u64, granule_bytes: u32, class: SizeClass) -> u64 {
     let at = granule * u64::from(granule_bytes);
     let aligned = if class.align_bytes == granule_bytes {
         at
@@ -200,7 +200,7 @@ struct Stream {
 impl Streams {
     /// Parts begin at multiples of the largest alignment; the last part includes the rest of the
     /// span.
-    fn new(count: u32, span_bytes: u64, classes: &[Class]) -> Result<Streams, Problem> {
+    fn new(count: u32, span_bytes: u64, classes: &[SizeClass]) -> Result<Streams, Problem> {
         let align_bytes =
             u64::from(classes.iter().map(|class| class.align_bytes).max().unwrap_or(1));
         let part_bytes = match count {
@@ -215,7 +215,7 @@ impl Streams {
                 Stream { begin_bytes, end_bytes, next_bytes: begin_bytes }
             })
             .collect();
-        let fits = |class: &Class| streams.iter().all(|stream| stream.has_room(class));
+        let fits = |class: &SizeClass| streams.iter().all(|stream| stream.has_room(class));
         match classes.iter().find(|class| !fits(class)) {
             Some(class) => {
                 Err(Problem::TooManyStreams { streams: count, bytes: class.bytes, span_bytes })
@@ -225,7 +225,7 @@ impl Streams {
     }
 
     #[inline]
-    fn draw(&mut self, class: Class) -> (u64, u32) {
+    fn draw(&mut self, class: SizeClass) -> (u64, u32) {
         let cursor = self.cursor;
         self.cursor = if cursor + 1 == self.streams.len() { 0 } else { cursor + 1 };
         (self.streams[cursor].draw(class), cursor as u32)
@@ -233,13 +233,13 @@ impl Streams {
 }
 
 impl Stream {
-    fn has_room(&self, class: &Class) -> bool {
+    fn has_room(&self, class: &SizeClass) -> bool {
         let begin = self.begin_bytes.next_multiple_of(class.align_bytes.into());
         begin + u64::from(class.bytes) <= self.end_bytes
     }
 
     #[inline]
-    fn draw(&mut self, class: Class) -> u64 {
+    fn draw(&mut self, class: SizeClass) -> u64 {
         let align_bytes = u64::from(class.align_bytes);
         let mut at = self.next_bytes.next_multiple_of(align_bytes);
         if at + u64::from(class.bytes) > self.end_bytes {

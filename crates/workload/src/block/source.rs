@@ -1,6 +1,6 @@
 //! The generator of block requests.
 
-use super::place::{Class, Places, Scatter};
+use super::place::{Places, Scatter, SizeClass};
 use super::size::RequestSize;
 use super::spec::BlockWorkload;
 use crate::access::Access;
@@ -35,7 +35,7 @@ impl BlockSource {
         };
         let reads = sizes(workload.sizes_of_reads()?)?;
         let writes = sizes(workload.sizes_of_writes()?)?;
-        let classes: Vec<Class> = reads.classes().chain(writes.classes()).collect();
+        let classes: Vec<SizeClass> = reads.classes().chain(writes.classes()).collect();
         let places = Places::new(workload.pattern, span_bytes, &classes, &mut rng)?;
         let mix = Mix::new(workload.read_fraction, workload.trim_fraction);
         Ok(BlockSource { rng, mix, reads, writes, places, begin_bytes })
@@ -52,7 +52,7 @@ impl BlockSource {
     /// over the device. `None` for requests that are not drawn one by one, or whose order matters:
     /// sequential ones, and several sizes at scattered places.
     pub fn by_rank(self) -> Option<(BlockSource, Option<Scatter>)> {
-        let classes: Vec<Class> = self.writes.classes().collect();
+        let classes: Vec<SizeClass> = self.writes.classes().collect();
         let (places, scatter) = self.places.by_rank(&classes)?;
         Some((BlockSource { places, ..self }, scatter))
     }
@@ -118,10 +118,10 @@ impl Mix {
 /// The sizes of a kind of requests. Most kinds have one size, which is stored separately.
 #[derive(Debug, Clone, Default)]
 struct Sizes {
-    first: Class,
+    first: SizeClass,
     /// All of several sizes, each with the sum of the weights up to and including it, as a
     /// threshold of 53 random bits.
-    several: Box<[(u64, Class)]>,
+    several: Box<[(u64, SizeClass)]>,
 }
 
 impl Sizes {
@@ -137,7 +137,7 @@ impl Sizes {
         for share in &shares {
             sum += share.weight;
             let align_bytes = align_bytes.unwrap_or(share.bytes);
-            let class = Class::new(share.bytes, align_bytes, span_bytes, capacity_bytes)?;
+            let class = SizeClass::new(share.bytes, align_bytes, span_bytes, capacity_bytes)?;
             several.push(((sum / all * (1_u64 << 53) as f64) as u64, class));
         }
         let first = several.first().map(|(_, class)| *class).unwrap_or_default();
@@ -148,17 +148,17 @@ impl Sizes {
     }
 
     /// All sizes; none if there are no such requests.
-    fn classes(&self) -> impl Iterator<Item = Class> {
+    fn classes(&self) -> impl Iterator<Item = SizeClass> {
         let first = Some(self.first).filter(|class| class.bytes > 0);
         first.into_iter().chain(self.several.iter().map(|(_, class)| *class))
     }
 
     #[inline(always)]
-    fn draw(&self, rng: &mut Rng) -> Class {
+    fn draw(&self, rng: &mut Rng) -> SizeClass {
         if self.several.is_empty() { self.first } else { self.draw_of_several(rng) }
     }
 
-    fn draw_of_several(&self, rng: &mut Rng) -> Class {
+    fn draw_of_several(&self, rng: &mut Rng) -> SizeClass {
         let drawn = rng.next_u64() >> 11;
         let found = self.several.partition_point(|(below, _)| *below <= drawn);
         // By rounding the last threshold may be a little below the largest draws.

@@ -60,7 +60,7 @@ struct Inner {
     /// The most bytes of a frame.
     frame_bytes: Cell<usize>,
     checkpoint: RefCell<Option<CheckpointMaker>>,
-    stream: Stream,
+    unwritten: Unwritten,
     requests: Requests,
     progress: Progress,
     undecided: Undecided,
@@ -68,7 +68,7 @@ struct Inner {
 }
 
 /// Events that are not completely written yet.
-struct Stream {
+struct Unwritten {
     /// Events that were appended and that the writer has not taken.
     pending: RefCell<Vec<u8>>,
     /// The references in `pending`, in order.
@@ -234,7 +234,7 @@ impl Log {
             values,
             durability,
             checkpoint: RefCell::default(),
-            stream: Stream {
+            unwritten: Unwritten {
                 pending: RefCell::default(),
                 unfilled: RefCell::default(),
                 unfilled_since: Cell::new(None),
@@ -290,21 +290,21 @@ impl Log {
     /// Appends an event with its sequence number. Returns the number of a segment that is not later
     /// than the segment to which the event will be written.
     pub fn append(&self, event: &Event<'_>, seq: u64) -> u64 {
-        let mut pending = self.inner.stream.pending.borrow_mut();
+        let mut pending = self.inner.unwritten.pending.borrow_mut();
         let before = pending.len();
-        let mut unfilled = self.inner.stream.unfilled.borrow_mut();
+        let mut unfilled = self.inner.unwritten.unfilled.borrow_mut();
         event::encode_unfilled(event, &mut pending, &mut unfilled);
-        if !unfilled.is_empty() && self.inner.stream.unfilled_since.get().is_none() {
-            self.inner.stream.unfilled_since.set(Some(self.inner.runtime.now()));
+        if !unfilled.is_empty() && self.inner.unwritten.unfilled_since.get().is_none() {
+            self.inner.unwritten.unfilled_since.set(Some(self.inner.runtime.now()));
         }
         drop(unfilled);
         // The writer waits for a first event, then for enough of them.
         let is_awaited = before == 0 || before < GATHER_BYTES && pending.len() >= GATHER_BYTES;
         if let Event::Edit(edit) = event {
-            self.inner.stream.appended_starts.borrow_mut().push((pending.len(), edit.log_start));
+            self.inner.unwritten.appended_starts.borrow_mut().push((pending.len(), edit.log_start));
         }
         drop(pending);
-        let last = self.inner.stream.appended_seq.replace(seq);
+        let last = self.inner.unwritten.appended_seq.replace(seq);
         assert!(last <= seq, "shard {}: event {seq} is behind event {last}", self.inner.shard);
         if is_awaited {
             self.inner.requests.work.notify_one();
@@ -315,8 +315,8 @@ impl Log {
     /// The current segment. While a checkpoint in the middle of the stream is encoded: the first
     /// needed segment that the written log records.
     pub fn segment(&self) -> u64 {
-        if self.inner.stream.rolling_over.get() && !planted::bug(Bug::CheckpointAheadOfLog) {
-            return self.inner.stream.recorded_start.get();
+        if self.inner.unwritten.rolling_over.get() && !planted::bug(Bug::CheckpointAheadOfLog) {
+            return self.inner.unwritten.recorded_start.get();
         }
         self.inner.segments.position.borrow().segment
     }
@@ -329,7 +329,7 @@ impl Log {
 
     /// Bytes appended and not completely written.
     pub fn backlog_bytes(&self) -> usize {
-        self.inner.stream.pending.borrow().len() + self.inner.stream.writing_bytes.get()
+        self.inner.unwritten.pending.borrow().len() + self.inner.unwritten.writing_bytes.get()
     }
 
     /// Whether all events up to `seq` are durable and every transaction among them is committed.

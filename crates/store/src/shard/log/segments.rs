@@ -121,12 +121,12 @@ impl Inner {
     }
 
     fn make_checkpoint(&self, kind: Segment) -> Result<Bytes> {
-        self.stream.rolling_over.set(kind == Segment::InStream);
+        self.unwritten.rolling_over.set(kind == Segment::InStream);
         let checkpoint = match self.checkpoint.borrow().as_ref() {
             Some(make) => make(),
             None => Vec::new(),
         };
-        self.stream.rolling_over.set(false);
+        self.unwritten.rolling_over.set(false);
         let checkpoint = Bytes::from(checkpoint);
         if kind == Segment::OfNewWriter && !checkpoint.is_empty() {
             // No event is pending: the checkpoint may name any start, also its own segment.
@@ -135,7 +135,7 @@ impl Inner {
                 StoreError::LogFailed(format!("the checkpoint cannot be read back: {error}"))
             })?;
             if let Replayed::Checkpoint(checkpoint) = made {
-                self.stream.recorded_start.set(checkpoint.log_start);
+                self.unwritten.recorded_start.set(checkpoint.log_start);
             }
         }
         Ok(checkpoint)

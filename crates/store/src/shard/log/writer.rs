@@ -121,12 +121,13 @@ impl Inner {
                 self.note_reached(self.progress.written_seq.get());
             }
             let (sync, closing) = (self.requests.sync.replace(false), self.requests.closing.get());
-            let mut stream = self.stream.pending.replace(self.stream.spare.take());
-            let unfilled = self.stream.unfilled.take();
-            self.stream.unfilled_since.set(None);
-            self.stream.writing_bytes.set(stream.len());
-            let (seq, clock) = (self.stream.appended_seq.get(), self.requests.clock.replace(false));
-            let starts = self.stream.appended_starts.take();
+            let mut stream = self.unwritten.pending.replace(self.unwritten.spare.take());
+            let unfilled = self.unwritten.unfilled.take();
+            self.unwritten.unfilled_since.set(None);
+            self.unwritten.writing_bytes.set(stream.len());
+            let (seq, clock) =
+                (self.unwritten.appended_seq.get(), self.requests.clock.replace(false));
+            let starts = self.unwritten.appended_starts.take();
             self.fill_references(&mut stream, unfilled).await?;
             let now = self.runtime.now();
             if self.segment_is_full() {
@@ -141,7 +142,7 @@ impl Inner {
             if !stream.is_empty() || clock || proof {
                 self.write(&stream, &starts).await?;
                 let late = planted::bug(Bug::AcknowledgedUnwritten);
-                let seq = if late { self.stream.appended_seq.get() } else { seq };
+                let seq = if late { self.unwritten.appended_seq.get() } else { seq };
                 self.progress.written_seq.set(seq);
                 self.note_reached(seq);
                 tail.note_written(!stream.is_empty(), self.runtime.now());
@@ -156,7 +157,8 @@ impl Inner {
                 }
             };
             // Pending events will fill the word lines.
-            if due || clock || rotation || has_waiters && self.stream.pending.borrow().is_empty() {
+            if due || clock || rotation || has_waiters && self.unwritten.pending.borrow().is_empty()
+            {
                 self.close_word_lines().await?;
             }
             if due {
@@ -169,7 +171,10 @@ impl Inner {
             }
             self.note_safe_clock();
             self.progress.changed.notify_all();
-            if closing && self.stream.pending.borrow().is_empty() && tail.unsynced_since.is_none() {
+            if closing
+                && self.unwritten.pending.borrow().is_empty()
+                && tail.unsynced_since.is_none()
+            {
                 return self.write_end().await;
             }
         }
@@ -197,7 +202,7 @@ impl Inner {
     /// When the pending events have to be written at the latest: references wait, so that many
     /// values share a flush.
     fn gather_until(&self, interval: Duration) -> Time {
-        match self.stream.unfilled_since.get() {
+        match self.unwritten.unfilled_since.get() {
             Some(since) => since + interval / 2,
             None => self.runtime.now() + GATHER_TIME.min(interval),
         }
@@ -294,7 +299,7 @@ impl Inner {
             let requested = self.requests.clock.get() || self.requests.rotation.get();
             requested || self.requests.sync.get() || self.requests.closing.get()
         };
-        while self.stream.pending.borrow().is_empty() && !urgent() {
+        while self.unwritten.pending.borrow().is_empty() && !urgent() {
             let sync_due = match (self.durability, tail.unsynced_since) {
                 (Durability::Interval(interval), Some(since)) => Some(since + interval),
                 _ => None,
@@ -309,12 +314,12 @@ impl Inner {
         if let Durability::Interval(interval) = self.durability {
             let mut until = self.gather_until(interval);
             while !urgent()
-                && self.stream.pending.borrow().len() < GATHER_BYTES
+                && self.unwritten.pending.borrow().len() < GATHER_BYTES
                 && self.runtime.now() < until
             {
-                let may_wait = self.stream.unfilled_since.get().is_some();
+                let may_wait = self.unwritten.unfilled_since.get().is_some();
                 select(self.runtime.sleep_until(until), pin!(self.requests.work.notified())).await;
-                if !may_wait && self.stream.unfilled_since.get().is_some() {
+                if !may_wait && self.unwritten.unfilled_since.get().is_some() {
                     until = self.gather_until(interval);
                 }
             }
@@ -324,10 +329,10 @@ impl Inner {
     /// Keeps the stream's buffer for the events after the next write, unless it has grown too
     /// large: growing a new one costs several copies.
     fn recycle(&self, mut stream: Vec<u8>) {
-        self.stream.writing_bytes.set(0);
+        self.unwritten.writing_bytes.set(0);
         if stream.capacity() <= 4 * FRAME_BYTES {
             stream.clear();
-            self.stream.spare.replace(stream);
+            self.unwritten.spare.replace(stream);
         }
     }
 
@@ -353,7 +358,7 @@ impl Inner {
             // The checkpoint of a segment that starts now must not name an earlier start than these
             // edits.
             if let Some((_, start)) = starts.iter().rfind(|(end, _)| *end <= at) {
-                self.stream.recorded_start.set(*start);
+                self.unwritten.recorded_start.set(*start);
             }
             if at >= stream.len() {
                 // A durable write does not make earlier writes durable.

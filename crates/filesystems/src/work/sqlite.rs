@@ -2,8 +2,8 @@
 
 use super::task::{Site, Work, expect, transactions};
 use crate::Outcome;
-use crate::filesystems::tool::{Session, limited};
 use crate::run::output;
+use crate::tool::{Shell, limited};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -16,27 +16,27 @@ const BODY: &str = "replace(hex(zeroblob(40)), '0', printf('%08d', n * 4 + k))";
 
 pub struct Sqlite {
     database: PathBuf,
-    session: Option<Session>,
+    shell: Option<Shell>,
     acknowledged: u64,
 }
 
 impl Sqlite {
     pub fn begin(site: &Site<'_>) -> Outcome<Sqlite> {
         let database = site.at.join("database");
-        let mut shell = Command::new("stdbuf");
-        shell.args(["-oL", "sqlite3", "-batch", "-bail"]).arg(&database);
-        let mut session = Session::start(&mut shell, &site.scratch.join("sqlite.log"))?;
+        let mut command = Command::new("stdbuf");
+        command.args(["-oL", "sqlite3", "-batch", "-bail"]).arg(&database);
+        let mut shell = Shell::start(&mut command, &site.scratch.join("sqlite.log"))?;
         let journal = usize::try_from(site.variant).unwrap_or(0) % JOURNALS.len();
         let journal = JOURNALS.get(journal).unwrap_or(&"wal");
-        session.ask(&format!("PRAGMA journal_mode = {journal};\n"), journal)?;
-        session.ask(
+        shell.ask(&format!("PRAGMA journal_mode = {journal};\n"), journal)?;
+        shell.ask(
             "PRAGMA synchronous = FULL;\n\
              CREATE TABLE t (n INTEGER, k INTEGER, body TEXT, PRIMARY KEY (n, k));\n\
              CREATE INDEX by_body ON t (body);\n\
              SELECT 'ready';\n",
             "ready",
         )?;
-        Ok(Sqlite { database, session: Some(session), acknowledged: 0 })
+        Ok(Sqlite { database, shell: Some(shell), acknowledged: 0 })
     }
 
     fn query(&self, sql: &str) -> Outcome<String> {
@@ -47,8 +47,8 @@ impl Sqlite {
 impl Work for Sqlite {
     fn step(&mut self) -> Outcome {
         let n = self.acknowledged + 1;
-        let session = self.session.as_mut().ok_or("SQLite has ended")?;
-        session.ask(
+        let shell = self.shell.as_mut().ok_or("SQLite has ended")?;
+        shell.ask(
             &format!(
                 "WITH r(n, k) AS (VALUES ({n}, 0), ({n}, 1), ({n}, 2), ({n}, 3))\n\
                  INSERT INTO t SELECT n, k, {BODY} FROM r;\n\
@@ -65,7 +65,7 @@ impl Work for Sqlite {
     }
 
     fn halt(&mut self) {
-        self.session = None;
+        self.shell = None;
     }
 
     fn verify(&mut self) -> Outcome<u64> {

@@ -1,11 +1,12 @@
 //! A real source tree to unpack and compile: the C sources of zstd, which the project depends on
 //! and cargo has downloaded.
 
-use super::checksums::{self, Checksums};
-use super::interrupt;
-use super::tool::limited;
 use crate::Outcome;
-use crate::run::{metadata, output};
+use crate::checksums::{self, Checksums};
+use crate::interrupt;
+use crate::run::output;
+use crate::tool::limited;
+use crate::workspace;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -104,12 +105,5 @@ fn names(directory: &Path) -> Outcome<Vec<String>> {
 
 /// The directory of zstd in cargo's registry.
 fn sources() -> Outcome<PathBuf> {
-    let metadata = metadata(&[])?;
-    let packages = metadata["packages"].as_array();
-    let mut packages = packages.into_iter().flatten();
-    let zstd = packages.find(|package| package["name"] == "zstd-sys");
-    let manifest = zstd.and_then(|package| package["manifest_path"].as_str());
-    let directory = manifest.and_then(|manifest| Path::new(manifest).parent());
-    let directory = directory.ok_or("cargo metadata has no package zstd-sys")?;
-    Ok(directory.join("zstd"))
+    Ok(workspace::package("zstd-sys")?.join("zstd"))
 }

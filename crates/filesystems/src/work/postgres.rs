@@ -2,9 +2,9 @@
 
 use super::task::{Site, Work, expect, transactions};
 use crate::Outcome;
-use crate::filesystems::interrupt;
-use crate::filesystems::tool::{Session, end, limited, log_to, spawn};
+use crate::interrupt;
 use crate::run::{output, works};
+use crate::tool::{Shell, end, limited, log_to, spawn};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub struct Postgres {
     cluster: PathBuf,
     scratch: PathBuf,
     server: Option<Child>,
-    clients: Vec<Session>,
+    clients: Vec<Shell>,
     acknowledged: [u64; CLIENTS],
 }
 
@@ -69,7 +69,7 @@ impl Postgres {
             let mut psql = Command::new("stdbuf");
             psql.arg("-oL").arg(postgres.program("psql")).args(postgres.psql_arguments());
             let log = postgres.scratch.join(format!("psql-{client}.log"));
-            postgres.clients.push(Session::start(&mut psql, &log)?);
+            postgres.clients.push(Shell::start(&mut psql, &log)?);
         }
         Ok(postgres)
     }
@@ -165,9 +165,9 @@ impl Postgres {
 
 impl Work for Postgres {
     fn step(&mut self) -> Outcome {
-        for (client, session) in self.clients.iter_mut().enumerate() {
+        for (client, shell) in self.clients.iter_mut().enumerate() {
             let n = self.acknowledged.get(client).copied().unwrap_or_default() + 1;
-            session.send(&format!(
+            shell.send(&format!(
                 "BEGIN;\n\
                  INSERT INTO t SELECT c, n, k, {BODY} FROM (SELECT {client} AS c, {n} AS n, k FROM \
                  generate_series(0, 3) AS k) AS r;\n\
@@ -178,8 +178,8 @@ impl Work for Postgres {
         }
         // Both are under way now. One may be acknowledged although the other one fails.
         let mut outcome = Ok(());
-        for (session, acknowledged) in self.clients.iter_mut().zip(&mut self.acknowledged) {
-            match session.await_line(&format!("committed {}", *acknowledged + 1)) {
+        for (shell, acknowledged) in self.clients.iter_mut().zip(&mut self.acknowledged) {
+            match shell.await_line(&format!("committed {}", *acknowledged + 1)) {
                 Ok(()) => *acknowledged += 1,
                 Err(error) => outcome = Err(error),
             }

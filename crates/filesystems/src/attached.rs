@@ -1,11 +1,11 @@
 //! A volume as a block device of the kernel: `nbdfuse` makes it a file, a loop device a block
 //! device, and a file system is mounted on that.
 
-use super::filesystem::Filesystem;
-use super::interrupt;
-use super::tool::{end, limited, log_to, spawn};
 use crate::Outcome;
+use crate::filesystem::Filesystem;
+use crate::interrupt;
 use crate::run::{output, works};
+use crate::tool::{end, limited, log_to, spawn};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

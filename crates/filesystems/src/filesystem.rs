@@ -1,8 +1,8 @@
 //! The file systems: how each is made, mounted and checked.
 
-use super::tool::limited;
 use crate::Outcome;
 use crate::run::output;
+use crate::tool::limited;
 
 /// A file system of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,11 +4,11 @@
 //! written to places of its preallocated file for the first time, and not flushed, reads as zeros
 //! afterwards.
 
-use super::filesystem::Filesystem;
-use super::interrupt;
-use super::tool::limited;
 use crate::Outcome;
+use crate::filesystem::Filesystem;
+use crate::interrupt;
 use crate::run::{output, works};
+use crate::tool::limited;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

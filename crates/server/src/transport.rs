@@ -20,14 +20,14 @@ pub(crate) struct Detached {
 
 impl Detached {
     /// Makes it a connection of the current runtime.
-    pub async fn attach(self) -> io::Result<Stream> {
+    pub async fn attach(self) -> io::Result<Transport> {
         let socket = TcpStream::from_std(self.socket)?;
-        let Some(tls) = self.tls else { return Ok(Stream::Plain(socket)) };
+        let Some(tls) = self.tls else { return Ok(Transport::Plain(socket)) };
         // There is no other way to put a running session on a socket: accept a connection, and
         // exchange its session before anything is received.
         let acceptor = TlsAcceptor::from(Arc::new(placeholder()?));
         let stream = acceptor.accept_with(socket, |session| *session = *tls).await?;
-        Ok(Stream::Tls(Box::new(stream)))
+        Ok(Transport::Tls(Box::new(stream)))
     }
 }
 
@@ -43,7 +43,7 @@ fn placeholder() -> io::Result<rustls::ServerConfig> {
 
 /// Transport of a connection. The socket stays in place for the whole connection, handshake
 /// included, because the registry may shut it down meanwhile.
-pub(crate) enum Stream {
+pub(crate) enum Transport {
     Plain(TcpStream),
     Handshake(Box<Accept<TcpStream>>),
     Tls(Box<TlsStream<TcpStream>>),
@@ -51,26 +51,28 @@ pub(crate) enum Stream {
     Failed,
 }
 
-impl Stream {
+impl Transport {
     /// Plain text or TLS, as the client connected.
-    pub fn new(socket: TcpStream, tls: Option<Arc<rustls::ServerConfig>>) -> Stream {
+    pub fn new(socket: TcpStream, tls: Option<Arc<rustls::ServerConfig>>) -> Transport {
         match tls {
-            Some(config) => Stream::Handshake(Box::new(TlsAcceptor::from(config).accept(socket))),
-            None => Stream::Plain(socket),
+            Some(config) => {
+                Transport::Handshake(Box::new(TlsAcceptor::from(config).accept(socket)))
+            }
+            None => Transport::Plain(socket),
         }
     }
 
     /// Whether the TLS handshake is incomplete.
     pub fn is_handshaking(&self) -> bool {
-        matches!(self, Stream::Handshake(_))
+        matches!(self, Transport::Handshake(_))
     }
 
     fn socket(&self) -> Option<&TcpStream> {
         match self {
-            Stream::Plain(socket) => Some(socket),
-            Stream::Handshake(accept) => accept.get_ref(),
-            Stream::Tls(tls) => Some(tls.get_ref().0),
-            Stream::Failed => None,
+            Transport::Plain(socket) => Some(socket),
+            Transport::Handshake(accept) => accept.get_ref(),
+            Transport::Tls(tls) => Some(tls.get_ref().0),
+            Transport::Failed => None,
         }
     }
 
@@ -86,14 +88,14 @@ impl Stream {
     /// Completes the TLS handshake, if the connection uses TLS.
     pub async fn handshake(&mut self) -> io::Result<()> {
         let tls = match self {
-            Stream::Handshake(accept) => {
+            Transport::Handshake(accept) => {
                 poll_fn(|context| Pin::new(&mut **accept).poll(context)).await
             }
             _ => return Ok(()),
         };
         let (stream, done) = match tls {
-            Ok(tls) => (Stream::Tls(Box::new(tls)), Ok(())),
-            Err(error) => (Stream::Failed, Err(error)),
+            Ok(tls) => (Transport::Tls(Box::new(tls)), Ok(())),
+            Err(error) => (Transport::Failed, Err(error)),
         };
         *self = stream;
         done
@@ -102,30 +104,30 @@ impl Stream {
     /// Takes the connection from its runtime, so that it can move to another thread.
     pub fn detach(self) -> io::Result<Detached> {
         match self {
-            Stream::Plain(socket) => Ok(Detached { socket: socket.into_std()?, tls: None }),
-            Stream::Tls(tls) => {
+            Transport::Plain(socket) => Ok(Detached { socket: socket.into_std()?, tls: None }),
+            Transport::Tls(tls) => {
                 let (socket, session) = tls.into_inner();
                 let tls = Some(Box::new(session));
                 Ok(Detached { socket: socket.into_std()?, tls })
             }
-            Stream::Handshake(_) | Stream::Failed => Err(not_open()),
+            Transport::Handshake(_) | Transport::Failed => Err(not_open()),
         }
     }
 
     /// Whether there are data to read, or the end.
     pub fn poll_readable(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Stream::Plain(socket) => socket.poll_read_ready(context),
-            Stream::Tls(tls) => {
+            Transport::Plain(socket) => socket.poll_read_ready(context),
+            Transport::Tls(tls) => {
                 ready!(Pin::new(&mut **tls).poll_fill_buf(context))?;
                 Poll::Ready(Ok(()))
             }
-            Stream::Handshake(_) | Stream::Failed => Poll::Ready(Err(not_open())),
+            Transport::Handshake(_) | Transport::Failed => Poll::Ready(Err(not_open())),
         }
     }
 }
 
-impl AsRawFd for Stream {
+impl AsRawFd for Transport {
     fn as_raw_fd(&self) -> RawFd {
         self.socket().map_or(-1, AsRawFd::as_raw_fd)
     }
@@ -135,21 +137,21 @@ fn not_open() -> io::Error {
     io::ErrorKind::NotConnected.into()
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for Transport {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(socket) => Pin::new(socket).poll_read(context, buffer),
-            Stream::Tls(tls) => Pin::new(&mut **tls).poll_read(context, buffer),
-            Stream::Handshake(_) | Stream::Failed => Poll::Ready(Err(not_open())),
+            Transport::Plain(socket) => Pin::new(socket).poll_read(context, buffer),
+            Transport::Tls(tls) => Pin::new(&mut **tls).poll_read(context, buffer),
+            Transport::Handshake(_) | Transport::Failed => Poll::Ready(Err(not_open())),
         }
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for Transport {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -164,9 +166,9 @@ impl AsyncWrite for Stream {
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Stream::Plain(socket) => Pin::new(socket).poll_write_vectored(context, pieces),
-            Stream::Tls(tls) => Pin::new(&mut **tls).poll_write_vectored(context, pieces),
-            Stream::Handshake(_) | Stream::Failed => Poll::Ready(Err(not_open())),
+            Transport::Plain(socket) => Pin::new(socket).poll_write_vectored(context, pieces),
+            Transport::Tls(tls) => Pin::new(&mut **tls).poll_write_vectored(context, pieces),
+            Transport::Handshake(_) | Transport::Failed => Poll::Ready(Err(not_open())),
         }
     }
 
@@ -176,17 +178,17 @@ impl AsyncWrite for Stream {
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(socket) => Pin::new(socket).poll_flush(context),
-            Stream::Tls(tls) => Pin::new(&mut **tls).poll_flush(context),
-            Stream::Handshake(_) | Stream::Failed => Poll::Ready(Ok(())),
+            Transport::Plain(socket) => Pin::new(socket).poll_flush(context),
+            Transport::Tls(tls) => Pin::new(&mut **tls).poll_flush(context),
+            Transport::Handshake(_) | Transport::Failed => Poll::Ready(Ok(())),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(socket) => Pin::new(socket).poll_shutdown(context),
-            Stream::Tls(tls) => Pin::new(&mut **tls).poll_shutdown(context),
-            Stream::Handshake(_) | Stream::Failed => Poll::Ready(Ok(())),
+            Transport::Plain(socket) => Pin::new(socket).poll_shutdown(context),
+            Transport::Tls(tls) => Pin::new(&mut **tls).poll_shutdown(context),
+            Transport::Handshake(_) | Transport::Failed => Poll::Ready(Ok(())),
         }
     }
 }

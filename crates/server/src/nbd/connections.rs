@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
 
 /// All NBD connections of a thread.
-pub(crate) struct Sessions {
+pub(crate) struct Connections {
     runtime: RuntimeHandle,
     recordings: Arc<VolumeRecordings>,
     count: Cell<usize>,
@@ -38,11 +38,11 @@ struct Common {
     budget: ExportBudget,
 }
 
-impl Sessions {
-    pub fn new(runtime: RuntimeHandle, recordings: Arc<VolumeRecordings>) -> Sessions {
+impl Connections {
+    pub fn new(runtime: RuntimeHandle, recordings: Arc<VolumeRecordings>) -> Connections {
         let empty = Event::new();
         empty.set();
-        Sessions {
+        Connections {
             runtime,
             recordings,
             count: Cell::new(0),
@@ -62,7 +62,7 @@ impl Sessions {
                 let target = Target::new(volume, Rc::clone(&common.locks));
                 let member = Member::enter(self);
                 self.runtime.spawn(Box::pin(async move {
-                    if let Err(error) = member.sessions.serve(client, target, &common).await {
+                    if let Err(error) = member.connections.serve(client, target, &common).await {
                         tracing::debug!(export = name, %error, "NBD client lost");
                     }
                 }));
@@ -141,23 +141,23 @@ fn open(domain: &Domain, name: &str) -> Result<Volume, VolumeError> {
 
 /// A connection in the count of all; leaves it on drop.
 struct Member {
-    sessions: Rc<Sessions>,
+    connections: Rc<Connections>,
 }
 
 impl Member {
-    fn enter(sessions: &Rc<Sessions>) -> Member {
-        sessions.count.set(sessions.count.get() + 1);
-        sessions.empty.reset();
-        Member { sessions: Rc::clone(sessions) }
+    fn enter(connections: &Rc<Connections>) -> Member {
+        connections.count.set(connections.count.get() + 1);
+        connections.empty.reset();
+        Member { connections: Rc::clone(connections) }
     }
 }
 
 impl Drop for Member {
     fn drop(&mut self) {
-        let left = self.sessions.count.get().saturating_sub(1);
-        self.sessions.count.set(left);
+        let left = self.connections.count.get().saturating_sub(1);
+        self.connections.count.set(left);
         if left == 0 {
-            self.sessions.empty.set();
+            self.connections.empty.set();
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The real server with a volume.
 
-use super::interrupt;
-use super::tool::{end, limited, log_to, spawn};
 use crate::Outcome;
+use crate::interrupt;
 use crate::run::output;
+use crate::tool::{end, limited, log_to, spawn};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;

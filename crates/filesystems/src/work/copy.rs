@@ -2,8 +2,8 @@
 
 use super::task::{Site, Work};
 use crate::Outcome;
-use crate::filesystems::checksums;
-use crate::filesystems::source_tree::SourceTree;
+use crate::checksums;
+use crate::source_tree::SourceTree;
 use std::collections::VecDeque;
 use std::fs;
 use std::path::PathBuf;

@@ -48,17 +48,17 @@ pub fn end(child: &mut Child) {
 }
 
 /// A program that answers lines with lines.
-pub struct Session {
+pub struct Shell {
     name: String,
     child: Child,
     input: ChildStdin,
     lines: Receiver<String>,
 }
 
-impl Session {
+impl Shell {
     /// Starts the program; its errors go to a file. Its output must not be held back: `stdbuf`
     /// makes a C program send each line.
-    pub fn start(command: &mut Command, log: &Path) -> Outcome<Session> {
+    pub fn start(command: &mut Command, log: &Path) -> Outcome<Shell> {
         let name = command.get_program().to_string_lossy().into_owned();
         log_to(command, log)?;
         let mut child = spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
@@ -68,10 +68,10 @@ impl Session {
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             let all = BufReader::new(output).lines().map_while(Result::ok);
-            // Ends with the program, or with the session.
+            // Ends with the program, or with the shell.
             all.for_each(|line| drop(sender.send(line)));
         });
-        Ok(Session { name, child, input, lines })
+        Ok(Shell { name, child, input, lines })
     }
 
     /// Sends text.
@@ -98,7 +98,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for Shell {
     fn drop(&mut self) {
         end(&mut self.child);
     }

@@ -1,14 +1,14 @@
 //! What the machine must have: FUSE, loop devices, the file systems, root and the programs.
 
-use super::filesystem::Filesystem;
-use super::tool::limited;
-use super::work::{Kind, postgres_programs};
 use crate::Outcome;
-use crate::clients::{install, is_root};
-use crate::run::works;
+use crate::filesystem::Filesystem;
+use crate::run::{run, works};
+use crate::tool::limited;
+use crate::work::{Kind, postgres_programs};
 use std::env;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// Programs, and the Debian packages that contain them.
 const PROGRAMS: [(&str, &str); 13] = [
@@ -50,7 +50,7 @@ pub fn prepare(works: &[Kind]) -> Result<(), Lack> {
             return Err(Lack::Kernel(format!("the kernel has no {feature} ({node} is missing)")));
         }
     }
-    if !is_root() {
+    if !rustix::process::geteuid().is_root() {
         return Err(Lack::Setup("only root can mount: run it with sudo".to_owned()));
     }
     let packages = missing_packages(works);
@@ -61,6 +61,16 @@ pub fn prepare(works: &[Kind]) -> Result<(), Lack> {
         [] => Ok(()),
         missing => Err(Lack::Setup(format!("install the packages {}", missing.join(", ")))),
     }
+}
+
+/// Installs Debian packages.
+fn install(packages: &[&str]) -> Outcome {
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        run(command.env("DEBIAN_FRONTEND", "noninteractive").arg("-q").args(arguments))
+    };
+    apt(&["update"])?;
+    apt(&[&["install", "-y", "--no-install-recommends"], packages].concat())
 }
 
 fn missing_packages(works: &[Kind]) -> Vec<&'static str> {

@@ -1,18 +1,18 @@
 //! One round: works on a file system on a volume, a snapshot meanwhile, `kill -9` of the server at
 //! a random moment, and all checks afterwards.
 
-use super::attached::Attached;
-use super::checksums::{self, Checksums};
-use super::filesystem::Filesystem;
-use super::host::Host;
-use super::interrupt;
-use super::random::Random;
-use super::server::{self, Server};
-use super::source_tree::SourceTree;
-use super::tool::limited;
-use super::work::{Kind, Site, Work};
 use crate::Outcome;
+use crate::attached::Attached;
+use crate::checksums::{self, Checksums};
+use crate::filesystem::Filesystem;
+use crate::host::Host;
+use crate::interrupt;
+use crate::random::Random;
 use crate::run::output;
+use crate::server::{self, Server};
+use crate::source_tree::SourceTree;
+use crate::tool::limited;
+use crate::work::{Kind, Site, Work};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! What a work is, and what its verification needs.
 
 use crate::Outcome;
-use crate::filesystems::source_tree::SourceTree;
+use crate::source_tree::SourceTree;
 use std::path::{Path, PathBuf};
 
 /// Work on a file system. It runs in a thread of its own.

@@ -1,9 +1,9 @@
 //! The arguments of the command.
 
-use super::filesystem::Filesystem;
-use super::round::Crash;
-use super::work::Kind;
 use crate::Outcome;
+use crate::filesystem::Filesystem;
+use crate::round::Crash;
+use crate::work::Kind;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub const HELP: &str = "\

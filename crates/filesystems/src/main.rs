@@ -1,5 +1,10 @@
 //! `cargo xtask filesystems`: file systems of the kernel on a volume, with a compiler, SQLite and
 //! PostgreSQL on them, through `nbdfuse` and a loop device. The server is killed meanwhile.
+//!
+//! It knows SoftFlash as an operator does: by its program and its sockets.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool that prints its results")]
+#![expect(clippy::disallowed_methods, reason = "programs of the kernel run in real time")]
 
 mod attached;
 mod checksums;
@@ -10,22 +15,28 @@ mod machine;
 mod options;
 mod random;
 mod round;
+mod run;
 mod server;
 mod source_tree;
 mod tool;
 mod work;
+mod workspace;
 
-use crate::Outcome;
-use crate::program::program;
-use crate::scratch::Scratch;
 use filesystem::Filesystem;
 use machine::Lack;
 use options::Options;
 use round::{Crash, Round, Row};
 use serde_json::json;
 use source_tree::SourceTree;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::Instant;
+use tempfile::TempDir;
+
+/// A result, or an explanation of what failed.
+type Outcome<T = ()> = Result<T, String>;
 
 /// The time before the snapshot and that before the kill, in milliseconds.
 const MOMENTS_MS: [(u64, u64); 2] = [(2000, 8000), (1000, 15_000)];
@@ -40,32 +51,42 @@ struct Finished {
     seconds: u64,
 }
 
-/// The form of the gate.
-pub fn gate() -> Outcome {
-    carry_out(&["--quick"], true)
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let options = match Options::parse(&arguments) {
+        Ok(Some(options)) => options,
+        Ok(None) => {
+            println!("{}", options::HELP);
+            return ExitCode::SUCCESS;
+        }
+        Err(message) => {
+            eprintln!("{message}");
+            return ExitCode::from(2);
+        }
+    };
+    match carry_out(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Runs the rounds and prints their results.
-pub fn run(arguments: &[&str]) -> Outcome {
-    carry_out(arguments, false)
-}
-
-fn carry_out(arguments: &[&str], in_gate: bool) -> Outcome {
-    let Some(options) = Options::parse(arguments)? else {
-        println!("{}", options::HELP);
-        return Ok(());
-    };
+fn carry_out(options: &Options) -> Outcome {
     if let Err(lack) = machine::prepare(&options.works) {
-        return skip(&options, "all file systems", &lack);
+        return skip(options, "all file systems", &lack);
     }
     interrupt::catch()?;
-    let program = program(in_gate)?;
-    let place = Scratch::new("sources")?;
+    let program = workspace::program()?;
+    let place = scratch("sources")?;
     let sources = SourceTree::prepare(place.path(), options.quick)?;
-    let session = Session { options: &options, program: &program, sources: &sources };
+    let campaign = Campaign { options, program: &program, sources: &sources };
     let mut finished = Vec::new();
-    for round in rounds(&options)? {
-        finished.push(session.run(round)?);
+    for round in rounds(options)? {
+        finished.push(campaign.run(round)?);
     }
     match options.json {
         true => print_json(&finished),
@@ -101,17 +122,17 @@ fn knows(options: &Options, filesystem: Filesystem, what: &str) -> Outcome<bool>
 }
 
 /// What all rounds share.
-struct Session<'a> {
+struct Campaign<'a> {
     options: &'a Options,
     program: &'a Path,
     sources: &'a SourceTree,
 }
 
-impl Session<'_> {
+impl Campaign<'_> {
     fn run(&self, (filesystem, crash, seed): (Filesystem, Crash, u64)) -> Outcome<Finished> {
         let started = Instant::now();
         let (name, quick) = (filesystem.name(), self.options.quick);
-        let mut place = Scratch::new(&format!("{name}-{}-{seed}", crash.name()))?;
+        let mut place = scratch(&format!("{name}-{}-{seed}", crash.name()))?;
         let round = Round {
             program: self.program,
             sources: self.sources,
@@ -126,7 +147,7 @@ impl Session<'_> {
         // What Ctrl-C has left behind is no evidence.
         interrupt::check()?;
         let rows = rows.map_err(|error| {
-            place.keep();
+            place.disable_cleanup(true);
             let (kept, crash) = (place.path().display(), crash.name());
             let quick = if quick { " --quick" } else { "" };
             format!(
@@ -136,6 +157,14 @@ impl Session<'_> {
         })?;
         Ok(Finished { filesystem, crash, seed, rows, seconds: started.elapsed().as_secs() })
     }
+}
+
+/// A temporary directory. PostgreSQL, which refuses to run as root, must get into it.
+fn scratch(name: &str) -> Outcome<TempDir> {
+    let mut directory = tempfile::Builder::new();
+    let prefix = format!("softflash-{name}-");
+    let made = directory.prefix(&prefix).permissions(Permissions::from_mode(0o755)).tempdir();
+    made.map_err(|error| format!("a temporary directory: {error}"))
 }
 
 /// The short form may leave out what this machine cannot do; but in CI only for want of a feature

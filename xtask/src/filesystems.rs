@@ -1,0 +1,27 @@
+//! `cargo xtask filesystems`: builds and runs the campaign of file systems on a volume; also the
+//! short form for the gate.
+
+use crate::Outcome;
+use crate::program::program;
+use crate::run::{cargo, run as run_command, target_directory};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+const RUN: [&str; 6] = ["run", "--quiet", "--locked", "--package", "softflash-filesystems", "--"];
+
+/// Runs the campaign with the given arguments and its exit code.
+pub fn run(arguments: &[&str]) -> ExitCode {
+    // In place of this process: Ctrl-C is for the campaign, which has mounts to undo.
+    let error = Command::new(env!("CARGO")).args(RUN).args(arguments).exec();
+    eprintln!("the campaign of file systems cannot be run: {error}");
+    ExitCode::FAILURE
+}
+
+/// The form of the gate, with the builds of the tests, which come next.
+pub fn gate() -> Outcome {
+    let program = program(true)?;
+    let build = ["test", "--workspace", "--no-run", "--test", "filesystems", "--locked"];
+    run_command(cargo().args(build))?;
+    let campaign = target_directory()?.join("debug/softflash-filesystems");
+    run_command(Command::new(campaign).arg("--quick").env("SOFTFLASH_BIN", program))
+}
