@@ -3,9 +3,9 @@
 //!
 //! Groups of blocks do not affect each other, so a few stand for all. The steady state of a group
 //! depends on the number of its blocks and on the share of each block that is valid, not on the
-//! pages of a block, as long as there are hundreds (mean field; Van Houdt, "A mean field model for a
-//! class of garbage collection algorithms in flash-based solid state drives", SIGMETRICS 2013). So
-//! the sibling has as many blocks in a group, the same over-provisioning and policies, but fewer
+//! pages of a block, as long as there are hundreds (mean field; Van Houdt, "A mean field model for
+//! a class of garbage collection algorithms in flash-based solid state drives", SIGMETRICS 2013).
+//! So the sibling has as many blocks in a group, the same over-provisioning and policies, but fewer
 //! groups, and fewer pages in a block. Each of its pages stands for neighbours of the large drive,
 //! and is written when one of them is.
 
@@ -42,8 +42,8 @@ pub struct Sibling {
 }
 
 impl Sibling {
-    /// The sibling of a drive on which no write is longer than `write_bytes`. `None` if the drive is
-    /// small, or has a part that does not scale: parity, or a map on flash.
+    /// The sibling of a drive on which no write is longer than `write_bytes`. `None` if the drive
+    /// is small, or has a part that does not scale: parity, or a map on flash.
     ///
     /// # Errors
     /// Those of [`Drive::new`].
@@ -123,8 +123,8 @@ impl Sibling {
         Some(())
     }
 
-    /// Brings a new drive into the state of its sibling. `place` gives the offset of a page from its
-    /// offset in the order in which the sibling was written. The groups of a replica are in the
+    /// Brings a new drive into the state of its sibling. `place` gives the offset of a page from
+    /// its offset in the order in which the sibling was written. The groups of a replica are in the
     /// state to which `advance` brings the sibling before: so that those of all replicas are not
     /// collected at the same time.
     ///
@@ -148,8 +148,8 @@ impl Sibling {
     }
 }
 
-/// The geometries of smaller arrays: fewer channels and chips, and fewer pages in a block, which has
-/// whole word lines.
+/// The geometries of smaller arrays: fewer channels and chips, and fewer pages in a block, which
+/// has whole word lines.
 fn candidates(large: &Geometry, word_line: u32) -> impl Iterator<Item = Geometry> {
     let large = *large;
     let divisors = |of: u32| (1..=of).filter(move |&by| of.is_multiple_of(by));
