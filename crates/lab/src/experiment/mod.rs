@@ -1,5 +1,6 @@
 //! Experiments: files with the runs, the rows of the results and the published figures.
 
+mod column;
 mod derive;
 mod expand;
 mod fields;
@@ -10,9 +11,9 @@ mod spec;
 
 pub use derive::Derivation;
 pub use fields::{Assignment, Tables};
-pub use plan::{Form, Plan, PlannedRow, Point};
+pub use plan::{Form, Place, Plan, PlannedRow, Point};
 pub use published::{Bound, Published};
-pub use spec::{Derived, Function, Group, Plot, Requests, Row, Spec, Variant};
+pub use spec::{Column, Derived, Function, Group, Plot, Requests, Row, Spec, Variant};
 
 use crate::error::LabError;
 use crate::presets::{Document, Kind, seen_from};

@@ -58,6 +58,8 @@ pub struct Plan {
 pub struct PlannedRow {
     /// Its label; no two rows have the same.
     pub label: String,
+    /// The column of a table that its figure is in, if it has one.
+    pub place: Option<Place>,
     /// The unit of its figure.
     pub unit: String,
     /// The figure.
@@ -68,6 +70,15 @@ pub struct PlannedRow {
     pub cell: usize,
     /// Where it is drawn.
     pub point: Option<Point>,
+}
+
+/// The place of a figure in a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The label of the table's row.
+    pub row: String,
+    /// The title of the column.
+    pub column: String,
 }
 
 /// A point of a plot.
