@@ -25,6 +25,7 @@ pub mod outcome;
 pub mod presets;
 pub mod report;
 pub mod results;
+pub mod search;
 pub mod theory;
 pub mod toml_text;
 pub mod workload;

@@ -135,10 +135,13 @@ fn run_missing(
     let job = |&(task, cell): &(usize, usize)| {
         let task = tasks.get(task)?;
         let (directory, experiment) = (&task.directory, task.plan.name.as_str());
-        Some(Job { cell: task.plan.cells.get(cell)?, directory, experiment })
+        Some(Job { cell: task.plan.cells.get(cell)?, directory, experiment, is_trial: false })
     };
     let waiting: Vec<Job> = places.iter().filter_map(job).collect();
-    let ended = jobs::run(&waiting, threads, program, stop)?;
+    let bar = output::steps(waiting.len() as u64 * jobs::STEPS);
+    let shown = jobs::Shown { bar: &bar, before: 0, all: waiting.len() };
+    let ended = jobs::run(&waiting, threads, program, stop, shown)?;
+    bar.finish_and_clear();
     drop(waiting);
     for ((task, cell), ended) in places.into_iter().zip(ended) {
         if let Some(place) = tasks.get_mut(task).and_then(|task| task.ended.get_mut(cell)) {

@@ -7,14 +7,9 @@ use serde::{Deserialize, Deserializer};
 impl<'de> Deserialize<'de> for Column {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Column, D::Error> {
         Ok(match Written::deserialize(deserializer)? {
-            Written::Name(measure) => Column {
-                measure,
-                name: None,
-                unit: None,
-                theory: None,
-                plot: None,
-                series: None,
-            },
+            Written::Name(measure) => {
+                Column { measure, name: None, unit: None, theory: None, plot: None, series: None }
+            }
             Written::Table { measure, name, unit, theory, plot, series } => {
                 Column { measure, name, unit, theory, plot, series }
             }

@@ -4,12 +4,14 @@ mod column;
 mod derive;
 mod expand;
 mod fields;
+mod fixed;
 mod label;
 mod plan;
 mod published;
 mod spec;
 
 pub use derive::Derivation;
+pub(crate) use fields::unknown;
 pub use fields::{Assignment, Tables};
 pub use plan::{Form, Place, Plan, PlannedRow, Point};
 pub use published::{Bound, Published};

@@ -96,6 +96,21 @@ impl Experiment {
     /// Plans all cells and rows, and checks that the published figures and tolerances of the file
     /// belong to rows.
     pub fn plan(&self, form: Form) -> Result<Plan, LabError> {
+        let mut plan = self.expanded(form)?;
+        for derived in &self.spec.derived {
+            match Derivation::plan(derived, &plan.rows) {
+                Ok(derivation) => plan.derived.push(derivation),
+                // The short form may leave out the rows that it is calculated from.
+                Err(_) if form.quick => {}
+                Err(problem) => return Err(self.wrong("derived", problem)),
+            }
+        }
+        self.check(&plan, form)?;
+        Ok(plan)
+    }
+
+    /// The cells and rows of all groups, unchecked.
+    pub(super) fn expanded(&self, form: Form) -> Result<Plan, LabError> {
         let spec = &self.spec;
         let seed = form.seed.unwrap_or(spec.seed);
         let mut plan = Plan {
@@ -117,15 +132,6 @@ impl Experiment {
         for (number, group) in spec.groups.iter().enumerate() {
             expand(self, number, group, form.quick, &mut plan)?;
         }
-        for derived in &spec.derived {
-            match Derivation::plan(derived, &plan.rows) {
-                Ok(derivation) => plan.derived.push(derivation),
-                // The short form may leave out the rows that it is calculated from.
-                Err(_) if form.quick => {}
-                Err(problem) => return Err(self.wrong("derived", problem)),
-            }
-        }
-        self.check(&plan, form)?;
         Ok(plan)
     }
 

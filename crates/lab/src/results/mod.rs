@@ -15,6 +15,7 @@ pub use cell_file::{CellFile, fingerprint};
 pub use columns::{ColumnTable, TableColumn, TableRow, TableValue};
 pub use rows::{ExperimentResult, ResultPoint, ResultRow};
 pub use spread::Spread;
+pub(crate) use spread::mean_and_spread;
 pub use write::{read_json, write_atomically, write_json};
 
 use std::path::{Path, PathBuf};
