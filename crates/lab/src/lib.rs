@@ -25,6 +25,7 @@ pub mod outcome;
 pub mod presets;
 pub mod report;
 pub mod results;
+pub mod search;
 mod states;
 pub mod theory;
 pub mod toml_text;

@@ -47,6 +47,11 @@ pub enum Measure {
     WafBytes,
     /// The relative change of write amplification over the measured part, in percent.
     Drift,
+    /// Whether the device kept up with the arrivals of an open load: 1, or 0. A closed load waits
+    /// for the device, so it always does.
+    KeptUp,
+    /// Whether write amplification still drifts: 1, or 0. 0 where the drift is unknown.
+    Drifting,
     /// Blocks erased.
     Erases,
     /// Virtual seconds.
@@ -126,7 +131,7 @@ const LATENCIES: [(&str, LatencyFigure); 9] = [
     ("max", LatencyFigure::Max),
     ("stddev", LatencyFigure::Stddev),
 ];
-const PLAIN: [(&str, Measure); 11] = [
+const PLAIN: [(&str, Measure); 13] = [
     ("iops", Measure::Rate(Direction::Both)),
     ("read_iops", Measure::Rate(Direction::Read)),
     ("write_iops", Measure::Rate(Direction::Write)),
@@ -135,6 +140,8 @@ const PLAIN: [(&str, Measure); 11] = [
     ("waf", Measure::Waf),
     ("waf_bytes", Measure::WafBytes),
     ("drift_percent", Measure::Drift),
+    ("kept_up", Measure::KeptUp),
+    ("drifting", Measure::Drifting),
     ("erases", Measure::Erases),
     ("channel_utilisation", Measure::ChannelUtilisation),
     ("die_utilisation", Measure::DieUtilisation),
@@ -156,17 +163,25 @@ fn all() -> Vec<(String, Measure)> {
         for scale in BANDWIDTHS {
             all.push((format!("{name}_limit_{}", scale.suffix), Measure::Limit { of, scale }));
         }
+    }
+    for (prefix, of) in [("read_", Read), ("write_", Write), ("", Both)] {
         for (figure, what) in LATENCIES {
             for scale in TIMES {
                 let measure = Measure::Latency { of, what, scale };
-                all.push((format!("{name}_{figure}_{}", scale.suffix), measure));
+                all.push((format!("{prefix}{figure}_{}", scale.suffix), measure));
             }
         }
         for (index, ms) in SLOW_MS.iter().enumerate() {
-            all.push((format!("{name}_over_{ms}_ms_percent"), Measure::SlowPercent { of, index }));
+            let measure = Measure::SlowPercent { of, index };
+            all.push((format!("{prefix}over_{ms}_ms_percent"), measure));
         }
     }
     all
+}
+
+/// The names of all measures, except `figures.NAME`.
+pub fn names() -> Vec<String> {
+    all().into_iter().map(|(name, _)| name).collect()
 }
 
 impl Measure {
@@ -204,6 +219,11 @@ impl Measure {
         }
     }
 
+    /// Whether it is true or false, as 1 or 0.
+    pub fn is_flag(&self) -> bool {
+        matches!(self, Measure::KeptUp | Measure::Drifting)
+    }
+
     /// The unit of the figure.
     pub fn unit(&self) -> &'static str {
         match self {
@@ -234,6 +254,8 @@ impl Measure {
             Measure::Waf => "write amplification in pages".to_owned(),
             Measure::WafBytes => "write amplification in bytes".to_owned(),
             Measure::Drift => "drift of write amplification".to_owned(),
+            Measure::KeptUp => "kept up with the arrivals".to_owned(),
+            Measure::Drifting => "write amplification drifts".to_owned(),
             Measure::Erases => "erases".to_owned(),
             Measure::Simulated => "virtual time".to_owned(),
             Measure::ChannelUtilisation => "utilisation of channels".to_owned(),
@@ -272,6 +294,8 @@ impl Measure {
             Measure::Waf => outcome.programs.waf(),
             Measure::WafBytes => outcome.waf_bytes(),
             Measure::Drift => 100.0 * drift(outcome)?,
+            Measure::KeptUp => flag(outcome.backlog.is_none_or(|backlog| backlog.kept_up())),
+            Measure::Drifting => flag(outcome.drift.is_some_and(|drift| drift.is_significant())),
             Measure::Erases => outcome.erases as f64,
             Measure::Simulated => outcome.simulated_ns as f64 / 1e9,
             Measure::ChannelUtilisation => mean(&outcome.channel_utilisation),
@@ -330,15 +354,34 @@ fn figure(outcome: &Outcome, name: &str) -> Result<f64, String> {
     })
 }
 
-/// The latencies of reads or of writes; the error is that there are none.
-fn latencies(outcome: &Outcome, of: Direction) -> Result<&LatencySummary, String> {
-    let (name, summary) = match of {
-        Direction::Write => ("writes", &outcome.write_latency),
-        _ => ("reads", &outcome.read_latency),
+fn flag(holds: bool) -> f64 {
+    f64::from(u8::from(holds))
+}
+
+/// Latencies of a kind, with their standard deviation.
+#[derive(Clone, Copy)]
+struct Latencies<'a> {
+    summary: &'a LatencySummary,
+    stddev_ns: f64,
+    slow: &'a [u64],
+}
+
+/// The latencies of the kinds of requests that the run has; the error is that there are none.
+fn latencies(outcome: &Outcome, of: Direction) -> Result<Vec<Latencies<'_>>, String> {
+    let [read_stddev_ns, write_stddev_ns] = outcome.latency_stddev_ns;
+    let [slow_reads, slow_writes] = &outcome.slow;
+    let (reads, writes) = (&outcome.read_latency, &outcome.write_latency);
+    let reads = Latencies { summary: reads, stddev_ns: read_stddev_ns, slow: slow_reads };
+    let writes = Latencies { summary: writes, stddev_ns: write_stddev_ns, slow: slow_writes };
+    let (name, asked) = match of {
+        Direction::Read => ("reads", vec![reads]),
+        Direction::Write => ("writes", vec![writes]),
+        Direction::Both => ("requests", vec![reads, writes]),
     };
-    match summary.count {
-        0 => Err(format!("the run has no {name}, and so no latency of them")),
-        _ => Ok(summary),
+    let made: Vec<_> = asked.into_iter().filter(|kind| kind.summary.count > 0).collect();
+    match made.is_empty() {
+        true => Err(format!("the run has no {name}, and so no latency of them")),
+        false => Ok(made),
     }
 }
 
@@ -352,27 +395,40 @@ fn drift(outcome: &Outcome) -> Result<f64, String> {
 }
 
 fn slow_percent(outcome: &Outcome, of: Direction, index: usize) -> Result<f64, String> {
-    let all = latencies(outcome, of)?.count;
-    let [reads, writes] = &outcome.slow;
-    let slow = if of == Direction::Write { writes } else { reads };
-    Ok(slow.get(index).copied().unwrap_or(0) as f64 * 100.0 / all as f64)
+    let kinds = latencies(outcome, of)?;
+    let all: u64 = kinds.iter().map(|kind| kind.summary.count).sum();
+    let slow: u64 = kinds.iter().filter_map(|kind| kind.slow.get(index)).sum();
+    Ok(slow as f64 * 100.0 / all as f64)
 }
 
+/// A latency of reads or of writes. Of both together: the mean is that of all requests, every other
+/// figure the larger of the two, which no more of all requests exceed.
 fn latency(outcome: &Outcome, of: Direction, what: LatencyFigure) -> Result<f64, String> {
-    let summary = latencies(outcome, of)?;
-    let [read_stddev_ns, write_stddev_ns] = outcome.latency_stddev_ns;
-    let stddev_ns = if of == Direction::Write { write_stddev_ns } else { read_stddev_ns };
-    Ok(match what {
-        LatencyFigure::Mean => summary.mean_ns,
-        LatencyFigure::P50 => summary.p50_ns as f64,
-        LatencyFigure::P90 => summary.p90_ns as f64,
-        LatencyFigure::P95 => summary.p95_ns as f64,
-        LatencyFigure::P99 => summary.p99_ns as f64,
-        LatencyFigure::P999 => summary.p999_ns as f64,
-        LatencyFigure::P9999 => summary.p9999_ns as f64,
-        LatencyFigure::Max => summary.max_ns as f64,
-        LatencyFigure::Stddev => stddev_ns,
-    })
+    let kinds = latencies(outcome, of)?;
+    if what == LatencyFigure::Mean {
+        let sum = |of: fn(&LatencySummary) -> f64| kinds.iter().map(|kind| of(kind.summary)).sum();
+        let (all, count): (f64, f64) =
+            (sum(|it| it.mean_ns * it.count as f64), sum(|it| it.count as f64));
+        return Ok(all / count);
+    }
+    Ok(kinds.into_iter().map(|kind| kind.figure(what)).fold(0.0, f64::max))
+}
+
+impl Latencies<'_> {
+    fn figure(self, what: LatencyFigure) -> f64 {
+        let summary = self.summary;
+        match what {
+            LatencyFigure::Mean => summary.mean_ns,
+            LatencyFigure::P50 => summary.p50_ns as f64,
+            LatencyFigure::P90 => summary.p90_ns as f64,
+            LatencyFigure::P95 => summary.p95_ns as f64,
+            LatencyFigure::P99 => summary.p99_ns as f64,
+            LatencyFigure::P999 => summary.p999_ns as f64,
+            LatencyFigure::P9999 => summary.p9999_ns as f64,
+            LatencyFigure::Max => summary.max_ns as f64,
+            LatencyFigure::Stddev => self.stddev_ns,
+        }
+    }
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -382,7 +438,7 @@ fn mean(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Drift;
+    use crate::outcome::{Backlog, Drift};
 
     fn outcome() -> Outcome {
         Outcome {
@@ -453,6 +509,35 @@ mod tests {
     }
 
     #[test]
+    fn a_latency_without_a_kind_is_that_of_all_requests_or_of_the_slower_kind() {
+        let summary = |count, mean_ns, p999_ns| LatencySummary {
+            count,
+            mean_ns,
+            p999_ns,
+            ..LatencySummary::default()
+        };
+        let mixed = Outcome {
+            read_latency: summary(30, 100.0, 900),
+            write_latency: summary(10, 500.0, 700),
+            slow: [vec![3], vec![1]],
+            backlog: Some(Backlog { arrivals_ns: 1000, waiting: 99, lag_ns: 500 }),
+            ..Outcome::default()
+        };
+        let cases = [
+            ("p999_ns", 900.0),
+            ("mean_ns", 200.0),
+            ("write_p999_ns", 700.0),
+            ("over_1_ms_percent", 10.0),
+            ("kept_up", 0.0),
+            ("drifting", 0.0),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(Measure::parse(name).unwrap().of(&mixed), Ok(expected), "{name}");
+        }
+        assert_eq!(Measure::parse("kept_up").unwrap().of(&Outcome::default()), Ok(1.0));
+    }
+
+    #[test]
     fn words_say_whether_it_is_of_reads_or_of_writes() {
         for (name, words) in [
             ("read_p99_us", "read latency, 99th percentile"),
@@ -472,6 +557,8 @@ mod tests {
         assert!(missing.unwrap_err().contains("`capacity_share`"));
         let writes = Measure::parse("write_mean_us").unwrap().of(&outcome());
         assert!(writes.unwrap_err().contains("no writes"));
+        let all = Measure::parse("p99_us").unwrap().of(&Outcome::default());
+        assert!(all.unwrap_err().contains("no requests"));
         let drift = Measure::parse("drift_percent").unwrap().of(&Outcome::default());
         assert!(drift.unwrap_err().contains("at least 2048 of them"));
     }

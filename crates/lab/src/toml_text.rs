@@ -92,6 +92,15 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     best.filter(|(likeness, _)| *likeness >= ALIKE).map(|(_, known)| known)
 }
 
+/// Up to three of the `known` words that are similar to `word`, the most similar first.
+pub fn nearest_few<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let likeness = |known: &'a str| (strsim::normalized_damerau_levenshtein(word, known), known);
+    let alike = known.into_iter().map(likeness).filter(|(likeness, _)| *likeness >= ALIKE);
+    let mut alike: Vec<(f64, &str)> = alike.collect();
+    alike.sort_by(|one, other| other.0.total_cmp(&one.0));
+    alike.into_iter().take(3).map(|(_, known)| known).collect()
+}
+
 /// The end of a message about an unknown word: the nearest one, or all of them.
 pub fn suggestion<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match nearest(word, known.clone()) {

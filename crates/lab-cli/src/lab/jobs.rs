@@ -10,7 +10,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Steps of the progress bar per cell.
-const STEPS: u64 = 1000;
+pub const STEPS: u64 = 1000;
+
+/// A progress bar of [`STEPS`] a cell, that the cells of several calls may share.
+#[derive(Clone, Copy)]
+pub struct Shown<'a> {
+    /// The bar.
+    pub bar: &'a ProgressBar,
+    /// Cells that were done before.
+    pub before: usize,
+    /// Cells in all.
+    pub all: usize,
+}
 
 /// A cell to run, and the destination of its result.
 pub struct Job<'a> {
@@ -20,6 +31,8 @@ pub struct Job<'a> {
     pub directory: &'a Directory,
     /// The name of its experiment, for messages.
     pub experiment: &'a str,
+    /// Whether the caller judges a failure, which is not reported then.
+    pub is_trial: bool,
 }
 
 /// Result of a job; none if it was stopped or not started.
@@ -33,8 +46,8 @@ pub fn run(
     threads: usize,
     program: u64,
     stop: &AtomicBool,
+    shown: Shown,
 ) -> Result<Vec<Ended>, CliError> {
-    let bar = output::steps(jobs.len() as u64 * STEPS);
     let pool = Pool {
         jobs,
         program,
@@ -44,7 +57,7 @@ pub fn run(
         ended: Mutex::new(jobs.iter().map(|_| None).collect()),
         count: AtomicUsize::new(0),
         steps: jobs.iter().map(|_| AtomicU64::new(0)).collect(),
-        bar: &bar,
+        shown,
     };
     pool.show();
     std::thread::scope(|scope| -> Result<(), CliError> {
@@ -62,7 +75,6 @@ pub fn run(
         }
         Ok(())
     })?;
-    bar.finish_and_clear();
     Ok(pool.ended.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -76,7 +88,7 @@ struct Pool<'a> {
     count: AtomicUsize,
     /// Progress of each job, out of [`STEPS`].
     steps: Vec<AtomicU64>,
-    bar: &'a ProgressBar,
+    shown: Shown<'a>,
 }
 
 impl Pool<'_> {
@@ -90,9 +102,11 @@ impl Pool<'_> {
                 if matches!(error, LabError::Stopped) {
                     return;
                 }
-                let message =
-                    format!("softflash: error: {}: {}: {error}", job.experiment, job.cell.key);
-                self.bar.suspend(|| output::say(&message));
+                if !job.is_trial {
+                    let message =
+                        format!("softflash: error: {}: {}: {error}", job.experiment, job.cell.key);
+                    self.shown.bar.suspend(|| output::say(&message));
+                }
             }
             self.count.fetch_add(1, Ordering::Relaxed);
             self.advance(index, 1.0);
@@ -127,8 +141,9 @@ impl Pool<'_> {
 
     fn show(&self) {
         let done: u64 = self.steps.iter().map(|steps| steps.load(Ordering::Relaxed)).sum();
-        let (count, all) = (self.count.load(Ordering::Relaxed), self.jobs.len());
-        self.bar.set_message(format!("{count}/{all} cells"));
-        self.bar.set_position(done);
+        let Shown { bar, before, all } = self.shown;
+        let count = before + self.count.load(Ordering::Relaxed);
+        bar.set_message(format!("{count}/{all} cells"));
+        bar.set_position(before as u64 * STEPS + done);
     }
 }

@@ -6,6 +6,7 @@ mod keys;
 mod list;
 mod report;
 mod run;
+mod search;
 mod show;
 
 use clap::{Args, Subcommand};
@@ -21,6 +22,8 @@ Examples:
   softflash lab import mqsim ssdconfig.xml --out mine
   softflash lab run sdf-table4 --out results
   softflash lab run --all --quick --out results
+  softflash lab search op-for-latency --key op_percent \\
+      --until 'p999_us < 2000 and kept_up'
   softflash lab report results             write results/report.html
 
 Experiments, devices, layouts and workloads are TOML files. The program contains those of the \
@@ -43,12 +46,14 @@ enum What {
     Import(import::Import),
     /// Run experiments and compare their figures with published ones
     Run(run::Run),
+    /// Find the smallest or largest value of a key for which a condition holds
+    Search(search::Search),
     /// Draw the results as one HTML file
     Report(report::Report),
 }
 
 impl Lab {
-    /// Lists, shows, runs or draws.
+    /// Lists, shows, runs, searches or draws.
     pub fn run(self) -> Result<(), CliError> {
         match self.what {
             What::List(list) => list.run(),
@@ -56,6 +61,7 @@ impl Lab {
             What::Keys(keys) => keys.run(),
             What::Import(import) => import.run(),
             What::Run(run) => run.run(),
+            What::Search(search) => search.run(),
             What::Report(report) => report.run(),
         }
     }

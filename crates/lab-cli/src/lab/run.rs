@@ -6,7 +6,9 @@ use softflash_console::CliError;
 use softflash_console::output::{self, Form};
 use softflash_console::{host, interrupt};
 use softflash_lab::presets::Kind;
-use softflash_lab::results::{CellFile, Directory, ExperimentResult, ResultRow};
+use softflash_lab::results::{
+    CellFile, ColumnTable, Directory, ExperimentResult, ResultRow, TableColumn, TableValue,
+};
 use softflash_lab::{Experiment, Form as Size, LabError, Outcome, Plan};
 use std::fs;
 use std::path::PathBuf;
@@ -133,10 +135,13 @@ fn run_missing(
     let job = |&(task, cell): &(usize, usize)| {
         let task = tasks.get(task)?;
         let (directory, experiment) = (&task.directory, task.plan.name.as_str());
-        Some(Job { cell: task.plan.cells.get(cell)?, directory, experiment })
+        Some(Job { cell: task.plan.cells.get(cell)?, directory, experiment, is_trial: false })
     };
     let waiting: Vec<Job> = places.iter().filter_map(job).collect();
-    let ended = jobs::run(&waiting, threads, program, stop)?;
+    let bar = output::steps(waiting.len() as u64 * jobs::STEPS);
+    let shown = jobs::Shown { bar: &bar, before: 0, all: waiting.len() };
+    let ended = jobs::run(&waiting, threads, program, stop, shown)?;
+    bar.finish_and_clear();
     drop(waiting);
     for ((task, cell), ended) in places.into_iter().zip(ended) {
         if let Some(place) = tasks.get_mut(task).and_then(|task| task.ended.get_mut(cell)) {
@@ -161,7 +166,7 @@ impl Task {
         let outcomes: Option<Vec<Outcome>> =
             self.ended.into_iter().map(|ended| ended?.ok()).collect();
         let Some(outcomes) = outcomes else {
-            for path in [self.directory.json(), self.directory.csv()] {
+            for path in [self.directory.json(), self.directory.csv(), self.directory.table()] {
                 // It does not exist if the experiment never ran.
                 let _ = fs::remove_file(path);
             }
@@ -180,13 +185,37 @@ fn print(result: &ExperimentResult) {
     let shown: Vec<&Column> = COLUMNS.iter().filter(is_shown).collect();
     let header: Vec<&str> =
         std::iter::once("").chain(shown.iter().map(|column| column.0)).collect();
-    let rows = result.rows.iter().map(|row| {
+    let listed: Vec<&ResultRow> = result.rows.iter().filter(|row| row.is_listed()).collect();
+    let rows = listed.iter().map(|row| {
         let cells = shown.iter().map(|column| (column.1)(row).unwrap_or_default());
         std::iter::once(row.label.clone()).chain(cells).collect()
     });
-    output::rows(&header, rows);
+    if !listed.is_empty() {
+        output::rows(&header, rows);
+    }
+    if !result.table.is_empty() {
+        print_table(&result.table);
+    }
     result.warnings.iter().for_each(|warning| output::result(&format!(" {warning}")));
     output::result("");
+}
+
+/// Prints the cells as rows and their measures as columns.
+pub(super) fn print_table(table: &ColumnTable) {
+    let titles: Vec<String> = table.columns.iter().map(TableColumn::title).collect();
+    let header: Vec<&str> = std::iter::once("").chain(titles.iter().map(String::as_str)).collect();
+    let text = |value: &Option<TableValue>| match value {
+        None => String::new(),
+        Some(TableValue { ours, spread: None }) => figure(*ours),
+        Some(TableValue { ours, spread: Some(spread) }) => {
+            format!("{} ± {}", figure(*ours), figure(spread.ci95))
+        }
+    };
+    let rows = table.rows.iter().map(|row| {
+        let values = row.values.iter().map(text);
+        std::iter::once(row.label.clone()).chain(values).collect()
+    });
+    output::rows(&header, rows);
 }
 
 /// A column: its title, and the text of a row. Columns without any text are left out.

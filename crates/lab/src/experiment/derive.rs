@@ -148,6 +148,7 @@ mod tests {
     fn rows() -> Vec<PlannedRow> {
         let row = |(index, (label, x)): (usize, &(&str, f64))| PlannedRow {
             label: (*label).to_owned(),
+            place: None,
             unit: "MB/s".to_owned(),
             measure: Measure::Waf,
             theory: None,

@@ -3,7 +3,7 @@
 
 use super::fields::{Assignment, Tables, assignments};
 use super::label::{Names, fill, written};
-use super::plan::{Plan, PlannedRow, Point};
+use super::plan::{Place, Plan, PlannedRow, Point};
 use super::{Experiment, Group, Plot};
 use crate::cell::{Cell, Parameters};
 use crate::error::LabError;
@@ -150,32 +150,31 @@ impl Choice<'_> {
             fill(template, &names).map_err(|problem| experiment.wrong("label =", problem))
         };
         for row in &group.rows {
-            let measure = Measure::parse(&row.measure)
-                .map_err(|problem| experiment.wrong(&row.measure, problem))?;
-            let point = match &row.plot {
-                None => None,
-                Some(name) => {
-                    let plot = plan.plots.iter().find(|plot| plot.name == *name);
-                    let plot = plot.ok_or_else(|| {
-                        let known: Vec<&str> =
-                            plan.plots.iter().map(|plot| plot.name.as_str()).collect();
-                        let problem = format!("no plot `{name}`; {}", suggestion(name, known));
-                        experiment.wrong(name, problem)
-                    })?;
-                    let x = along(experiment, plot, &tables)?;
-                    let series = filled(row.series.as_deref().unwrap_or(&row.label))?;
-                    Some(Point { plot: name.clone(), series, x })
-                }
-            };
-            let theory = row.theory.map(|law| law.of(&cell)).transpose();
-            plan.rows.push(PlannedRow {
-                label: filled(&row.label)?,
-                theory: theory.map_err(|problem| experiment.wrong("theory", problem))?,
-                unit: row.unit.clone().unwrap_or_else(|| measure.unit().to_owned()),
-                measure,
-                cell: plan.cells.len(),
-                point,
-            });
+            let figures = row.figures().map_err(|(word, text)| experiment.wrong(word, text))?;
+            for figure in figures {
+                let measure = Measure::parse(&figure.measure)
+                    .map_err(|problem| experiment.wrong(&figure.measure, problem))?;
+                let point = match &figure.plot {
+                    None => None,
+                    Some(name) => {
+                        let plot = plot(experiment, plan, name)?;
+                        let x = along(experiment, plot, &tables)?;
+                        let series = filled(figure.series.as_deref().unwrap_or(&row.label))?;
+                        Some(Point { plot: name.clone(), series, x })
+                    }
+                };
+                let theory = figure.theory.map(|law| law.of(&cell)).transpose();
+                let (label, place) = placed(filled(&row.label)?, figure.column);
+                plan.rows.push(PlannedRow {
+                    label,
+                    place,
+                    theory: theory.map_err(|problem| experiment.wrong("theory", problem))?,
+                    unit: figure.unit.unwrap_or_else(|| measure.unit().to_owned()),
+                    measure,
+                    cell: plan.cells.len(),
+                    point,
+                });
+            }
         }
         let seed = plan.seed;
         let others = (2..=plan.replicates).map(|number| replicate(&cell, seed, number));
@@ -250,6 +249,23 @@ impl Choice<'_> {
         let fit = |c: char| if c.is_ascii_alphanumeric() || "._=-".contains(c) { c } else { '-' };
         key.chars().map(fit).collect()
     }
+}
+
+/// The label of a figure, and its place in the table if it is in a column.
+fn placed(row: String, column: Option<String>) -> (String, Option<Place>) {
+    match column {
+        None => (row, None),
+        Some(column) => (format!("{row}: {column}"), Some(Place { row, column })),
+    }
+}
+
+/// The plot of this name.
+fn plot<'a>(experiment: &Experiment, plan: &'a Plan, name: &str) -> Result<&'a Plot, LabError> {
+    plan.plots.iter().find(|plot| plot.name == name).ok_or_else(|| {
+        let known: Vec<&str> = plan.plots.iter().map(|plot| plot.name.as_str()).collect();
+        let problem = format!("no plot `{name}`; {}", suggestion(name, known));
+        experiment.wrong(name, problem)
+    })
 }
 
 /// A cell with another seed.

@@ -87,7 +87,7 @@ impl Tables {
 }
 
 /// The error for a path that begins with no preset and no parameter: it may lack its beginning.
-fn unknown(path: &str, root: &str) -> String {
+pub(crate) fn unknown(path: &str, root: &str) -> String {
     let kinds = [Kind::Device, Kind::Layout, Kind::Workload];
     let complete = kinds.into_iter().find_map(|kind| {
         let listed = keys::of(kind).into_iter().any(|key| key.key == path);

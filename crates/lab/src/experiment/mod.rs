@@ -1,18 +1,21 @@
 //! Experiments: files with the runs, the rows of the results and the published figures.
 
+mod column;
 mod derive;
 mod expand;
 mod fields;
+mod fixed;
 mod label;
 mod plan;
 mod published;
 mod spec;
 
 pub use derive::Derivation;
+pub(crate) use fields::unknown;
 pub use fields::{Assignment, Tables};
-pub use plan::{Form, Plan, PlannedRow, Point};
+pub use plan::{Form, Place, Plan, PlannedRow, Point};
 pub use published::{Bound, Published};
-pub use spec::{Derived, Function, Group, Plot, Requests, Row, Spec, Variant};
+pub use spec::{Column, Derived, Function, Group, Plot, Requests, Row, Spec, Variant};
 
 use crate::error::LabError;
 use crate::presets::{Document, Kind, seen_from};

@@ -60,6 +60,8 @@ pub struct Plan {
 pub struct PlannedRow {
     /// Its label; no two rows have the same.
     pub label: String,
+    /// The column of a table that its figure is in, if it has one.
+    pub place: Option<Place>,
     /// The unit of its figure.
     pub unit: String,
     /// The figure.
@@ -70,6 +72,15 @@ pub struct PlannedRow {
     pub cell: usize,
     /// Where it is drawn.
     pub point: Option<Point>,
+}
+
+/// The place of a figure in a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The label of the table's row.
+    pub row: String,
+    /// The title of the column.
+    pub column: String,
 }
 
 /// A point of a plot.
@@ -87,6 +98,21 @@ impl Experiment {
     /// Plans all cells and rows, and checks that the published figures and tolerances of the file
     /// belong to rows.
     pub fn plan(&self, form: Form) -> Result<Plan, LabError> {
+        let mut plan = self.expanded(form)?;
+        for derived in &self.spec.derived {
+            match Derivation::plan(derived, &plan.rows) {
+                Ok(derivation) => plan.derived.push(derivation),
+                // The short form may leave out the rows that it is calculated from.
+                Err(_) if form.quick => {}
+                Err(problem) => return Err(self.wrong("derived", problem)),
+            }
+        }
+        self.check(&plan, form)?;
+        Ok(plan)
+    }
+
+    /// The cells and rows of all groups, unchecked.
+    pub(super) fn expanded(&self, form: Form) -> Result<Plan, LabError> {
         let spec = &self.spec;
         let seed = form.seed.unwrap_or(spec.seed);
         let mut plan = Plan {
@@ -109,15 +135,6 @@ impl Experiment {
         for (number, group) in spec.groups.iter().enumerate() {
             expand(self, number, group, form.quick, &mut plan)?;
         }
-        for derived in &spec.derived {
-            match Derivation::plan(derived, &plan.rows) {
-                Ok(derivation) => plan.derived.push(derivation),
-                // The short form may leave out the rows that it is calculated from.
-                Err(_) if form.quick => {}
-                Err(problem) => return Err(self.wrong("derived", problem)),
-            }
-        }
-        self.check(&plan, form)?;
         Ok(plan)
     }
 

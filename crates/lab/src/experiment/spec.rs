@@ -106,8 +106,12 @@ pub struct Variant {
 pub struct Row {
     /// Its label, with placeholders such as `{device}`.
     pub label: String,
-    /// The figure.
-    pub measure: String,
+    /// The figure; either this or `measures`.
+    #[serde(default)]
+    pub measure: Option<String>,
+    /// Several figures of the cell, as the columns of one table.
+    #[serde(default)]
+    pub measures: Vec<Column>,
     /// Its unit; by default that of the measure.
     #[serde(default)]
     pub unit: Option<String>,
@@ -119,6 +123,24 @@ pub struct Row {
     pub plot: Option<String>,
     /// Its line of the plot, with placeholders such as `{device}`.
     #[serde(default)]
+    pub series: Option<String>,
+}
+
+/// A figure in a column: the name of its measure, or a table.
+#[derive(Debug, Clone, PartialEq, JsonSchema)]
+pub struct Column {
+    /// The figure.
+    pub measure: String,
+    /// The title of the column, which follows the row's label in that of the figure; by default
+    /// the name of the measure.
+    pub name: Option<String>,
+    /// Its unit; by default that of the measure.
+    pub unit: Option<String>,
+    /// The theory that it is compared with, instead of a published figure.
+    pub theory: Option<Law>,
+    /// The plot that it is a point of.
+    pub plot: Option<String>,
+    /// Its line of the plot, with placeholders; by default the label of the row.
     pub series: Option<String>,
 }
 

@@ -10,6 +10,7 @@ mod tests;
 mod unit;
 
 pub use page::page;
+pub(crate) use schema::ONE_OF;
 
 use crate::cell::Parameters;
 use crate::experiment::Spec;
@@ -119,7 +120,7 @@ fn kind_of_workload() -> Key {
 fn key_of_kind(meaning: &str, required: bool) -> Key {
     Key {
         key: "kind".to_owned(),
-        what: schema::ONE_OF.to_owned(),
+        what: ONE_OF.to_owned(),
         unit: None,
         range: None,
         required,

@@ -227,7 +227,7 @@ fn every_key_has_a_meaning_and_every_value_one() {
     for key in Kind::ALL.into_iter().flat_map(of) {
         assert!(!key.meaning.is_empty(), "{}", key.key);
         assert!(key.values.iter().all(|choice| !choice.meaning.is_empty()), "{}", key.key);
-        assert_eq!(key.values.is_empty(), key.what != schema::ONE_OF, "{}", key.key);
+        assert_eq!(key.values.is_empty(), key.what != ONE_OF, "{}", key.key);
     }
 }
 

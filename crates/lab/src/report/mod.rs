@@ -9,7 +9,7 @@ mod runs;
 mod shown;
 
 use crate::error::LabError;
-use crate::results::ExperimentResult;
+use crate::results::{ExperimentResult, ResultRow};
 use directories::{Results, names_of};
 use parts::Parts;
 use shown::{Run, Shown};
@@ -70,7 +70,13 @@ fn section(shown: &[Shown], parts: &mut Parts) -> Section {
     if !warnings.is_empty() {
         section = section.block(warnings);
     }
-    section = section.block(rows::table(shown));
+    let listed = |shown: &&Shown| shown.result.rows.iter().any(ResultRow::is_listed);
+    if shown.len() > 1 || shown.iter().any(|shown| listed(&shown)) {
+        section = section.block(rows::table(shown));
+    }
+    if let Some(columns) = rows::columns(shown) {
+        section = section.block(columns);
+    }
     for plot in rows::plots(shown) {
         section = section.block(plot);
     }

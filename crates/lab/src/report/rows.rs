@@ -17,7 +17,8 @@ pub(super) fn table(shown: &[Shown]) -> Table {
 
 fn of_one(result: &ExperimentResult) -> Table {
     let columns = ["", "figure", "paper", "theory", "ours", "± 95 %", "ratio", "tolerance"];
-    result.rows.iter().fold(Table::new("Figures", columns), |table, row| {
+    let listed = result.rows.iter().filter(|row| row.is_listed());
+    listed.fold(Table::new("Figures", columns), |table, row| {
         let tolerance = match (row.reference(), row.bound) {
             (Some(_), None) => Cell::number(row.tolerance).unit(Unit::Share),
             (Some(_), Some(bound)) => Cell::text(bound.words()),
@@ -39,6 +40,32 @@ fn of_one(result: &ExperimentResult) -> Table {
             tolerance,
         ])
     })
+}
+
+/// The figures of rows with several measures: a line for each cell, a column for each measure.
+/// Several directories stand side by side in the table of all figures instead.
+pub(super) fn columns(shown: &[Shown]) -> Option<Table> {
+    let [Shown { result: ExperimentResult { table, .. }, .. }] = shown else { return None };
+    if table.is_empty() {
+        return None;
+    }
+    let mut titles = vec![String::new()];
+    for column in &table.columns {
+        titles.extend([column.name.clone(), "± 95 %".to_owned()]);
+    }
+    let rows = table.rows.iter().fold(Table::new("Measures", titles), |drawn, row| {
+        let mut cells = vec![Cell::text(&*row.label)];
+        for (value, column) in row.values.iter().zip(&table.columns) {
+            let cell = |number: Option<f64>| match number {
+                Some(number) => Cell::number(number).unit(column.unit.as_str()).digits(4),
+                None => Cell::Empty,
+            };
+            cells.push(cell(value.map(|value| value.ours)));
+            cells.push(cell(value.and_then(|value| value.spread).map(|spread| spread.ci95)));
+        }
+        drawn.row(cells)
+    });
+    Some(rows.without_empty_columns())
 }
 
 /// The figures of each directory, and their ratio to those of the first.

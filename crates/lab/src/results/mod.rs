@@ -1,18 +1,21 @@
 //! The results of experiments, as files.
 //!
 //! A directory of results has one directory for each experiment: `result.json` and `result.csv`
-//! with its rows, and `cells/KEY.json` with everything about each run. They contain no wall-clock
+//! with its rows, `table.csv` with those of several measures, and `cells/KEY.json` with everything about each run. They contain no wall-clock
 //! time, number of threads or other property of the machine.
 
 mod cell_file;
+mod columns;
 mod rows;
 mod spread;
 pub mod warnings;
 mod write;
 
 pub use cell_file::{CellFile, fingerprint};
+pub use columns::{ColumnTable, TableColumn, TableRow, TableValue};
 pub use rows::{ExperimentResult, ResultPoint, ResultRow};
 pub use spread::Spread;
+pub(crate) use spread::mean_and_spread;
 pub use write::{read_json, write_atomically, write_json};
 
 use std::path::{Path, PathBuf};
@@ -37,6 +40,11 @@ impl Directory {
     /// The rows, for programs.
     pub fn json(&self) -> PathBuf {
         self.path.join("result.json")
+    }
+
+    /// The table of columns, for spreadsheets.
+    pub fn table(&self) -> PathBuf {
+        self.path.join("table.csv")
     }
 
     /// The rows, for spreadsheets.

@@ -1,10 +1,11 @@
 //! The rows of an experiment: our figures and the published ones.
 
+use super::columns::{ColumnTable, TableColumn, TableValue};
 use super::spread::{Spread, mean_and_spread};
 use super::warnings;
 use super::{Directory, write_atomically, write_json};
 use crate::error::LabError;
-use crate::experiment::{Bound, Plan, PlannedRow, Plot, Published};
+use crate::experiment::{Bound, Place, Plan, PlannedRow, Plot, Published};
 use crate::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +33,9 @@ pub struct ExperimentResult {
     pub replicates: u32,
     /// The rows.
     pub rows: Vec<ResultRow>,
+    /// The figures of rows with several measures, by cell and measure.
+    #[serde(default, skip_serializing_if = "ColumnTable::is_empty")]
+    pub table: ColumnTable,
     /// The runs that drift, were not settled, or did not keep up.
     #[serde(default)]
     pub warnings: Vec<String>,
@@ -47,6 +51,9 @@ pub struct ExperimentResult {
 pub struct ResultRow {
     /// Its label.
     pub label: String,
+    /// Whether its figure is in the table of columns.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_table: bool,
     /// The name of its figures for readers; empty for a derived row.
     #[serde(default)]
     pub figure: String,
@@ -97,6 +104,7 @@ impl ExperimentResult {
             .map(|replicate| figures(plan, outcomes, replicate).map_err(failed))
             .collect::<Result<Vec<Vec<f64>>, LabError>>()?;
         let mut rows = Vec::with_capacity(plan.rows.len() + plan.derived.len());
+        let mut table = ColumnTable::default();
         for (index, row) in plan.rows.iter().enumerate() {
             let of_row: Vec<f64> =
                 figures.iter().filter_map(|all| all.get(index)).copied().collect();
@@ -107,7 +115,13 @@ impl ExperimentResult {
                 x: point.x,
             });
             let result = result_row(plan, &row.label, &row.unit, &of_row, row.theory);
-            rows.push(ResultRow { figure: row.measure.words(), cell, point, ..result });
+            if let Some(Place { row: label, column }) = &row.place {
+                let column = TableColumn { name: column.clone(), unit: row.unit.clone() };
+                let value = TableValue { ours: result.ours, spread: result.spread };
+                table.add(label, column, value);
+            }
+            let (figure, in_table) = (row.measure.words(), row.place.is_some());
+            rows.push(ResultRow { figure, in_table, cell, point, ..result });
         }
         for derived in &plan.derived {
             let of_row: Result<Vec<f64>, String> =
@@ -124,15 +138,19 @@ impl ExperimentResult {
             seed: plan.seed,
             replicates: plan.replicates,
             rows,
+            table,
             warnings: warnings::of_plan(plan, outcomes),
             plots: plan.plots.clone(),
             cells: plan.cells.iter().map(|cell| cell.key.clone()).collect(),
         })
     }
 
-    /// Writes both files.
+    /// Writes the files: `result.json`, `result.csv`, and `table.csv` if there are columns.
     pub fn write(&self, directory: &Directory) -> Result<(), LabError> {
         write_json(&directory.json(), self)?;
+        if !self.table.is_empty() {
+            write_atomically(&directory.table(), self.table.csv().as_bytes())?;
+        }
         write_atomically(&directory.csv(), self.csv().as_bytes())
     }
 
@@ -162,6 +180,12 @@ impl ResultRow {
     /// The reference of ours: the published figure, or else the value of theory.
     pub fn reference(&self) -> Option<f64> {
         self.paper.or(self.theory)
+    }
+
+    /// Whether the list of figures shows it: a figure of the table of columns only where it has
+    /// something to be compared with.
+    pub fn is_listed(&self) -> bool {
+        !self.in_table || self.reference().is_some()
     }
 }
 
@@ -193,6 +217,7 @@ fn result_row(
     };
     ResultRow {
         label: label.to_owned(),
+        in_table: false,
         figure: String::new(),
         unit: unit.to_owned(),
         paper,
@@ -213,7 +238,7 @@ fn one_run() -> u32 {
 }
 
 /// A field of CSV, in quotes where it needs them.
-fn quoted(field: &str) -> String {
+pub(super) fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n']) {
         format!("\"{}\"", field.replace('"', "\"\""))
     } else {

@@ -13,7 +13,7 @@ pub struct Spread {
 }
 
 /// The mean of figures, and their spread if there are several.
-pub(super) fn mean_and_spread(figures: &[f64]) -> (f64, Option<Spread>) {
+pub(crate) fn mean_and_spread(figures: &[f64]) -> (f64, Option<Spread>) {
     let count = figures.len() as f64;
     let mean = figures.iter().sum::<f64>() / count.max(1.0);
     if figures.len() < 2 {
