@@ -1,8 +1,9 @@
 //! The results of experiments, as files.
 //!
 //! A directory of results has one directory for each experiment: `result.json` and `result.csv`
-//! with its rows, `table.csv` with those of several measures, and `cells/KEY.json` with everything about each run. They contain no wall-clock
-//! time, number of threads or other property of the machine.
+//! with its rows, `table.csv` with those of several measures, and `cells/KEY.json` with everything
+//! about each run. They contain no wall-clock time, number of threads or other property of the
+//! machine.
 
 mod cell_file;
 mod columns;

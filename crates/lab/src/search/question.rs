@@ -71,8 +71,8 @@ impl Question {
     /// Asks about the cell that `cell` names, or the only one of an experiment.
     ///
     /// # Errors
-    /// [`LabError::Parameter`] if the key cannot be searched, the span makes no grid, or the cell is
-    /// not known; the errors of the experiment's file.
+    /// [`LabError::Parameter`] if the key cannot be searched, the span makes no grid, or the cell
+    /// is not known; the errors of the experiment's file.
     pub fn new(
         experiment: Experiment,
         form: Form,
