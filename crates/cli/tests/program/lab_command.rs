@@ -481,7 +481,7 @@ fn jobs_of_fio_are_flows() {
     let report = json(&sim(&laboratory, &["--fio", &path, "-o", "json"]));
     let requests = |flow: usize| report["flows"][flow]["requests"].as_u64().unwrap();
     assert_eq!((requests(0), requests(1), &report["requests"]), (1024, 2048, &3072.into()));
-    assert!(report["remarks"][1].as_str().unwrap().contains("bogus (line 5)"), "{report}");
+    assert!(report["remarks"][0].as_str().unwrap().contains("bogus (line 5)"), "{report}");
     let by_path = json(&sim(&laboratory, &["--workload", &path, "-o", "json"]));
     assert_eq!(report["flows"], by_path["flows"]);
     let section = json(&sim(&laboratory, &["--fio", &path, "--section", "write", "-o", "json"]));
