@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Superblocks that are written to a unit between two looks at it: a look reads the wear of all.
-const WRITTEN_BETWEEN_LOOKS: u64 = 32;
+const WRITTEN_BETWEEN_LOOKS: u64 = 8;
 
 /// Looks for superblocks with cold data.
 pub(crate) struct WearLevelling {
@@ -34,6 +34,14 @@ impl WearLevelling {
             damage: Rc::clone(damage),
             looked_at: RefCell::new(looked_at),
         }
+    }
+
+    /// Whether enough was written to some unit since the last look.
+    pub(crate) fn is_look_due(&self) -> bool {
+        let (flash, looked_at) = (self.pools.flash(), self.looked_at.borrow());
+        looked_at.iter().zip(flash.units().iter()).any(|(looked_at, unit)| {
+            flash.newest_generation(unit) >= *looked_at + WRITTEN_BETWEEN_LOOKS
+        })
     }
 
     /// Requests a refresh of the block that lags behind in each unit, if the wear policy of the FTL

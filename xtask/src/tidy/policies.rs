@@ -12,14 +12,10 @@ const STEMS: [&str; 7] =
 const ASKS: [&str; 2] = ["softflash_policy", "worth_moving"];
 
 /// Sources of these names that make another choice, or none, with the reason.
-const OTHERS: [(&str, &str); 5] = [
+const OTHERS: [(&str, &str); 4] = [
     ("crates/cli/src/cmd/record/placement.rs", "places the keys of a recorded trace"),
     ("crates/drive/src/space/placement.rs", "hands pages to `placing.rs`"),
     ("crates/ftl/src/policy/wear.rs", "orders free superblocks that are equally ready"),
-    (
-        "crates/ftl/src/scheduler.rs",
-        "the order of the FTL, with ageing, is not in the registry yet",
-    ),
     ("crates/volume/src/placement/by_hint.rs", "numbers the classes of hints"),
 ];
 

@@ -19,6 +19,11 @@ impl BlockLayer {
         self.parts.damage.note_needs_refresh(id, Origin::Refresh);
     }
 
+    /// Whether [`note_lagging`](Self::note_lagging) would look at the wear of some unit.
+    pub fn is_look_at_wear_due(&self) -> bool {
+        self.parts.wear_levelling.is_look_due()
+    }
+
     /// Requests a refresh of the block of each unit whose superblock lags behind in wear, now and
     /// then. Called between pieces of background work, while space is not short.
     pub fn note_lagging(&self) {

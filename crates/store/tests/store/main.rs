@@ -31,4 +31,5 @@ mod space;
 mod transactions;
 mod unit_sets;
 mod virtual_time;
+mod wear_levelling;
 mod wear_out;

@@ -130,6 +130,10 @@ impl Shard {
             let mut worked = false;
             if self.space().allows_rebuild() {
                 self.blocks.note_lagging();
+                if self.values.is_used() && self.blocks.any_needs_refresh() {
+                    // It may be a block of values.
+                    self.tasks.request_collection();
+                }
             }
             for slice in self.slices_by_payoff() {
                 match self.refresh_or_compact(slice).await {

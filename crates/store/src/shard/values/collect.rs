@@ -256,9 +256,12 @@ impl Collection<'_> {
         Ok(any)
     }
 
-    /// The block to collect next: one that is hard to read, or, where space is short, the policy's
-    /// choice.
+    /// The block to collect next: one that is hard to read or lags behind in wear, or, where space
+    /// is short, the policy's choice.
     fn choose_victim(&self) -> Option<Victim<'_>> {
+        if self.room.space().allows_rebuild() {
+            self.blocks.note_lagging();
+        }
         // Each move is logged, so that it leads to a flush, whose patch takes a whole block however
         // small it is. Where compaction does not keep up, the moves would take the space that it
         // needs to merge these patches.

@@ -156,10 +156,17 @@ impl Shard {
         admitted
     }
 
+    /// Values are written without a compaction, which looks at the wear otherwise.
+    fn has_work_for_collector(&self) -> bool {
+        let space = self.space();
+        let levels = space.allows_rebuild() && self.blocks.is_look_at_wear_due();
+        levels || space.is_short_for_values()
+    }
+
     async fn wait_until_admitted(&self, demand: Demand) -> Result<()> {
         let Demand { bytes, separated, grows, .. } = demand;
         self.check_health()?;
-        if separated > 0 && self.collector.is_idle() && self.space().is_short_for_values() {
+        if separated > 0 && self.collector.is_idle() && self.has_work_for_collector() {
             self.tasks.request_collection();
         }
         let lacks_space = grows && self.lacks_space(separated);
