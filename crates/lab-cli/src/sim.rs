@@ -19,9 +19,13 @@ Examples:
       --workload ./mix.toml
   softflash bench sim --device sdf --layout page-mapped \\
       --workload mixed-8k --log-requests log.csv
+  softflash bench sim --device ./small.toml --layout sdf \\
+      --workload random-write-4k --precondition steady
 
-By default a million requests. Processor time is that of the measured part; the preconditioning of \
-the drive is reported separately. A run whose write amplification still drifts says so.")]
+On a layout of units, workloads that write less than a superblock at a time run on a volume over \
+all of them, with the code that `serve` has. By default a million requests. Processor time is that \
+of the measured part; the preconditioning of the drive is reported separately. A run whose write \
+amplification still drifts says so.")]
 pub struct Sim {
     #[command(flatten)]
     target: Target,

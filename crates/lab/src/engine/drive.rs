@@ -5,7 +5,7 @@ mod closed;
 mod host;
 mod log;
 mod random_writes;
-mod seeds;
+pub(super) mod seeds;
 mod settle;
 mod standstill;
 pub(super) mod state;

@@ -1,6 +1,6 @@
 use crate::cell::{Cell, Control, Parameters, unattended};
 use crate::engine::limits::physical_limits;
-use crate::layout::{Layout, LayoutKind, Units};
+use crate::layout::{Interface, Layout, LayoutKind, Units};
 use crate::workload::Workload;
 use crate::{LabError, Outcome, presets};
 use softflash_device::model::UnitKind;
@@ -22,6 +22,7 @@ fn cell(read_fraction: f64, bytes: u32, load: Load, requests: u64) -> Cell {
         unit: UnitKind::Channel,
         scheduler: PlacementPolicy::ROUND_ROBIN,
         order: Schedule::FIFO,
+        ..Units::default()
     };
     Cell {
         key: "test".to_owned(),
@@ -59,6 +60,9 @@ fn one_thread_reads_at_the_speed_that_its_steps_add_up_to() {
 fn a_write_that_units_do_not_take_is_refused_before_they_are_filled() {
     let mut cell = cell(0.0, 4096, Load::closed(1, 1), 1);
     cell.parameters.precondition = Precondition::Fill;
+    if let LayoutKind::Units(units) = &mut cell.layout.kind {
+        units.interface = Interface::Superblocks;
+    }
     let stop = AtomicBool::new(false);
     let told = |_| panic!("nothing was to be done");
     let control = Control { on_progress: &told, ..unattended(&stop) };
