@@ -62,7 +62,7 @@ async fn set(store: &Store, place: u64, number: u64) {
                 runtime.sleep_until(runtime.now() + Duration::from_millis(5)).await;
             }
             Err(error) => unreachable!("{error}"),
-            Ok(token) if number % WRITES_OF_SYNC == 0 => {
+            Ok(token) if number.is_multiple_of(WRITES_OF_SYNC) => {
                 return store.durable(&token).await.unwrap();
             }
             Ok(_) => return,
