@@ -71,7 +71,7 @@ fn mistakes_are_named_with_their_column() {
         ("waf < 2ms", 7, "`2ms` is no number"),
         ("waf & 2", 5, "`&` is not understood"),
         ("wfa < 2", 1, "unknown measure `wfa`; near it are `waf`"),
-        ("p999 < 2000", 1, "`p999_us`"),
+        ("p999 < 2000", 1, "unknown measure `p999`; near it are `p999_s`"),
         ("keptup", 1, "`kept_up`"),
     ] {
         let error = text.parse::<Condition>().unwrap_err();
