@@ -60,11 +60,12 @@ fn every_command_has_examples_that_it_accepts() {
         let lines = text.lines().filter_map(|line| line.strip_prefix("  "));
         let mut examples = 0;
         for line in lines {
-            let own = line.split(['|', '>']).find(|part| part.trim().starts_with("softflash "));
+            let commands = commands_of(line);
+            let own = commands.iter().find(|part| part.trim().starts_with("softflash "));
             let Some(own) = own else { continue };
             // A remark stands apart from the words of a command.
             let own = own.trim().split("   ").next().unwrap_or_default();
-            let words = own.split_whitespace().map(|word| word.trim_matches('\''));
+            let words = words_of(own);
             if let Err(error) = Arguments::command().try_get_matches_from(words) {
                 assert!(error.kind() == ErrorKind::DisplayHelp, "{name} --help: {own}\n{error}");
             }
@@ -72,6 +73,32 @@ fn every_command_has_examples_that_it_accepts() {
         }
         assert!(examples > 0, "{name} --help has no example of its own");
     }
+}
+
+/// The commands of a line: those of a pipeline, and the file that the last one writes.
+fn commands_of(line: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut is_quoted = false;
+    for character in line.chars() {
+        is_quoted ^= character == '\'';
+        match parts.last_mut() {
+            Some(part) if is_quoted || !matches!(character, '|' | '>') => part.push(character),
+            _ => parts.push(String::new()),
+        }
+    }
+    parts
+}
+
+/// The words of a command; what is in quotes is one.
+fn words_of(command: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (number, part) in command.split('\'').enumerate() {
+        match number % 2 {
+            0 => words.extend(part.split_whitespace().map(str::to_owned)),
+            _ => words.push(part.to_owned()),
+        }
+    }
+    words
 }
 
 /// The commands of this program in the code blocks of a document.

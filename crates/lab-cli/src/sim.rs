@@ -48,9 +48,9 @@ pub struct Sim {
     output: Form,
 }
 
-/// The workload.
+/// The workload: one of these. It is checked below, as the group would be a long line of usage.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
+#[group(multiple = false)]
 struct Asked {
     /// Workload: a preset of `softflash lab list`, or the path of a TOML file, or of a job file of
     /// fio (`.fio`)
@@ -130,6 +130,10 @@ impl Sim {
         let document = match (workload, fio) {
             (Some(name), _) => Kind::Workload.find(name)?,
             (None, Some(path)) => presets::jobs_of_fio(path, &self.section)?,
+            (None, None) if flow.is_empty() => {
+                let missing = "what is to run is missing: give --workload NAME, --flow NAME=WORKLOAD or --fio FILE";
+                return Err(CliError::Usage(missing.to_owned()));
+            }
             (None, None) => {
                 let flows = flow.iter().map(NamedFlow::flow).collect::<Result<_, CliError>>()?;
                 let workload = Workload::Flows(FlowWorkload::new("flows", flows));
