@@ -1,5 +1,7 @@
 //! A sibling settles as the large drive does, and the large drive goes on where it has brought it.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use softflash_base::random::Rng;
 use softflash_drive::spec::{
     DeviceSpec, FrontierScope, MappingUnit, PageMapped, PlacementPolicy, VictimPolicy,

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The size of the directory from which on the states that were used longest ago are removed.
+/// The size of the directory from which on the oldest states are removed.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// The ending of the files' names.
@@ -47,8 +47,7 @@ impl StateCache {
     /// The state of these inputs that was kept last, and how it was reached. A damaged file is
     /// ignored.
     pub(crate) fn find<T: DeserializeOwned>(&self, key: &StateKey) -> Option<(T, Vec<u32>)> {
-        let path = self.path(key);
-        let file = fs::read(&path).ok()?;
+        let file = fs::read(self.path(key)).ok()?;
         let (content, sum) = file.split_last_chunk::<8>()?;
         if u64::from_le_bytes(*sum) != checksum64(self.program, content) {
             return None;
@@ -57,9 +56,6 @@ impl StateCache {
         let reached = serde_json::from_slice(&content[..at]).ok()?;
         let words = content[at + 1..].chunks_exact(4);
         let state = words.map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
-        // It has been used: it is not the first to be removed.
-        let used = fs::File::options().write(true).open(&path);
-        _ = used.and_then(|file| file.set_modified(SystemTime::now()));
         Some((reached, state.collect()))
     }
 
@@ -80,7 +76,7 @@ impl StateCache {
         write_atomically(&self.path(key), &content)
     }
 
-    /// Removes the states that were used longest ago, until so many bytes have room.
+    /// Removes the oldest states, until so many bytes have room.
     fn make_room(&self, bytes: u64) {
         let Ok(entries) = fs::read_dir(&self.directory) else { return };
         let is_state = |path: &Path| path.extension().is_some_and(|of| of == ENDING);

@@ -47,7 +47,7 @@ enum What {
     /// Run experiments and compare their figures with published ones
     Run(run::Run),
     /// Find the smallest or largest value of a key for which a condition holds
-    Search(search::Search),
+    Search(Box<search::Search>),
     /// Draw the results as one HTML file
     Report(report::Report),
 }

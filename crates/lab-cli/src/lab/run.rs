@@ -70,7 +70,7 @@ impl Run {
         let mut failed = Vec::new();
         for task in tasks {
             match task.finish()? {
-                Finished::Whole(result) => results.push(result),
+                Finished::Whole(result) => results.push(*result),
                 Finished::Failed(name) => failed.push(name),
                 Finished::Stopped => {}
             }
@@ -153,7 +153,7 @@ fn run_missing(
 
 /// Outcome of an experiment.
 enum Finished {
-    Whole(ExperimentResult),
+    Whole(Box<ExperimentResult>),
     Failed(String),
     Stopped,
 }
@@ -174,7 +174,7 @@ impl Task {
         };
         let result = ExperimentResult::new(&self.plan, &outcomes)?;
         result.write(&self.directory)?;
-        Ok(Finished::Whole(result))
+        Ok(Finished::Whole(Box::new(result)))
     }
 }
 
