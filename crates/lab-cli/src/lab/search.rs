@@ -24,8 +24,9 @@ use std::time::Instant;
 Examples:
   softflash lab search op-for-latency --key op_percent \\
       --until 'p999_us < 2000 and kept_up'
-  softflash lab search ./mine.toml --key workload.load.open.requests_per_second \\
-      --until 'write_p99_us < 500' --largest --from 1000 --to 200000 --step 1000
+  softflash lab search ./mine.toml \\
+      --key workload.load.open.requests_per_second --largest \\
+      --until 'write_p99_us < 500' --from 1000 --to 200000 --step 1000
   softflash lab search ./mine.toml --cell writes --key layout.write_buffer \\
       --until 'waf < 3 or not drifting' -o json
 
