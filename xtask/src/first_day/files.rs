@@ -1,4 +1,5 @@
-//! The files that a reader has: a trace, an image of a disk, a password, a configuration of MQSim.
+//! The files that a reader has: a trace, an image of a disk, a password, a configuration of MQSim,
+//! and a job file of fio.
 
 use crate::Outcome;
 use std::fmt::Write as _;
@@ -23,6 +24,10 @@ const FLASH: [(&str, u32); 10] = [
 const DRIVE: [(&str, u32); 3] =
     [("Flash_Channel_Count", 8), ("Chip_No_Per_Channel", 2), ("Channel_Transfer_Rate", 333)];
 
+/// A job file of fio, with the section that examples name.
+const JOBS: &str = "[global]\nioengine=libaio\nbs=4k\nnumber_ios=2000\n\n[randread]\nrw=randread\niodepth=8\n\n\
+                    [randwrite]\nrw=randwrite\niodepth=4\n";
+
 /// Writes the files to a directory.
 pub fn write(place: &Path) -> Outcome {
     let files = [
@@ -30,6 +35,7 @@ pub fn write(place: &Path) -> Outcome {
         ("disk.raw", "SoftFlash ".repeat(1 << 17)),
         ("disk.csv", trace()),
         ("ssdconfig.xml", configuration()),
+        ("jobs.fio", JOBS.to_owned()),
     ];
     for (name, text) in files {
         fs::write(place.join(name), text).map_err(|error| format!("{name}: {error}"))?;
