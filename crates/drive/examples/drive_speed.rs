@@ -35,6 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         copyback: true,
         write_buffer: false,
         suspend: false,
+        mapping_unit: spec::MappingUnit::Page,
         ..spec::PageMapped::default()
     };
     let mut drive = Drive::new(&device, &layout, argument(2, "7").parse()?)?;

@@ -43,17 +43,18 @@ pub(crate) fn step<M: Mapping>(
 #[inline]
 fn program_moved<M: Mapping>(space: &mut Space<M>, frontier: u32) -> Work {
     let row = space.take_moved_row(frontier);
+    let from_slc = if row.read.from_slc { Work::FROM_SLC } else { 0 };
     match row.data {
         0 => {
             let pages = space.shape().flash_page_of(row.parity) as u8;
             Work { tag: NONE, page: row.row, pages, kind: WorkKind::Program }
         }
         _ if space.shape().is_packed() => {
-            let tag = Work::packed(row.read.pages, row.read.flash_pages);
+            let tag = from_slc | Work::packed(row.read.pages, row.read.flash_pages);
             let pages = space.shape().flash_page_of(row.data + row.parity) as u8;
             Work { tag, page: row.row, pages, kind: WorkKind::Pack }
         }
-        data => Work { tag: 0, page: row.row, pages: data as u8, kind: WorkKind::Move },
+        data => Work { tag: from_slc, page: row.row, pages: data as u8, kind: WorkKind::Move },
     }
 }
 

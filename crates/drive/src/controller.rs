@@ -3,6 +3,7 @@
 
 mod figures;
 mod gathering;
+mod idling;
 mod map_pages;
 mod requests;
 
@@ -22,6 +23,7 @@ use crate::shape::Shape;
 use crate::space::Space;
 use crate::spec::{DeviceSpec, PageMapped};
 use gathering::Gathering;
+use idling::Idling;
 use softflash_base::Time;
 use softflash_nand::timeline::{Step, WorkKinds};
 
@@ -37,6 +39,8 @@ pub(crate) struct Controller<M> {
     completions: Completions,
     /// Of a mapping whose pages fill flash pages together.
     gathering: Gathering,
+    /// Of an SLC cache.
+    idling: Idling,
     /// The die of a read that waits for the next pages of its request.
     awaits_more: Option<u32>,
     /// All but those of programs and erases, which the space counts.
@@ -66,6 +70,7 @@ impl<M: Mapping> Controller<M> {
             dies,
             completions: Completions::new(),
             gathering: Gathering::new(layout.gather_us),
+            idling: Idling::new(layout),
             awaits_more: None,
             counters: DriveCounters::default(),
         })
@@ -102,6 +107,10 @@ impl<M: Mapping> Controller<M> {
             return Err(self.refuse(&request));
         }
         self.pass_to(now.0);
+        if M::GATHERS && self.space.shape().has_slc_cache() {
+            self.idling.end();
+            self.space.set_host_idle(false);
+        }
         self.counters.submitted += 1;
         if self.host.admits(self.pages.requests()) {
             self.admit(now.0, &request);
@@ -125,7 +134,7 @@ impl<M: Mapping> Controller<M> {
     #[inline]
     pub(crate) fn next_at(&self) -> Option<Time> {
         let other_at = self.completions.next_at().min(self.host_interface.event_at());
-        let other_at = other_at.min(self.gathering_ends_at());
+        let other_at = other_at.min(self.gathering_ends_at()).min(self.folding_begins_at());
         let next = self.dies.event_at().min(other_at);
         (next != u64::MAX).then_some(Time(next))
     }
@@ -189,12 +198,18 @@ impl<M: Mapping> Controller<M> {
         let (completes_at, interface_at) =
             (self.completions.next_at(), self.host_interface.event_at());
         let gathering_ends_at = self.gathering_ends_at();
-        let other_at = completes_at.min(interface_at).min(gathering_ends_at);
+        let folding_begins_at = self.folding_begins_at();
+        let waits_until = gathering_ends_at.min(folding_begins_at);
+        let other_at = completes_at.min(interface_at).min(waits_until);
         let fed = match self.dies.step_before(other_at.min(end)) {
             Some(step) => self.on_flash_step(step),
             None if other_at >= end => return false,
             None if gathering_ends_at == other_at => {
                 self.end_gathering(other_at);
+                None
+            }
+            None if folding_begins_at == other_at => {
+                self.begin_folding(other_at);
                 None
             }
             None if completes_at <= interface_at => {
@@ -230,6 +245,25 @@ impl<M: Mapping> Controller<M> {
         let die = passed.and_then(|page| self.page_arrived(page));
         self.host_interface_changed();
         die.map(|die| (die, self.dies.accepts(die)))
+    }
+
+    /// When the host counts as idle and its data move out of the SLC cache; `u64::MAX` if none do.
+    #[inline(always)]
+    fn folding_begins_at(&self) -> u64 {
+        if !M::GATHERS || !self.space.awaits_idle_host() {
+            return u64::MAX;
+        }
+        self.idling.counts_from().max(self.now)
+    }
+
+    /// Begins to fold the SLC cache.
+    #[cold]
+    fn begin_folding(&mut self, at: u64) {
+        self.pass_to(at);
+        self.space.set_host_idle(true);
+        for die in 0..self.space.shape().dies() {
+            self.dispatch(die, self.dies.accepts(die));
+        }
     }
 
     /// Updates the time of the host interface's next event.

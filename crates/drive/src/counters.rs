@@ -15,6 +15,11 @@ pub struct DriveCounters {
     pub programmed_for_host: u64,
     /// Pages programmed by garbage collection.
     pub programmed_for_collection: u64,
+    /// Pages that moved out of the SLC cache.
+    pub programmed_for_folding: u64,
+    /// Pages of the host that were programmed in the SLC cache: a part of
+    /// [`programmed_for_host`](DriveCounters::programmed_for_host).
+    pub programmed_in_slc_mode: u64,
     /// Pages programmed with parity.
     pub programmed_for_parity: u64,
     /// Pages of the map programmed, also when collection moves them.
@@ -40,6 +45,7 @@ impl DriveCounters {
     pub fn programmed(&self) -> u64 {
         self.programmed_for_host
             + self.programmed_for_collection
+            + self.programmed_for_folding
             + self.programmed_for_parity
             + self.programmed_for_map
             + self.programmed_for_padding

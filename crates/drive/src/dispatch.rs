@@ -173,7 +173,8 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
             let write = self.place_next_write(die, frontier, page)?;
             self.pages.end_queue(write);
             self.frontier_went_on(frontier, page + 1, 1);
-            let work = Work { tag: write, page: page as u16, pages: 1, kind: WorkKind::Program };
+            let row = self.space.shape().timed_row(frontier, page as u16);
+            let work = Work { tag: write, page: row, pages: 1, kind: WorkKind::Program };
             return Some(self.dies.begin_on(die, block, work));
         }
         let Dispatch { space, dies, pages, buffer } = self;
@@ -214,6 +215,7 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
         }
         self.frontier_went_on(frontier, page, data);
         let pages = self.space.shape().flash_page_of(page - begin) as u8;
+        let row = self.space.shape().timed_row(frontier, row);
         let work = Work { tag: first, page: row, pages, kind: WorkKind::Program };
         self.dies.begin_on(die, block, work)
     }

@@ -186,6 +186,11 @@ impl Drive {
         each!(self, controller => controller.op_percent())
     }
 
+    /// Whether it has an [SLC cache](crate::spec::SlcCache).
+    pub fn has_slc_cache(&self) -> bool {
+        each!(self, controller => controller.has_slc_cache())
+    }
+
     /// The counters.
     pub fn counters(&self) -> DriveCounters {
         each!(self, controller => controller.counters())

@@ -75,6 +75,14 @@ pub enum DriveError {
         /// What does not fit.
         problem: String,
     },
+    /// An SLC cache with flash or a layout that it cannot work with.
+    #[error("slc_cache: {problem}; {remedy}")]
+    SlcCache {
+        /// The obstacle.
+        problem: String,
+        /// What to change.
+        remedy: String,
+    },
     /// A request beyond the end.
     #[error(
         "a request for bytes {offset_bytes} to {end_bytes} of a drive of {capacity_bytes} bytes; \

@@ -13,10 +13,13 @@
 //! A *group* of blocks has one write frontier, or one for each *stream*: for each class of hints,
 //! and for the pages of a map that lies on flash. The frontier of a stream has the number
 //! `group * streams + stream`.
+//!
+//! The first blocks of a group may be those of an SLC cache, with a stream of its own. They have
+//! fewer pages: one for each word line. The rest of their numbers is not used.
 
 use crate::error::DriveError;
 use crate::spec::MapKind;
-use crate::spec::{DeviceSpec, FrontierScope, PageMapped};
+use crate::spec::{DeviceSpec, FrontierScope, PageMapped, SlcCache};
 use softflash_mapping::CachedMap;
 use softflash_mapping::blocks::MOST_PAGES_PER_BLOCK;
 use softflash_nand::Geometry;
@@ -81,6 +84,12 @@ pub(crate) struct Shape {
     /// share a few sets of the processor's caches.
     block_stride: u32,
     pages_per_block: u32,
+    /// Blocks of a group that are an SLC cache; they come before the others.
+    slc_blocks: u32,
+    /// Pages of such a block.
+    pages_per_slc_block: u32,
+    /// Rows of a block that is none.
+    rows: u16,
     /// Every so many flash pages of a block one is parity; 0: none.
     parity_period: u32,
     logical_pages: u32,
@@ -124,8 +133,17 @@ impl Shape {
             return Err(DriveError::LargeFrontier { pages: pages_per_block, most });
         }
         let map_streams = u32::from(layout.map != MapKind::Page);
-        let streams = layout.placement.classes() + map_streams;
-        let least = 2 * reserved_blocks(streams);
+        SlcCache::check(device, layout)?;
+        let slc_streams = u32::from(layout.slc_cache.is_some());
+        let streams = layout.placement.classes() + map_streams + slc_streams;
+        let groups = geometry.dies() * groups_per_die;
+        let pages_per_slc_block = pages_per_block / device.die.cell.bits() as u32;
+        let slc_blocks = layout.slc_cache.map_or(0, |cache| {
+            let of_block = u64::from(pages_per_slc_block) * u64::from(page_bytes);
+            let blocks = cache.bytes.div_ceil(u64::from(groups) * of_block);
+            u32::try_from(blocks).unwrap_or(u32::MAX).max(SlcCache::LEAST_BLOCKS)
+        });
+        let least = (2 * reserved_blocks(streams)).saturating_add(slc_blocks);
         if geometry.blocks_per_plane < least {
             return Err(DriveError::TooFewBlocks { blocks: geometry.blocks_per_plane, least });
         }
@@ -137,7 +155,6 @@ impl Shape {
             0 => 0,
             data => data + 1,
         };
-        let groups = geometry.dies() * groups_per_die;
         let frontiers_per_die = groups_per_die * streams;
         let block_stride = geometry.blocks_per_plane | 1;
         let numbers = u64::from(groups) * u64::from(block_stride) * u64::from(pages_per_block);
@@ -154,9 +171,12 @@ impl Shape {
             frontiers: groups * streams,
             frontiers_per_die,
             row_pages,
-            blocks_per_group: geometry.blocks_per_plane,
+            blocks_per_group: geometry.blocks_per_plane - slc_blocks,
             block_stride,
             pages_per_block,
+            slc_blocks,
+            pages_per_slc_block,
+            rows: geometry.pages_per_block as u16,
             parity_period,
             logical_pages: 0,
             translation_pages: 0,
@@ -275,9 +295,10 @@ impl Shape {
         offset_bytes & (u64::from(self.page_bytes) - 1) != 0
     }
 
-    /// Pages of the flash.
+    /// Pages of the flash, those of an SLC cache as if it were none.
     pub(crate) fn flash_pages(&self) -> u64 {
-        u64::from(self.groups) * u64::from(self.blocks_per_group) * u64::from(self.pages_per_block)
+        let blocks = u64::from(self.blocks_per_group + self.slc_blocks);
+        u64::from(self.groups) * blocks * u64::from(self.pages_per_block)
     }
 
     /// Pages of one block of every group.
@@ -295,10 +316,59 @@ impl Shape {
         self.blocks_end() * self.pages_per_block
     }
 
-    /// The blocks of a group.
+    /// The blocks of a group, without those of an SLC cache.
     pub(crate) fn blocks_of(&self, group: u32) -> Range<u32> {
-        let first = group * self.block_stride;
+        let first = group * self.block_stride + self.slc_blocks;
         first..first + self.blocks_per_group
+    }
+
+    /// The blocks of a group that are an SLC cache.
+    pub(crate) fn slc_blocks_of(&self, group: u32) -> Range<u32> {
+        let first = group * self.block_stride;
+        first..first + self.slc_blocks
+    }
+
+    /// Whether there is an SLC cache.
+    #[inline(always)]
+    pub(crate) fn has_slc_cache(&self) -> bool {
+        self.slc_blocks != 0
+    }
+
+    /// Whether a block is one of an SLC cache.
+    #[inline(always)]
+    pub(crate) fn is_slc_block(&self, block: u32) -> bool {
+        self.has_slc_cache()
+            && block - self.group_of_block(block) * self.block_stride < self.slc_blocks
+    }
+
+    /// Whether a write frontier is that of an SLC cache, the last of its group.
+    #[inline(always)]
+    pub(crate) fn is_slc_frontier(&self, frontier: u32) -> bool {
+        self.has_slc_cache() && self.frontiers_in(self.group_of(frontier)).end == frontier + 1
+    }
+
+    /// The end of the pages of a block that a frontier writes.
+    #[inline(always)]
+    pub(crate) fn block_end(&self, frontier: u32) -> u32 {
+        if self.is_slc_frontier(frontier) { self.pages_per_slc_block } else { self.pages_per_block }
+    }
+
+    /// Bytes that an SLC cache holds.
+    pub(crate) fn slc_cache_bytes(&self) -> u64 {
+        let blocks = u64::from(self.groups) * u64::from(self.slc_blocks);
+        blocks * u64::from(self.pages_per_slc_block) * u64::from(self.page_bytes)
+    }
+
+    /// Pages of a block of an SLC cache.
+    pub(crate) fn pages_per_slc_block(&self) -> u32 {
+        self.pages_per_slc_block
+    }
+
+    /// The number by which the flash knows a row of a block that a frontier writes: those of blocks
+    /// in SLC mode come behind the others.
+    #[inline(always)]
+    pub(crate) fn timed_row(&self, frontier: u32, row: u16) -> u16 {
+        if self.is_slc_frontier(frontier) { self.rows + row } else { row }
     }
 
     /// The group of a write frontier.
@@ -402,11 +472,12 @@ impl Shape {
         (u32::from(row) + 1) * self.row_pages
     }
 
-    /// The block of a physical page, and its row in the erase block.
+    /// The block of a physical page, and its row in the erase block, as the flash knows it.
     #[inline]
     pub(crate) fn place_of_physical(&self, page: u32) -> (u32, u16) {
         let block = self.block_of(page);
-        (block, self.row_of(page - self.first_page_of(block)))
+        let row = self.row_of(page - self.first_page_of(block));
+        (block, if self.is_slc_block(block) { self.rows + row } else { row })
     }
 
     /// Whether pages are programmed one by one, and none is parity.
@@ -427,10 +498,10 @@ impl Shape {
     /// Data pages of a block from this page on.
     #[inline]
     pub(crate) fn data_pages_from(&self, frontier: u32, page_in_block: u32) -> u32 {
-        let all = self.pages_per_block - page_in_block;
         if self.parity_period == 0 {
-            return all;
+            return self.block_end(frontier) - page_in_block;
         }
+        let all = self.pages_per_block - page_in_block;
         let group = self.group_of(frontier);
         let parity_before = |page: u32| {
             let whole = (self.flash_page_of(page) + group) / self.parity_period;

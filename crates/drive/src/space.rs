@@ -63,11 +63,14 @@ struct Load {
 struct Programs {
     for_host: u64,
     for_collection: u64,
+    for_folding: u64,
     for_parity: u64,
     for_map: u64,
     /// Pages that stay unused, and the flash pages that they are in.
     for_padding: u64,
     partial: u64,
+    /// Pages of the host in the SLC cache.
+    in_slc_mode: u64,
     erases: u64,
 }
 
@@ -76,12 +79,14 @@ impl<M: Mapping> Space<M> {
     pub(crate) fn new(shape: Shape, layout: &PageMapped, mut mapping: M) -> Space<M> {
         assert_eq!(mapping.streams(), shape.streams(), "a mapping of another number of streams");
         assert!(mapping.placing().is_some() || !shape.is_packed(), "pages gather without an order");
-        let groups = (0..shape.groups()).map(|group| shape.blocks_of(group));
+        let groups = streams::groups_of_blocks(&shape);
         let mut blocks = Blocks::all_free(groups, shape.pages_per_block());
         // The generator is the drive's own, and equal in all drives, so that no other draws shift.
         let policies = Policies::new(layout.victim, layout.wear, Rng::seeded(VICTIM_SEED));
         let frontier = |of| {
-            let block = blocks.take_free(shape.group_of(of), &policies).unwrap_or(NONE);
+            let of_cache = if shape.is_slc_frontier(of) { shape.groups() } else { 0 };
+            let group = of_cache + shape.group_of(of);
+            let block = blocks.take_free(group, &policies).unwrap_or(NONE);
             mapping.set_stream(block, of % shape.streams());
             WriteFrontier::new(of, block)
         };
@@ -185,6 +190,7 @@ impl<M: Mapping> Space<M> {
     fn queue_write_in(&mut self, frontier: u32, page: u32, pages: &mut Pages) -> u32 {
         pages.arrive(page);
         self.frontiers[frontier as usize].queue_write(page, pages);
+        self.waits_in_cache(frontier);
         let die = self.shape.die_of(frontier);
         self.loads[die as usize].writes += 1;
         die
@@ -240,7 +246,7 @@ impl<M: Mapping> Space<M> {
     pub(crate) fn advance(&mut self, frontier: u32, page: u32, data: u32) {
         self.count_written(frontier, data);
         self.frontiers[frontier as usize].advance(page, data, &self.shape);
-        if page == self.shape.pages_per_block() {
+        if page == self.shape.block_end(frontier) {
             self.close(frontier);
         }
     }
@@ -300,7 +306,10 @@ impl<M: Mapping> Space<M> {
         let full = state.is_full(&self.shape);
         // A flash page may have pages of the host beside those that have moved.
         let pages = if self.shape.is_packed() { moved.read.pages.into() } else { moved.data };
-        self.count_moved(frontier, pages);
+        match moved.read.from_slc {
+            true => self.programs.for_folding += u64::from(pages),
+            false => self.count_moved(frontier, pages),
+        }
         self.count_parity(moved.parity);
         if full {
             self.close(frontier);
@@ -332,8 +341,11 @@ impl<M: Mapping> Space<M> {
     fn close(&mut self, frontier: u32) {
         let group = self.shape.group_of(frontier);
         let first = self.shape.frontiers_in(group).start;
-        let number = self.frontiers[first as usize].count_closed();
         let block = self.frontiers[frontier as usize].take_open();
+        if self.shape.is_slc_frontier(frontier) {
+            return self.close_in_cache(frontier, block);
+        }
+        let number = self.frontiers[first as usize].count_closed();
         self.blocks.close(block, number);
         self.open(frontier, group);
     }
@@ -358,14 +370,15 @@ impl<M: Mapping> Space<M> {
         let Some(victim) = self.blocks.choose_victim(group, closed, &mut self.policies) else {
             return;
         };
-        self.collect_into(first + self.mapping.stream_of(victim), victim, free);
+        let room = free.saturating_sub(self.blocks.valid_in(victim));
+        self.collect_into(first + self.mapping.stream_of(victim), victim, room);
     }
 
-    /// Begins the collection of a victim by a frontier, into a block with so many free pages.
-    fn collect_into(&mut self, frontier: u32, victim: u32, free: u32) {
+    /// Begins the collection of a victim by a frontier, while the host may write so many pages.
+    fn collect_into(&mut self, frontier: u32, victim: u32, room: u32) {
         let Space { shape, map, blocks, .. } = self;
         let state = &mut self.frontiers[frontier as usize];
-        state.begin_collection((victim, free), shape, map, blocks);
+        state.begin_collection((victim, room), shape, map, blocks);
         self.loads[shape.die_of(frontier) as usize].collecting += 1;
     }
 
@@ -373,13 +386,18 @@ impl<M: Mapping> Space<M> {
     #[inline]
     fn take_victim(&mut self, frontier: u32) -> u32 {
         self.update_entries(frontier);
+        let victim = self.end_collection(frontier);
+        assert_eq!(self.blocks.valid_in(victim), 0, "block {victim} is erased with valid pages");
+        victim
+    }
+
+    /// Ends the collection of a write frontier's victim.
+    fn end_collection(&mut self, frontier: u32) -> u32 {
         let die = self.shape.die_of(frontier);
         let load = &mut self.loads[die as usize];
         assert!(load.collecting > 0, "die {die} collects nothing");
         load.collecting -= 1;
-        let victim = self.frontiers[frontier as usize].take_victim();
-        assert_eq!(self.blocks.valid_in(victim), 0, "block {victim} is erased with valid pages");
-        victim
+        self.frontiers[frontier as usize].take_victim()
     }
 
     /// Counts an erase.
@@ -393,14 +411,21 @@ impl<M: Mapping> Space<M> {
     #[inline]
     pub(crate) fn erased(&mut self, block: u32) {
         let group = self.shape.group_of_block(block);
+        if self.shape.is_slc_block(block) {
+            return self.erased_in_cache(group, block);
+        }
         self.blocks.erased(group, block);
         if let Some(placing) = self.mapping.placing_mut() {
             placing.erased(group);
         }
         for frontier in self.shape.frontiers_in(group) {
-            if self.frontier(frontier).open_block() == NONE {
+            if self.frontier(frontier).open_block() == NONE && !self.shape.is_slc_frontier(frontier)
+            {
                 self.open(frontier, group);
             }
+        }
+        if self.shape.has_slc_cache() {
+            self.fold_if_due(group);
         }
     }
 
@@ -430,14 +455,18 @@ impl<M: Mapping> Space<M> {
         let Programs {
             for_host,
             for_collection,
+            for_folding,
             for_parity,
             for_map,
             for_padding,
             partial,
+            in_slc_mode,
             erases,
         } = self.programs;
         counters.programmed_for_host += for_host;
         counters.programmed_for_collection += for_collection;
+        counters.programmed_for_folding += for_folding;
+        counters.programmed_in_slc_mode += in_slc_mode;
         counters.programmed_for_parity += for_parity;
         counters.programmed_for_map += for_map;
         counters.programmed_for_padding += for_padding;
@@ -472,9 +501,11 @@ impl<M: Mapping> Space<M> {
         for group in 0..self.shape.groups() {
             let used = |frontier| {
                 let state = self.frontier(frontier);
-                usize::from(state.open_block() != NONE) + usize::from(state.collects())
+                let is_used = |block| block != NONE && !self.shape.is_slc_block(block);
+                usize::from(is_used(state.open_block())) + usize::from(is_used(state.victim()))
             };
             self.blocks.check_use(group, self.shape.frontiers_in(group).map(used).sum())?;
+            self.check_cache(group)?;
         }
         self.mapping.translation().map_or(Ok(()), Translation::check)
     }

@@ -43,6 +43,8 @@ pub(crate) struct WriteFrontier {
 pub(crate) struct Gathered {
     pub(crate) pages: u16,
     pub(crate) flash_pages: u16,
+    /// Whether they came from an SLC cache.
+    pub(crate) from_slc: bool,
 }
 
 /// The next operation of a write frontier.
@@ -253,10 +255,10 @@ impl WriteFrontier {
         self.victim
     }
 
-    /// Begins to collect a block, into a block with so many free pages.
+    /// Begins to collect a block, while the host may write so many pages.
     pub(crate) fn begin_collection(
         &mut self,
-        (victim, free): (u32, u32),
+        (victim, room): (u32, u32),
         shape: &Shape,
         map: &PageMap,
         blocks: &Blocks,
@@ -265,7 +267,7 @@ impl WriteFrontier {
         let to_move = blocks.valid_in(victim);
         self.victim = victim;
         self.cursor = shape.first_page_of(victim);
-        self.pace = Pace::new(to_move, free.saturating_sub(to_move));
+        self.pace = Pace::new(to_move, room);
         map.prefetch_block(self.cursor);
         self.prefetch_chunk(shape, map);
     }
@@ -301,6 +303,7 @@ impl WriteFrontier {
         }
         assert!(next <= shape.pages_per_block(), "block {} has no page {next}", self.open);
         self.read.pages += if shape.is_packed() { pages } else { 0 };
+        self.read.from_slc = shape.is_slc_block(self.victim);
         (self.next, self.cursor) = (next, cursor);
         self.pace.moved(pages.into());
         blocks.move_valid(self.victim, self.open, pages);
@@ -349,7 +352,8 @@ impl WriteFrontier {
         let data = shape.data_pages_from(self.number, self.programmed)
             - shape.data_pages_from(self.number, row_ends);
         self.programmed = row_ends;
-        let read = std::mem::take(&mut self.read);
+        let read = self.read;
+        self.read = Gathered { from_slc: read.from_slc, ..Gathered::default() };
         MovedRow { row, data, parity: pages - data, read }
     }
 
@@ -365,10 +369,10 @@ impl WriteFrontier {
         self.programmed == shape.pages_per_block()
     }
 
-    /// Returns the victim for its erase, after the move of all its valid pages.
+    /// Ends a collection: returns the victim, for its erase if all its valid pages have moved.
     #[inline]
     pub(crate) fn take_victim(&mut self) -> u32 {
-        assert_ne!(self.victim, NONE, "frontier {} erases no block", self.number);
+        assert_ne!(self.victim, NONE, "frontier {} collects no block", self.number);
         std::mem::replace(&mut self.victim, NONE)
     }
 }

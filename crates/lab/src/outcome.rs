@@ -124,6 +124,9 @@ pub struct Programs {
     pub host: u64,
     /// Moved by garbage collection.
     pub collection: u64,
+    /// Moved out of an SLC cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub folding: u64,
     /// Written again by a store's compaction.
     pub compaction: u64,
     /// Parity.
@@ -244,7 +247,13 @@ pub struct Span {
 impl Programs {
     /// Pages programmed for any cause.
     pub fn all(&self) -> u64 {
-        self.host + self.collection + self.compaction + self.parity + self.metadata + self.padding
+        self.host
+            + self.collection
+            + self.folding
+            + self.compaction
+            + self.parity
+            + self.metadata
+            + self.padding
     }
 
     /// Pages programmed for each page of the application's.

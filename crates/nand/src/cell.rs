@@ -2,6 +2,7 @@
 //! its read and program times, and the older pages that a power cut in its program can destroy.
 
 use crate::geometry::{Geometry, GeometryError};
+use crate::timing::SLC_LEVEL;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +98,14 @@ impl PageTable {
     #[inline]
     pub(crate) fn page(&self, page: u32) -> CellPage {
         self.pages[page as usize]
+    }
+
+    /// The level of every page of a block, then that of its pages in SLC mode, which has one for
+    /// each word line.
+    pub(crate) fn levels(&self) -> Box<[u8]> {
+        let word_lines = self.pages.iter().filter(|page| page.level == 0).count();
+        let in_slc_mode = std::iter::repeat_n(SLC_LEVEL, word_lines);
+        self.pages.iter().map(|page| page.level).chain(in_slc_mode).collect()
     }
 
     /// The pages programmed before `page` into the same cells, which an interrupted program of

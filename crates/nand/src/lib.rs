@@ -76,4 +76,4 @@ pub use faults::{
 pub use geometry::{Geometry, GeometryError, MAX_PLANES};
 pub use storage::{PackedPages, PageStore, Storage, StoreFailure};
 pub use timeline::{Step, Timeline, Work, WorkKind};
-pub use timing::{BusTiming, DieTiming, MAX_PARTS, SuspendTiming, TimingError};
+pub use timing::{BusTiming, DieTiming, MAX_PARTS, SlcTiming, SuspendTiming, TimingError};

@@ -38,6 +38,7 @@ pub fn sdf() -> ArrayConfig {
             cache_program: false,
             program_suspend: None,
             erase_suspend: None,
+            slc_mode: None,
         },
         bus: BusTiming {
             bytes_per_second: 40_000_000,
@@ -80,6 +81,7 @@ pub fn tssd() -> ArrayConfig {
             cache_program: true,
             program_suspend: None,
             erase_suspend: None,
+            slc_mode: None,
         },
         bus: BusTiming {
             bytes_per_second: 40_000_000,
@@ -116,6 +118,7 @@ pub fn small() -> ArrayConfig {
             cache_program: false,
             program_suspend: None,
             erase_suspend: None,
+            slc_mode: None,
         },
         bus: BusTiming {
             bytes_per_second: 409_600_000,
@@ -156,6 +159,7 @@ pub fn tlc() -> ArrayConfig {
             cache_program: true,
             program_suspend: Some(suspend(100_000)),
             erase_suspend: Some(suspend(700_000)),
+            slc_mode: None,
         },
         bus: BusTiming {
             bytes_per_second: 800_000_000,

@@ -9,8 +9,11 @@ use thiserror::Error;
 /// The longest configurable time of one step: ten minutes.
 pub const LONGEST_STEP_NS: u64 = 600_000_000_000;
 
-/// The most levels of a cell.
-pub(crate) const MAX_LEVELS: usize = 4;
+/// Entries of a table by level, a power of two: the levels of a cell, and SLC mode.
+pub(crate) const LEVELS: usize = 8;
+
+/// The level of the pages of a block in SLC mode.
+pub(crate) const SLC_LEVEL: u8 = 4;
 
 /// Times of a die.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,6 +50,22 @@ pub struct DieTiming {
     /// A read may suspend an erase.
     #[serde(default)]
     pub erase_suspend: Option<SuspendTiming>,
+    /// Times of blocks that are used with one bit a cell, as those of an SLC cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slc_mode: Option<SlcTiming>,
+}
+
+/// Times of a block in SLC mode: with one bit a cell, whatever its cells can hold. It has as many
+/// pages as word lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SlcTiming {
+    /// tR.
+    #[schemars(range(min = 1, max = 600_000_000_000_u64))]
+    pub read_ns: u64,
+    /// tPROG.
+    #[schemars(range(min = 1, max = 600_000_000_000_u64))]
+    pub program_ns: u64,
 }
 
 /// The times to suspend an operation for a read.
@@ -128,9 +147,9 @@ pub(crate) const fn parts(number: u8) -> u8 {
 /// Times compiled for look-up.
 #[derive(Debug, Clone)]
 pub(crate) struct Timing {
-    pub(crate) read_ns: [u64; MAX_LEVELS],
-    pub(crate) program_ns: [u64; MAX_LEVELS],
-    pub(crate) retry_ns: [u64; MAX_LEVELS],
+    pub(crate) read_ns: [u64; LEVELS],
+    pub(crate) program_ns: [u64; LEVELS],
+    pub(crate) retry_ns: [u64; LEVELS],
     pub(crate) erase_ns: u64,
     /// Bus time of a transfer, by the number of planes; at [`HEAD`], for the beginning of a page;
     /// at [`parts`], for so many parts of a page.
@@ -155,9 +174,15 @@ impl Timing {
         die: &DieTiming,
         bus: &BusTiming,
     ) -> Result<Timing, TimingError> {
-        let read_ns = levels("read_ns", die.cell, &die.read_ns)?;
+        let mut read_ns = levels("read_ns", die.cell, &die.read_ns)?;
+        let mut program_ns = levels("program_ns", die.cell, &die.program_ns)?;
+        if let Some(slc) = die.slc_mode {
+            let level = usize::from(SLC_LEVEL);
+            read_ns[level] = in_range("slc_mode.read_ns", slc.read_ns)?;
+            program_ns[level] = in_range("slc_mode.program_ns", slc.program_ns)?;
+        }
         let retry_ns = match die.retry_ns {
-            Some(ns) => [in_range("retry_ns", ns)?; MAX_LEVELS],
+            Some(ns) => [in_range("retry_ns", ns)?; LEVELS],
             None => read_ns,
         };
         for suspend in [die.program_suspend, die.erase_suspend].into_iter().flatten() {
@@ -176,7 +201,7 @@ impl Timing {
         transfer_ns[usize::from(HEAD)] = bus_ns(bus, head + (spare * head).div_ceil(page))?;
         Ok(Timing {
             read_ns,
-            program_ns: levels("program_ns", die.cell, &die.program_ns)?,
+            program_ns,
             retry_ns,
             erase_ns: in_range("erase_ns", die.erase_ns)?,
             transfer_ns,
@@ -224,12 +249,8 @@ fn bus_ns(bus: &BusTiming, bytes: u64) -> Result<u64, TimingError> {
     Ok(data_ns.saturating_add(bus.command_overhead_ns))
 }
 
-fn levels(
-    field: &'static str,
-    cell: Cell,
-    times: &[u64],
-) -> Result<[u64; MAX_LEVELS], TimingError> {
-    let mut filled = [0; MAX_LEVELS];
+fn levels(field: &'static str, cell: Cell, times: &[u64]) -> Result<[u64; LEVELS], TimingError> {
+    let mut filled = [0; LEVELS];
     match times {
         [all] => filled.fill(*all),
         each if each.len() == cell.bits() => filled[..each.len()].copy_from_slice(each),

@@ -102,6 +102,7 @@ impl ModelConfig {
                 cache_program: true,
                 program_suspend: Some(suspend(20_000)),
                 erase_suspend: Some(suspend(100_000)),
+                slc_mode: None,
             },
             bus: BusTiming {
                 bytes_per_second: 409_600_000,

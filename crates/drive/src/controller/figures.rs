@@ -41,6 +41,10 @@ impl<M: Mapping> Controller<M> {
         self.space.shape().op_percent()
     }
 
+    pub(crate) fn has_slc_cache(&self) -> bool {
+        self.space.shape().has_slc_cache()
+    }
+
     pub(crate) fn counters(&self) -> DriveCounters {
         let mut counters = self.counters;
         self.space.add_counters(&mut counters);

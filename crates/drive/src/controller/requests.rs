@@ -313,6 +313,8 @@ impl<M: Mapping> Controller<M> {
         self.counters.completed += 1;
         if self.host.waiting() > 0 {
             self.admit_next();
+        } else if M::GATHERS && self.pages.requests() == 0 {
+            self.idling.begin(self.now);
         }
     }
 

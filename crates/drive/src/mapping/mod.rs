@@ -1,15 +1,17 @@
 //! What the map of a drive needs beside its table of pages: the choice of a write frontier for each
-//! page, streams, and a map that lies on flash. The state machine is written once, for a drive that
-//! has all of them, and compiled for each kind of mapping: where a mapping has none, its steps
-//! vanish.
+//! page, streams, an SLC cache, and a map that lies on flash. The state machine is written once,
+//! for a drive that has all of them, and compiled for each kind of mapping: where a mapping has
+//! none, its steps vanish.
 
 mod placed;
 mod placing;
+mod slc_cache;
 mod static_stripe;
 mod translation;
 
 pub(crate) use placed::PlacedMapping;
 pub(crate) use placing::Placing;
+pub(crate) use slc_cache::SlcCache;
 pub(crate) use static_stripe::StaticMapping;
 pub(crate) use translation::Translation;
 
@@ -49,6 +51,12 @@ pub(crate) trait Mapping: Sized {
 
     /// As [`translation`](Mapping::translation), to change it.
     fn translation_mut(&mut self) -> Option<&mut Translation>;
+
+    /// The SLC cache, if there is one.
+    fn slc_cache(&self) -> Option<&SlcCache>;
+
+    /// As [`slc_cache`](Mapping::slc_cache), to change it.
+    fn slc_cache_mut(&mut self) -> Option<&mut SlcCache>;
 
     /// Bytes of memory.
     fn memory_bytes(&self) -> u64;

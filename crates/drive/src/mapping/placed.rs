@@ -1,6 +1,6 @@
 //! Mappings that place pages by a policy or in streams, or lie on flash themselves.
 
-use super::{Mapping, Placing, Translation};
+use super::{Mapping, Placing, SlcCache, Translation};
 use crate::shape::Shape;
 use crate::spec::PageMapped;
 use softflash_policy::placement::by_hint;
@@ -14,6 +14,7 @@ pub(crate) struct PlacedMapping {
     stream_of: Vec<u8>,
     placing: Option<Placing>,
     translation: Option<Translation>,
+    slc_cache: Option<SlcCache>,
 }
 
 impl PlacedMapping {
@@ -26,6 +27,7 @@ impl PlacedMapping {
             stream_of: vec![0; if several { shape.blocks_end() as usize } else { 0 }],
             placing: Placing::new(layout.placement, shape),
             translation: Translation::new(layout.map, shape),
+            slc_cache: SlcCache::new(layout, shape),
         }
     }
 }
@@ -84,9 +86,20 @@ impl Mapping for PlacedMapping {
         self.translation.as_mut()
     }
 
+    #[inline]
+    fn slc_cache(&self) -> Option<&SlcCache> {
+        self.slc_cache.as_ref()
+    }
+
+    #[inline]
+    fn slc_cache_mut(&mut self) -> Option<&mut SlcCache> {
+        self.slc_cache.as_mut()
+    }
+
     fn memory_bytes(&self) -> u64 {
         self.stream_of.capacity() as u64
             + self.placing.as_ref().map_or(0, Placing::memory_bytes)
             + self.translation.as_ref().map_or(0, Translation::memory_bytes)
+            + self.slc_cache.as_ref().map_or(0, SlcCache::memory_bytes)
     }
 }

@@ -1,7 +1,7 @@
 //! The mapping of most drives: a logical page always has the same write frontier, the only one of
 //! its group, and the map is in memory.
 
-use super::{Mapping, Placing, Translation};
+use super::{Mapping, Placing, SlcCache, Translation};
 use crate::shape::Shape;
 use crate::spec::{MapKind, PageMapped};
 
@@ -13,7 +13,8 @@ impl StaticMapping {
     pub(crate) fn of(layout: &PageMapped, shape: &Shape) -> Option<StaticMapping> {
         let placement = layout.placement;
         let is_static = placement.is_static() && placement.classes() == 1;
-        (is_static && layout.map == MapKind::Page && !shape.is_packed()).then_some(StaticMapping)
+        let has_more = layout.map != MapKind::Page || shape.is_packed() || shape.has_slc_cache();
+        (is_static && !has_more).then_some(StaticMapping)
     }
 }
 
@@ -65,6 +66,16 @@ impl Mapping for StaticMapping {
 
     #[inline(always)]
     fn translation_mut(&mut self) -> Option<&mut Translation> {
+        None
+    }
+
+    #[inline(always)]
+    fn slc_cache(&self) -> Option<&SlcCache> {
+        None
+    }
+
+    #[inline(always)]
+    fn slc_cache_mut(&mut self) -> Option<&mut SlcCache> {
         None
     }
 

@@ -64,20 +64,20 @@ impl Sibling {
         let run = if write_bytes <= page_bytes { 1 } else { run as u32 };
         let word_line = device.die.cell.bits() as u32;
         let small = candidates(&device.geometry, word_line).filter_map(|geometry| {
+            let pages = (geometry.pages(), device.geometry.pages());
             let device = DeviceSpec { geometry, ..device.clone() };
-            let shape = Drive::shape_of(&device, layout, op_percent).ok()?;
+            let layout = with_cache_of(layout, &large, pages);
+            let shape = Drive::shape_of(&device, &layout, op_percent).ok()?;
             let pages = large.pages_per_block() / shape.pages_per_block();
             let scale =
                 Scale::new(&large, (large.groups() / shape.groups(), pages), is_striped, run)?;
             let usable = shape.pages_per_block() >= FEWEST_PAGES.min(large.pages_per_block())
                 && scale.replicas() >= LEAST_REPLICAS;
-            usable.then_some((device, shape, scale))
+            usable.then_some((device, layout, shape, scale))
         });
-        let Some((device, _, scale)) = small.max_by_key(|(_, shape, _)| merit(shape)) else {
-            return Ok(None);
-        };
-        let drive = Drive::new(&device, layout, op_percent)?;
-        let layout = layout.clone();
+        let best = small.max_by_key(|(_, _, shape, _)| merit(shape));
+        let Some((device, layout, _, scale)) = best else { return Ok(None) };
+        let drive = Drive::new(&device, &layout, op_percent)?;
         Ok(Some(Sibling { drive, device, layout, op_percent, scale, page_bytes }))
     }
 
@@ -146,6 +146,16 @@ impl Sibling {
         let sibling_pages = (self.drive.capacity_bytes() / page_bytes) as u32;
         drive.complete(sibling_pages, self.scale, &place);
     }
+}
+
+/// The layout of a sibling with so many of the large drive's pages, whose SLC cache has as many
+/// blocks in a group.
+fn with_cache_of(layout: &PageMapped, large: &Shape, (pages, of_large): (u64, u64)) -> PageMapped {
+    let mut layout = layout.clone();
+    if let Some(cache) = &mut layout.slc_cache {
+        cache.bytes = large.slc_cache_bytes() / (of_large / pages);
+    }
+    layout
 }
 
 /// The geometries of smaller arrays: fewer channels and chips, and fewer pages in a block, which

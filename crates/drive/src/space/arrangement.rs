@@ -2,7 +2,7 @@
 //! A drive is brought into the arrangement of another one of the same layout, or of its
 //! [sibling](crate::Sibling).
 
-use super::Space;
+use super::{Space, streams};
 use crate::mapping::Mapping;
 use crate::precondition;
 use crate::sibling::Scale;
@@ -105,8 +105,9 @@ impl<M: Mapping> Space<M> {
 
     /// Makes new space ready for arrangements: no block is free or written.
     pub(crate) fn vacate(&mut self) {
-        let groups = (0..self.shape.groups()).map(|group| self.shape.blocks_of(group));
+        let groups = streams::groups_of_blocks(&self.shape);
         self.blocks = Blocks::none_free(groups, self.shape.pages_per_block());
+        self.vacate_cache();
     }
 
     /// Brings the groups of one replica into the arrangement of the sibling. `place` gives the
@@ -156,7 +157,8 @@ impl<M: Mapping> Space<M> {
     ) {
         let blocks = self.shape.blocks_of(group);
         assert_eq!(blocks.len(), arranged.blocks.len(), "an arrangement of other blocks");
-        for frontier in self.shape.frontiers_in(group) {
+        let frontiers = self.shape.frontiers_in(group);
+        for frontier in frontiers.filter(|&frontier| !self.shape.is_slc_frontier(frontier)) {
             self.frontiers[frontier as usize] = WriteFrontier::new(frontier, NONE);
         }
         let mut victim = None;
@@ -215,6 +217,7 @@ impl<M: Mapping> Space<M> {
         let frontier = self.shape.frontiers_in(group).start + self.mapping.stream_of(victim);
         let state = self.frontier(frontier);
         let next = if state.open_block() == NONE { 0 } else { state.next() };
-        self.collect_into(frontier, victim, self.shape.data_pages_from(frontier, next));
+        let free = self.shape.data_pages_from(frontier, next);
+        self.collect_into(frontier, victim, free.saturating_sub(self.blocks.valid_in(victim)));
     }
 }

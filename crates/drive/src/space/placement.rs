@@ -14,7 +14,12 @@ impl<M: Mapping> Space<M> {
         page: u32,
         pages: &mut Pages,
     ) -> Option<u32> {
-        let chosen = self.frontier_for(logical, pages.hint(page));
+        let cached = self.cache_stream().filter(|_| logical < self.shape.logical_pages());
+        let stream = cached.unwrap_or_else(|| self.stream_for(logical, pages.hint(page)));
+        let chosen = self.frontier_in(logical, stream);
+        if let Some(frontier) = chosen {
+            self.take_cache_room(frontier, 1);
+        }
         match (chosen, self.mapping.placing_mut()) {
             (Some(frontier), Some(placing)) => placing.waits(self.shape.die_of(frontier)),
             (None, Some(placing)) => placing.hold_back(page, pages),
@@ -23,15 +28,27 @@ impl<M: Mapping> Space<M> {
         Some(self.queue_write_in(chosen?, page, pages))
     }
 
-    /// The write frontier of a page, which takes room there; `None` if none has room.
+    /// The write frontier of a page that goes past the SLC cache, which takes room there; `None` if
+    /// none has room.
     #[inline(always)]
     pub(crate) fn frontier_for(&mut self, logical: u32, hint: u32) -> Option<u32> {
-        let home = self.shape.frontier_of(logical);
-        let of_map = logical >= self.shape.logical_pages();
-        let stream = match of_map {
+        self.frontier_in(logical, self.stream_for(logical, hint))
+    }
+
+    /// The stream of a page that goes past the SLC cache.
+    #[inline(always)]
+    fn stream_for(&self, logical: u32, hint: u32) -> u32 {
+        match logical >= self.shape.logical_pages() {
             true => self.mapping.streams() - 1,
             false => self.mapping.stream_of_hint(hint),
-        };
+        }
+    }
+
+    /// As [`frontier_for`](Space::frontier_for), of a stream.
+    #[inline(always)]
+    fn frontier_in(&mut self, logical: u32, stream: u32) -> Option<u32> {
+        let home = self.shape.frontier_of(logical);
+        let of_map = logical >= self.shape.logical_pages();
         let Space { shape, frontiers, mapping, .. } = self;
         if let Some(placing) = mapping.placing_mut()
             && !of_map
@@ -74,6 +91,7 @@ impl<M: Mapping> Space<M> {
             self.programs.partial += 1;
             self.frontiers[frontier as usize].wrote_elsewhere(unused);
             self.keep_up(frontier, unused);
+            self.take_cache_room(frontier, unused);
             let stream = frontier - self.shape.frontiers_in(self.shape.group_of(frontier)).start;
             if let Some(placing) = self.mapping.placing_mut() {
                 placing.row_begins(stream, frontier);

@@ -3,14 +3,24 @@
 //!
 //! One free block of a group is kept for the frontier that collects, which may fill its block in
 //! the middle of a victim. A group has one victim at a time.
+//!
+//! An SLC cache has a stream too, whose blocks are in SLC mode. Folding is a collection of the
+//! group: the frontier of the other blocks takes the valid pages of the oldest full block. It never
+//! takes the free block that is kept for garbage collection: where only that is left, the folding
+//! of a block is given up, blocks are collected first, and the rest of the block is folded later.
 
 use super::Space;
 use crate::mapping::Mapping;
+use crate::shape::Shape;
 use crate::write_frontier::Due;
 use softflash_mapping::NONE;
+use std::ops::Range;
 
 /// Free blocks of a group that only the frontier that collects may open.
 const KEPT_BLOCKS: u32 = 1;
+
+/// Room for the host that never makes it wait for a folding.
+const UNBOUNDED: u32 = u32::MAX;
 
 impl<M: Mapping> Space<M> {
     /// Opens a free block for a frontier, if it may have one; when only the kept one is left,
@@ -18,7 +28,8 @@ impl<M: Mapping> Space<M> {
     #[inline(never)]
     pub(super) fn open_in_stream(&mut self, frontier: u32, group: u32) {
         let state = self.frontier(frontier);
-        let collects = state.collects() && self.left_to_move(frontier) > 0;
+        let collects =
+            state.collects() && self.left_to_move(frontier) > 0 && !self.is_folding(frontier);
         let kept = if collects { 0 } else { KEPT_BLOCKS };
         if self.blocks.free_in(group) > kept {
             let state = &mut self.frontiers[frontier as usize];
@@ -27,12 +38,21 @@ impl<M: Mapping> Space<M> {
             let block = state.open_block();
             self.mapping.set_stream(block, stream);
         }
-        if self.blocks.free_in(group) <= KEPT_BLOCKS && self.collector_in(group) == NONE {
-            self.choose_victim(group, self.shape.data_pages_from(frontier, 0));
-            let collector = self.collector_in(group);
-            if collector != NONE && self.frontier(collector).open_block() == NONE {
-                self.open_in_stream(collector, group);
+        if self.blocks.free_in(group) <= KEPT_BLOCKS {
+            self.give_up_folding(group);
+            if self.collector_in(group) == NONE {
+                self.collect_in_stream(frontier, group);
             }
+        }
+    }
+
+    /// Begins the collection of a block of a group, which nothing collects, for a frontier that
+    /// needs blocks.
+    fn collect_in_stream(&mut self, frontier: u32, group: u32) {
+        self.choose_victim(group, self.shape.data_pages_from(frontier, 0));
+        let collector = self.collector_in(group);
+        if collector != NONE && self.frontier(collector).open_block() == NONE {
+            self.open_in_stream(collector, group);
         }
     }
 
@@ -79,6 +99,15 @@ impl<M: Mapping> Space<M> {
         }
         let collecting = self.frontier(collector);
         let left = self.left_to_move(collector);
+        if self.shape.is_slc_frontier(frontier) {
+            // Only folding gives it blocks, after what is collected before.
+            let owes = self.is_folding(collector) && (left == 0 || collecting.owes());
+            return match self.can_collect(collector) && (waits || owes) {
+                true => Due::Collection,
+                false if waits => Due::Nothing,
+                false => Due::Program { most: u32::MAX },
+            };
+        }
         if self.can_collect(collector)
             && (waits || collecting.is_moving(&self.shape) || left == 0 || collecting.owes())
         {
@@ -117,6 +146,9 @@ impl<M: Mapping> Space<M> {
         } else {
             self.programs.for_host += u64::from(data);
         }
+        if self.shape.is_slc_frontier(frontier) {
+            self.programs.in_slc_mode += u64::from(data);
+        }
         self.keep_up(frontier, data);
     }
 
@@ -124,8 +156,191 @@ impl<M: Mapping> Space<M> {
     #[inline(always)]
     pub(super) fn keep_up(&mut self, frontier: u32, pages: u32) {
         let collector = self.collector_for(frontier);
-        if collector != NONE && collector != frontier {
+        if collector != NONE
+            && collector != frontier
+            && (!self.shape.is_slc_frontier(frontier) || self.is_folding(collector))
+        {
             self.frontiers[collector as usize].wrote_elsewhere(pages);
         }
     }
+
+    /// The number of the group of the free blocks of a group's cache, which come behind the groups
+    /// of other blocks.
+    pub(super) fn cache_group(&self, group: u32) -> u32 {
+        self.shape.groups() + group
+    }
+
+    /// The write frontier of a group's cache.
+    fn cache_frontier(&self, group: u32) -> u32 {
+        self.shape.frontiers_in(group).end - 1
+    }
+
+    /// The stream of the cache, if a page of the host goes into it.
+    #[inline(always)]
+    pub(super) fn cache_stream(&self) -> Option<u32> {
+        let cache = self.mapping.slc_cache()?;
+        cache.takes().then(|| self.mapping.streams() - 1)
+    }
+
+    /// So many pages of a frontier are taken, if it is one of the cache.
+    #[inline(always)]
+    pub(super) fn take_cache_room(&mut self, frontier: u32, pages: u32) {
+        if self.shape.is_slc_frontier(frontier)
+            && let Some(cache) = self.mapping.slc_cache_mut()
+        {
+            cache.take_room(pages);
+        }
+    }
+
+    /// Whether a block of the cache is being folded by this frontier.
+    #[inline(always)]
+    pub(super) fn is_folding(&self, frontier: u32) -> bool {
+        let victim = self.frontier(frontier).victim();
+        victim != NONE && self.shape.is_slc_block(victim)
+    }
+
+    /// A block of the cache is full.
+    pub(super) fn close_in_cache(&mut self, frontier: u32, block: u32) {
+        let group = self.shape.group_of(frontier);
+        if let Some(cache) = self.mapping.slc_cache_mut() {
+            cache.add_full(group, block);
+        }
+        self.open_in_cache(group);
+    }
+
+    /// Opens a free block of a group's cache if there is one, and folds if that is due.
+    fn open_in_cache(&mut self, group: u32) {
+        let frontier = self.cache_frontier(group);
+        let free = self.cache_group(group);
+        let state = &mut self.frontiers[frontier as usize];
+        if state.open_block() == NONE && state.open_next(free, &mut self.blocks, &self.policies) {
+            let block = state.open_block();
+            self.mapping.set_stream(block, self.mapping.streams() - 1);
+        }
+        self.fold_if_due(group);
+    }
+
+    /// A block of the cache has been erased.
+    pub(super) fn erased_in_cache(&mut self, group: u32, block: u32) {
+        self.blocks.erased(self.cache_group(group), block);
+        let pages = self.shape.pages_per_slc_block();
+        if let Some(cache) = self.mapping.slc_cache_mut() {
+            cache.add_room(pages);
+        }
+        self.open_in_cache(group);
+    }
+
+    /// Whether the host has been idle for long enough, or no longer.
+    pub(crate) fn set_host_idle(&mut self, is_idle: bool) {
+        let Some(cache) = self.mapping.slc_cache_mut() else { return };
+        cache.set_host_idle(is_idle);
+        if is_idle {
+            for group in 0..self.shape.groups() {
+                self.fold_if_due(group);
+            }
+        }
+    }
+
+    /// Whether full blocks of the cache wait until the host is idle.
+    pub(crate) fn awaits_idle_host(&self) -> bool {
+        self.mapping
+            .slc_cache()
+            .is_some_and(|cache| !cache.folds_in_order() && !cache.folds_idle() && cache.has_full())
+    }
+
+    /// Begins to fold the oldest block of a group's cache, or to collect a block if there is no
+    /// space for that, unless the group collects.
+    pub(super) fn fold_if_due(&mut self, group: u32) {
+        if !self.is_folding_due(group) || self.collector_in(group) != NONE {
+            return;
+        }
+        let frontier = self.shape.frontiers_in(group).start;
+        if self.blocks.free_in(group) <= KEPT_BLOCKS {
+            return self.collect_in_stream(frontier, group);
+        }
+        let Some(block) = self.mapping.slc_cache_mut().and_then(|cache| cache.take_oldest(group))
+        else {
+            return;
+        };
+        let writes = self.frontier(self.cache_frontier(group));
+        let room = match (self.mapping.slc_cache(), writes.open_block()) {
+            (Some(cache), _) if !cache.folds_in_order() => UNBOUNDED,
+            (_, NONE) => 0,
+            _ => self.shape.pages_per_slc_block() - writes.next(),
+        };
+        self.collect_into(frontier, block, room);
+        if self.frontier(frontier).open_block() == NONE {
+            self.open_in_stream(frontier, group);
+        }
+    }
+
+    /// Whether a group's cache folds: while the host is idle, for writes that have no other block,
+    /// or to have a free block in time.
+    fn is_folding_due(&self, group: u32) -> bool {
+        let Some(cache) = self.mapping.slc_cache() else { return false };
+        if cache.full_in(group) == 0 {
+            return false;
+        }
+        let writes = self.frontier(self.cache_frontier(group));
+        let stands =
+            writes.open_block() == NONE && (writes.waiting() > 0 || cache.folds_in_order());
+        let in_time = cache.folds_in_order() && !self.blocks.has_free(self.cache_group(group));
+        cache.folds_idle() || stands || in_time
+    }
+
+    /// A page waits for a group's cache, which may have no block for it.
+    #[inline(always)]
+    pub(super) fn waits_in_cache(&mut self, frontier: u32) {
+        if self.shape.is_slc_frontier(frontier) && self.frontier(frontier).open_block() == NONE {
+            self.fold_if_due(self.shape.group_of(frontier));
+        }
+    }
+
+    /// Gives up the folding of a group's block, if one is under way: the rest of it is folded
+    /// later.
+    fn give_up_folding(&mut self, group: u32) {
+        let frontier = self.shape.frontiers_in(group).start;
+        if !self.is_folding(frontier) {
+            return;
+        }
+        let block = self.end_collection(frontier);
+        if let Some(cache) = self.mapping.slc_cache_mut() {
+            cache.give_back(group, block);
+        }
+    }
+
+    /// Makes the blocks of all caches free, but those that are written.
+    pub(super) fn vacate_cache(&mut self) {
+        for group in 0..self.shape.groups() {
+            let writes = self.frontiers_in_cache(group);
+            for block in self.shape.slc_blocks_of(group).filter(|&block| block != writes) {
+                self.blocks.add_free(self.cache_group(group), block);
+            }
+        }
+    }
+
+    /// The block that a group's cache writes; [`NONE`] if there is no cache.
+    fn frontiers_in_cache(&self, group: u32) -> u32 {
+        match self.shape.has_slc_cache() {
+            true => self.frontier(self.cache_frontier(group)).open_block(),
+            false => NONE,
+        }
+    }
+
+    /// Checks the blocks of a group's cache: each is free, written, full, or being folded or
+    /// erased.
+    pub(super) fn check_cache(&self, group: u32) -> Result<(), String> {
+        let Some(cache) = self.mapping.slc_cache() else { return Ok(()) };
+        let writes = usize::from(self.frontiers_in_cache(group) != NONE);
+        let folds = usize::from(self.is_folding(self.shape.frontiers_in(group).start));
+        self.blocks.check_use(self.cache_group(group), writes + folds + cache.full_in(group))
+    }
+}
+
+/// The groups of the free blocks: of all groups, then of their caches.
+pub(super) fn groups_of_blocks(shape: &Shape) -> Vec<Range<u32>> {
+    let groups = 0..shape.groups();
+    let own = groups.clone().map(|group| shape.blocks_of(group));
+    let cached = groups.filter(|_| shape.has_slc_cache()).map(|group| shape.slc_blocks_of(group));
+    own.chain(cached).collect()
 }

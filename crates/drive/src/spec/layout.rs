@@ -2,6 +2,7 @@
 
 use super::device::DeviceSpec;
 use super::mapping_unit::MappingUnit;
+use super::slc_cache::SlcCache;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softflash_mapping::MapKind;
@@ -56,6 +57,9 @@ pub struct PageMapped {
     /// Whether the device's write buffer is used.
     #[serde(default = "yes")]
     pub write_buffer: bool,
+    /// Blocks that take what the host writes with one bit a cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slc_cache: Option<SlcCache>,
     /// Whether reads suspend programs and erases, where the flash can. A die then takes one read
     /// while it programs or erases, and senses it before the work that waits, in any `schedule`.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
@@ -84,6 +88,7 @@ impl Default for PageMapped {
             parity_data_pages: 0,
             copyback: false,
             write_buffer: yes(),
+            slc_cache: None,
             suspend: yes(),
             die_interleaving: yes(),
         }

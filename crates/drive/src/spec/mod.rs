@@ -3,9 +3,11 @@
 mod device;
 mod layout;
 mod mapping_unit;
+mod slc_cache;
 
 pub use device::{ControllerSpec, DeviceSpec, HostSpec, LinkSpec, Provenance};
 pub use layout::{FrontierScope, PageMapped};
 pub use mapping_unit::MappingUnit;
+pub use slc_cache::{Folding, SlcCache};
 pub use softflash_mapping::{MapKind, Share};
 pub use softflash_policy::{PlacementPolicy, Schedule, VictimPolicy, WearPolicy};

@@ -50,6 +50,9 @@ pub struct Report {
     erased_blocks: u64,
     /// Flash pages that were programmed before they were full.
     partial_page_programs: u64,
+    /// Of a drive with an SLC cache: the share of the host's pages that were programmed there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slc_share: Option<f64>,
     /// Bytes programmed over those of the spare: collection is in a steady state after some.
     spare_rewrites: Option<f64>,
     /// Of a drive whose map lies on flash.
@@ -191,6 +194,7 @@ impl Report {
             erases: outcome.erases,
             erased_blocks: outcome.erases,
             partial_page_programs: figure("partial_page_programs").unwrap_or(0.0) as u64,
+            slc_share: figure("slc_share"),
             spare_rewrites: spare_rewrites(&outcome),
             read_latency_ns: outcome.read_latency.into(),
             write_latency_ns: outcome.write_latency.into(),
@@ -249,6 +253,7 @@ impl Report {
             let count = self.partial_page_programs;
             lines.push(("partial programs", format!("{count} flash pages, not full")));
         }
+        lines.extend(self.slc_line().map(|line| ("SLC cache", line)));
         lines.extend(self.drift.map(|drift| ("drift", self.drift_line(drift))));
         lines.extend(self.backlog.map(|backlog| ("load", backlog_line(&backlog))));
         lines.extend([
@@ -275,6 +280,18 @@ impl Report {
             )),
             (_, false) => None,
         }
+    }
+
+    /// The part that the SLC cache had, if there is one, and whether the run shows only its burst.
+    fn slc_line(&self) -> Option<String> {
+        let share = self.slc_share.filter(|_| self.programs.host > 0)?;
+        let percent = 100.0 * share;
+        let folded = self.programs.folding as f64 / self.programs.host as f64;
+        let burst = match share > 0.999 && folded < 0.5 {
+            true => ": it did not fill, so these are figures of a burst",
+            false => "",
+        };
+        Some(format!("took {percent:.1} % of the writes, {folded:.2} folded for each{burst}"))
     }
 
     /// Rates and latencies of reads or of writes; nothing if there were none.

@@ -29,7 +29,8 @@ pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
 
 fn of_all(outcome: Outcome, drives: u64) -> Outcome {
     let latency = |of: LatencySummary| LatencySummary { count: of.count * drives, ..of };
-    let Programs { host, collection, compaction, parity, metadata, padding } = outcome.programs;
+    let Programs { host, collection, folding, compaction, parity, metadata, padding } =
+        outcome.programs;
     let mut all = Outcome {
         requests: outcome.requests * drives,
         completed: outcome.completed * drives,
@@ -40,6 +41,7 @@ fn of_all(outcome: Outcome, drives: u64) -> Outcome {
         programs: Programs {
             host: host * drives,
             collection: collection * drives,
+            folding: folding * drives,
             compaction: compaction * drives,
             parity: parity * drives,
             metadata: metadata * drives,

@@ -473,6 +473,7 @@ impl Play<'_, '_> {
         outcome.programs = Programs {
             host: counters.programmed_for_host,
             collection: counters.programmed_for_collection,
+            folding: counters.programmed_for_folding,
             parity: counters.programmed_for_parity,
             metadata: counters.programmed_for_map,
             padding: counters.programmed_for_padding,
@@ -491,6 +492,11 @@ impl Play<'_, '_> {
             figure("partial_page_programs", counters.partial_page_programs as f64);
         }
         figure("pages_read_from_flash", counters.read_for_host as f64);
+        if self.drive.has_slc_cache() {
+            let (in_slc_mode, all) =
+                (counters.programmed_in_slc_mode, counters.programmed_for_host.max(1));
+            figure("slc_share", in_slc_mode as f64 / all as f64);
+        }
         if let Some(map) = self.drive.map_counters() {
             add_map_figures(&map, counters.host_pages_written, &mut outcome.figures);
         }

@@ -35,8 +35,14 @@ fn causes(runs: &[&Run]) -> Option<Bars> {
     if written.is_empty() {
         return None;
     }
-    let categories =
-        ["application", "garbage collection", "compaction", "parity", "logs and metadata"];
+    let categories = [
+        "application",
+        "garbage collection",
+        "folding",
+        "compaction",
+        "parity",
+        "logs and metadata",
+    ];
     let axis = Axis::new("pages programmed for each page written");
     let mut bars = Bars::new("Write amplification by cause", axis, categories);
     for run in written {
@@ -44,6 +50,7 @@ fn causes(runs: &[&Run]) -> Option<Bars> {
         let causes = [
             programs.host,
             programs.collection,
+            programs.folding,
             programs.compaction,
             programs.parity,
             programs.metadata,

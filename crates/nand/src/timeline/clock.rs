@@ -6,18 +6,18 @@ use super::die::{CellArray, DieLine, Passing, Register};
 use super::event_queue::{EventClass, EventQueue, Owner};
 use super::recorder::{Interval, Recorder};
 use super::work::{Work, WorkKind};
-use crate::cell::PageTable;
 use crate::channel::Direction;
-use crate::timing::{MAX_LEVELS, Timing};
+use crate::timing::{LEVELS, SLC_LEVEL, Timing};
 
 /// The current time, and the scheduled events.
 pub(super) struct Clock {
     pub(super) now: u64,
     pub(super) events: EventQueue,
     pub(super) timing: Timing,
-    pub(super) pages: PageTable,
-    /// For each level, the first level with an equal program time.
-    program_classes: [u8; MAX_LEVELS],
+    /// The level of each page of a block, then of each in SLC mode.
+    pub(super) levels: Box<[u8]>,
+    /// For each level, the class of the ends of its programs.
+    program_classes: [EventClass; LEVELS],
     /// The end of a transfer to an idle die needs no event if no other die waits: nothing can
     /// happen on the die before the end of the program.
     pub(super) silent_loads: bool,
@@ -27,16 +27,15 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    pub(super) fn new(timing: Timing, pages: PageTable, dies: u32, channels: u32) -> Clock {
-        let program_ns = &timing.program_ns;
-        let first_alike = |ns: &u64| program_ns.iter().position(|first| first == ns).unwrap_or(0);
+    /// A clock of dies whose pages have these [levels](crate::cell::PageTable::levels).
+    pub(super) fn new(timing: Timing, levels: Box<[u8]>, dies: u32, channels: u32) -> Clock {
         Clock {
             now: 0,
             events: EventQueue::new(dies, channels),
-            program_classes: std::array::from_fn(|level| first_alike(&program_ns[level]) as u8),
+            program_classes: EventClass::of_programs(&timing.program_ns),
             silent_loads: !timing.cache_program && !timing.suspends,
             timing,
-            pages,
+            levels,
             copyback: false,
             recorder: Recorder::default(),
         }
@@ -45,7 +44,13 @@ impl Clock {
     /// The level of a page in its cells.
     #[inline]
     pub(super) fn level(&self, page: u16) -> usize {
-        usize::from(self.pages.page(u32::from(page)).level) % MAX_LEVELS
+        usize::from(self.levels[usize::from(page)]) % LEVELS
+    }
+
+    /// The level of the pages that a move senses.
+    #[inline]
+    fn level_moved(&self, work: Work) -> usize {
+        if work.is_from_slc() { SLC_LEVEL.into() } else { self.level(work.page) }
     }
 
     #[inline(always)]
@@ -64,7 +69,7 @@ impl Clock {
 
     /// Senses the pages of a move one after the other, before they cross the bus.
     pub(super) fn sense_moved(&mut self, line: &mut DieLine, work: Work) {
-        let sense_ns = self.timing.read_ns[self.level(work.page)];
+        let sense_ns = self.timing.read_ns[self.level_moved(work)];
         let class = if work.pages == 1 { EventClass::Sense } else { EventClass::Other };
         let senses_ns = u64::from(work.pages) * sense_ns;
         self.run(line, work, self.now, senses_ns, class, CellArray::Working);
@@ -73,7 +78,7 @@ impl Clock {
     /// Senses the pages whose parts are packed into others.
     pub(super) fn sense_packed(&mut self, line: &mut DieLine, work: Work) {
         let (_, pages) = work.unpacked();
-        let senses_ns = u64::from(pages) * self.timing.read_ns[self.level(work.page)];
+        let senses_ns = u64::from(pages) * self.timing.read_ns[self.level_moved(work)];
         self.run(line, work, self.now, senses_ns, EventClass::Other, CellArray::Working);
     }
 
@@ -153,7 +158,7 @@ impl Clock {
     /// The class of the ends of programs of a level.
     #[inline]
     pub(super) fn program_class(&self, level: usize) -> EventClass {
-        EventClass::Program(self.program_classes[level])
+        self.program_classes[level]
     }
 
     /// Occupies the cell array for `work_ns` from `begin` on, and adds the event of its end.

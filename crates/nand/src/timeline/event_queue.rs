@@ -10,7 +10,7 @@
 //! lower number comes first, so equal runs are equal event by event. An owner has at most one
 //! event, so the class never decides.
 
-use crate::timing::MAX_LEVELS;
+use crate::timing::LEVELS;
 
 /// The class of an event: events of a class are queued together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,8 @@ pub(super) enum EventClass {
     Sense,
     /// Ends of erases.
     Erase,
-    /// Ends of programs of a level, or of levels that take equally long.
+    /// Ends of programs that take equally long, by the place of their time in
+    /// [`of_programs`](EventClass::of_programs).
     Program(u8),
     /// All others.
     Other,
@@ -29,9 +30,25 @@ pub(super) enum EventClass {
 
 const CLASS_BITS: u32 = 3;
 const CLASSES: usize = 1 << CLASS_BITS;
-const _: () = assert!(4 + MAX_LEVELS <= CLASSES, "a class for each");
+const PROGRAM_CLASSES: usize = CLASSES - 4;
 
 impl EventClass {
+    /// For each level, the class of the ends of its programs, by their times. More than
+    /// [`PROGRAM_CLASSES`] times share the class of all other events.
+    pub(super) fn of_programs(program_ns: &[u64; LEVELS]) -> [EventClass; LEVELS] {
+        let mut times: Vec<u64> = Vec::new();
+        program_ns.map(|ns| {
+            let place = times.iter().position(|&known| known == ns).unwrap_or_else(|| {
+                times.push(ns);
+                times.len() - 1
+            });
+            match place < PROGRAM_CLASSES {
+                true => EventClass::Program(place as u8),
+                false => EventClass::Other,
+            }
+        })
+    }
+
     #[inline]
     fn number(self) -> usize {
         match self {
@@ -39,7 +56,7 @@ impl EventClass {
             EventClass::Sense => 1,
             EventClass::Erase => 2,
             EventClass::Other => 3,
-            EventClass::Program(level) => 4 + usize::from(level) % MAX_LEVELS,
+            EventClass::Program(level) => 4 + usize::from(level) % PROGRAM_CLASSES,
         }
     }
 }

@@ -79,7 +79,7 @@ impl Timeline {
                 .map(|channel| BusLine::new(channel, per_channel))
                 .collect(),
             acceptance: Acceptance::new(&timing),
-            clock: Clock::new(timing, pages, dies, geometry.channels.into()),
+            clock: Clock::new(timing, pages.levels(), dies, geometry.channels.into()),
         })
     }
 
@@ -235,7 +235,7 @@ impl Timeline {
         let dies = self.dies.capacity() * size_of::<DieLine>();
         let buses = self.buses.capacity() * size_of::<BusLine>();
         (size_of::<Timeline>() + dies + buses) as u64
-            + self.clock.pages.memory_bytes()
+            + self.clock.levels.len() as u64
             + self.clock.events.memory_bytes()
     }
 

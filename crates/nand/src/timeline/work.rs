@@ -31,7 +31,8 @@ pub struct Work {
     /// Returned with the completion.
     pub tag: u32,
     /// The page in its block, which determines the times of the cells; for a move, the programmed
-    /// page.
+    /// page. The pages of a block [in SLC mode](crate::SlcTiming) have the numbers behind those of
+    /// a block, [`pages_per_block`](crate::Geometry::pages_per_block) for the first.
     pub page: u16,
     /// The number of pages: one per plane; for a copy-back, all its pages; for a read, possibly
     /// [`HEAD`](Work::HEAD) or [`parts`](Work::parts).
@@ -61,10 +62,20 @@ impl Work {
         u32::from(parts) << 16 | u32::from(pages)
     }
 
+    /// Added to the tag of a [`Move`](WorkKind::Move) (0) or a [`Pack`](WorkKind::Pack): the sensed
+    /// pages are those of blocks in SLC mode.
+    pub const FROM_SLC: u32 = 1 << 31;
+
+    /// Whether a move senses pages of blocks in SLC mode.
+    #[inline]
+    pub(super) fn is_from_slc(self) -> bool {
+        self.tag & Work::FROM_SLC != 0
+    }
+
     /// The parts and the pages of a [`Pack`](WorkKind::Pack).
     #[inline]
     pub(super) fn unpacked(self) -> (u16, u16) {
-        ((self.tag >> 16) as u16, self.tag as u16)
+        (((self.tag & !Work::FROM_SLC) >> 16) as u16, self.tag as u16)
     }
 
     /// Whether it senses pages before it programs others.

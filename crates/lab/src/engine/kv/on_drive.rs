@@ -86,6 +86,7 @@ impl Watch for OnDrive {
             outcome.gantt = chart(drive.recorded());
             let counters = drive.counters();
             outcome.programs.collection = counters.programmed_for_collection;
+            outcome.programs.folding = counters.programmed_for_folding;
             outcome.programs.parity = counters.programmed_for_parity;
             let bytes_per_page = drive.memory_bytes() as f64 / drive.flash_pages() as f64;
             outcome.bytes_per_page = bytes_per_page;

@@ -106,6 +106,7 @@ fn die(parameters: &mut Parameters) -> Result<DieTiming, ImportError> {
         cache_program: false,
         program_suspend: suspend(program, program_suspend),
         erase_suspend: suspend(erase, erase_suspend),
+        slc_mode: None,
     })
 }
 
