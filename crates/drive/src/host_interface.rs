@@ -2,6 +2,7 @@
 //! servers that process one job at a time, in the order in which the jobs are ready.
 
 use crate::spec::{ControllerSpec, DeviceSpec, HostSpec, LinkSpec};
+use crate::thermal::Heat;
 use softflash_base::AccessKind;
 use std::collections::VecDeque;
 
@@ -87,6 +88,8 @@ pub(crate) struct HostInterface {
     link: LinkSpec,
     controller: ControllerSpec,
     host: HostSpec,
+    /// If the device has a thermal limit.
+    heat: Option<Heat>,
     /// When the link is free in each direction: out of the device and into it.
     link_free: [u64; 2],
     reads: Queue,
@@ -123,12 +126,13 @@ impl HostInterface {
         let fixed_ns = request_ns + device.host.submit_ns;
         let reads_take = fixed_ns + read_page_ns;
         let writes_take = fixed_ns + write_page_ns;
-        let writes_are_straight =
-            writes_take == 0 && device.link.write_bytes_per_second == 0 && !buffered;
+        let crosses_at_once = device.link.write_bytes_per_second == 0 && device.thermal.is_none();
+        let writes_are_straight = writes_take == 0 && crosses_at_once && !buffered;
         HostInterface {
             link: device.link,
             controller: device.controller,
             host: device.host,
+            heat: Heat::new(device.thermal),
             link_free: [0; 2],
             reads: Queue::new(),
             writes: Queue::new(),
@@ -206,7 +210,8 @@ impl HostInterface {
     /// Transfers bytes to the host; returns the end of the transfer.
     #[inline]
     pub(crate) fn leave(&mut self, now: u64, bytes: u64) -> u64 {
-        if self.link.read_bytes_per_second == 0 { now } else { self.cross(OUT, now, bytes).0 }
+        let is_free = self.link.read_bytes_per_second == 0 && self.heat.is_none();
+        if is_free { now } else { self.cross(OUT, now, bytes).0 }
     }
 
     /// Transfers bytes over the link; returns the end of the transfer, and its duration.
@@ -221,7 +226,11 @@ impl HostInterface {
             self.known[direction] = (bytes, crossing_ns(bytes, rate));
         }
         let takes_ns = self.known[direction].1;
-        let ends = self.link_free[medium].max(from) + takes_ns;
+        let begins = self.link_free[medium].max(from);
+        let ends = match &mut self.heat {
+            Some(heat) => heat.add(begins, bytes).max(begins + takes_ns),
+            None => begins + takes_ns,
+        };
         self.link_free[medium] = ends;
         (ends, takes_ns)
     }

@@ -66,6 +66,7 @@ mod shape;
 mod sibling;
 mod space;
 pub mod spec;
+mod thermal;
 mod write_frontier;
 
 pub use as_device::{DriveDevice, Extents};

@@ -25,6 +25,9 @@ pub struct DeviceSpec {
     /// The link to the host.
     #[serde(default)]
     pub link: LinkSpec,
+    /// The heat that the device bears; no limit where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thermal: Option<ThermalSpec>,
     /// The controller's own work, for layouts whose FTL is inside the device.
     #[serde(default)]
     pub controller: ControllerSpec,
@@ -49,6 +52,18 @@ pub struct LinkSpec {
     /// Both directions share one medium (SATA).
     #[serde(default)]
     pub half_duplex: bool,
+}
+
+/// The heat of a device, in the bytes over its link that make it: reads and writes heat alike, and
+/// heat leaves at a steady rate. A device at its limit slows down to that rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ThermalSpec {
+    /// Bytes a second that the device carries for ever, in both directions together.
+    #[schemars(range(min = 1))]
+    pub sustained_bytes_per_second: u64,
+    /// Bytes beyond that rate that a cool device carries before it is at its limit.
+    pub burst_bytes: u64,
 }
 
 /// Work of a controller with its FTL inside. The firmware is one server: requests and their pages
@@ -125,6 +140,7 @@ impl DeviceSpec {
             die: array.die.clone(),
             bus: array.bus,
             link: LinkSpec::default(),
+            thermal: None,
             controller: ControllerSpec::default(),
             host: HostSpec::default(),
             provenance: Provenance::default(),

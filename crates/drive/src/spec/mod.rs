@@ -5,7 +5,7 @@ mod layout;
 mod mapping_unit;
 mod slc_cache;
 
-pub use device::{ControllerSpec, DeviceSpec, HostSpec, LinkSpec, Provenance};
+pub use device::{ControllerSpec, DeviceSpec, HostSpec, LinkSpec, Provenance, ThermalSpec};
 pub use layout::{FrontierScope, PageMapped};
 pub use mapping_unit::MappingUnit;
 pub use slc_cache::{Folding, SlcCache};

@@ -35,6 +35,7 @@ pub fn device(
         link: link(parameters)?,
         controller: controller(parameters)?,
         host: HostSpec::default(),
+        thermal: None,
         provenance: Provenance {
             sources: vec![format!("all numbers that are not assumptions: {}", file_name(file))],
             assumptions: vec![
