@@ -15,3 +15,16 @@ pub enum AccessKind {
     /// Forget bytes: discard, trim, unmap.
     Trim,
 }
+
+/// When a write ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(u32)]
+pub enum Durability {
+    /// When the device has its data, which a power loss may destroy.
+    #[default]
+    Accepted,
+    /// When its data are durable (forced unit access).
+    Itself,
+    /// When its data and those of all writes that ended before are durable: a flush follows it.
+    AllBefore,
+}

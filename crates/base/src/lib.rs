@@ -15,7 +15,7 @@ pub mod time;
 mod unit_set;
 mod user_error;
 
-pub use access::AccessKind;
+pub use access::{AccessKind, Durability};
 pub use checksum::checksum64;
 pub use id::{ShardId, SliceId, UnitId};
 pub use io_buf::{BufferPool, IoBuf};

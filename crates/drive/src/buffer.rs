@@ -34,6 +34,17 @@ impl Buffer {
         self.pages.contains_key(&logical)
     }
 
+    /// Versions of a page that are not on flash.
+    pub(crate) fn versions_of(&self, logical: u32) -> u32 {
+        let state = self.pages.get(&logical).copied().unwrap_or(0);
+        (state & !WAITS) + u32::from(state & WAITS != 0)
+    }
+
+    /// The pages that it holds, with their versions that are not on flash.
+    pub(crate) fn versions(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.pages.keys().map(|&logical| (logical, self.versions_of(logical)))
+    }
+
     /// Adds a page. False if it replaces a version that waited.
     pub(crate) fn put(&mut self, logical: u32) -> bool {
         let state = self.pages.entry(logical).or_insert(0);

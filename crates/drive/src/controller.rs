@@ -1,6 +1,7 @@
 //! The state machine of a drive: assembles its parts, takes requests, plays events, returns
 //! completions. It is compiled for each kind of mapping.
 
+mod durability;
 mod figures;
 mod gathering;
 mod idling;
@@ -22,6 +23,7 @@ use crate::request::{Done, HostRequest};
 use crate::shape::Shape;
 use crate::space::Space;
 use crate::spec::{DeviceSpec, PageMapped};
+use durability::Durable;
 use gathering::Gathering;
 use idling::Idling;
 use softflash_base::Time;
@@ -33,6 +35,9 @@ pub(crate) struct Controller<M> {
     host: HostQueue,
     host_interface: HostInterface,
     buffer: Option<Buffer>,
+    /// Whether the buffer survives a power loss.
+    is_protected: bool,
+    durable: Durable,
     pages: Pages,
     space: Space<M>,
     dies: Dies,
@@ -65,6 +70,8 @@ impl<M: Mapping> Controller<M> {
             host: HostQueue::new(device.controller.queue_depth),
             host_interface: HostInterface::new(device, buffer.is_some()),
             buffer,
+            is_protected: device.controller.power_loss_protection,
+            durable: Durable::default(),
             pages: Pages::default(),
             space,
             dies,

@@ -75,4 +75,4 @@ pub use drive::Drive;
 pub use error::DriveError;
 pub use request::{Done, HostRequest};
 pub use sibling::Sibling;
-pub use softflash_base::AccessKind;
+pub use softflash_base::{AccessKind, Durability};

@@ -162,6 +162,11 @@ impl Pages {
         &mut self.places[page as usize]
     }
 
+    /// The request of a page; [`NONE`] if none waits for it.
+    pub(crate) fn request(&self, page: u32) -> u32 {
+        self.entry(page).request
+    }
+
     #[inline]
     pub(crate) fn logical(&self, page: u32) -> u32 {
         self.entry(page).logical

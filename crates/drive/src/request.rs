@@ -1,6 +1,6 @@
 //! Requests of a host, and their completions.
 
-use softflash_base::{AccessKind, Time};
+use softflash_base::{AccessKind, Durability, Time};
 
 /// A request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,13 +16,16 @@ pub struct HostRequest {
     /// The class of its data: what is written with one hint becomes invalid at about the same time.
     /// Only the placement `by-hint` uses it.
     pub hint: u32,
+    /// When a write ends. With [power-loss protection](crate::spec::ControllerSpec), or without a
+    /// write buffer, all that has ended is durable anyway.
+    pub durability: Durability,
 }
 
 impl HostRequest {
     /// A request without a hint.
     #[inline]
     pub fn new(tag: u64, kind: AccessKind, offset_bytes: u64, bytes: u64) -> HostRequest {
-        HostRequest { tag, kind, offset_bytes, bytes, hint: 0 }
+        HostRequest { tag, kind, offset_bytes, bytes, hint: 0, durability: Durability::Accepted }
     }
 }
 

@@ -95,6 +95,7 @@ fn devices() -> impl Strategy<Value = DeviceSpec> {
             write_page_ns: if on[3] { 5_000 } else { 0 },
             write_buffer_bytes: if on[5] { 64 * 4096 } else { 0 },
             queue_depth: 8 * depth,
+            ..ControllerSpec::default()
         };
         device.host = HostSpec {
             submit_ns: if on[4] { 1_000 } else { 0 },

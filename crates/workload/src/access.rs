@@ -1,6 +1,6 @@
 //! One request of a block client.
 
-use softflash_base::AccessKind;
+use softflash_base::{AccessKind, Durability};
 
 /// A request of a block client. It lies within the capacity that its source was made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -14,6 +14,8 @@ pub struct Access {
     /// The class of its data: 1 for the hot part of a hot-cold pattern, the number of a sequential
     /// stream, otherwise 0.
     pub hint: u32,
+    /// When it ends, if it is a write.
+    pub durability: Durability,
 }
 
 impl Access {

@@ -52,7 +52,15 @@ impl<M: Mapping> Controller<M> {
     pub(super) fn gather(&mut self) {
         if self.buffer.is_some() {
             self.space.set_pads(false);
-            self.gathering.ends_at = self.now + self.gathering.patience_ns;
+            let patience_ns = if self.durable.waits() { 0 } else { self.gathering.patience_ns };
+            self.gathering.ends_at = self.now + patience_ns;
+        }
+    }
+
+    /// Pages that wait for others are programmed now.
+    pub(super) fn program_what_waits(&mut self) {
+        if self.is_packed() {
+            self.gathering.ends_at = self.now;
         }
     }
 

@@ -6,7 +6,7 @@ use crate::host_interface::PageJob;
 use crate::mapping::Mapping;
 use crate::pages::{Purpose, Then};
 use crate::request::HostRequest;
-use softflash_base::AccessKind;
+use softflash_base::{AccessKind, Durability};
 use softflash_mapping::NONE;
 use softflash_nand::{Work, WorkKind};
 
@@ -41,7 +41,12 @@ impl<M: Mapping> Controller<M> {
         let place = self.pages.add_request(since, request, (logical, pages));
         match request.kind {
             AccessKind::Read => self.counters.host_pages_read += u64::from(pages),
-            AccessKind::Write => self.counters.host_pages_written += u64::from(pages),
+            AccessKind::Write => {
+                self.counters.host_pages_written += u64::from(pages);
+                if request.durability != Durability::Accepted {
+                    self.admit_durable(place, request, pages);
+                }
+            }
             AccessKind::Trim => return self.trim(place, request),
         }
         if self.host_interface.is_straight(request.kind) {
@@ -66,6 +71,14 @@ impl<M: Mapping> Controller<M> {
                 (request.bytes, partial),
             );
             self.host_interface_changed();
+        }
+    }
+
+    /// A write has been admitted that ends when it is on flash: where the buffer would lose it.
+    #[cold]
+    fn admit_durable(&mut self, place: u32, request: &HostRequest, pages: u32) {
+        if self.buffer.is_some() && !self.is_protected {
+            self.durable.admit(place, request.durability, pages);
         }
     }
 
@@ -183,7 +196,9 @@ impl<M: Mapping> Controller<M> {
         if let Some(buffer) = &mut self.buffer {
             let hint = self.pages.hint(page);
             let new = buffer.put(logical);
-            self.complete_write(page);
+            if self.durable.is_empty() || !self.buffered_durably(page, logical) {
+                self.complete_write(page);
+            }
             if !new {
                 self.counters.absorbed += 1;
                 return None;
@@ -191,6 +206,25 @@ impl<M: Mapping> Controller<M> {
             page = self.pages.add_page(NONE, logical, hint);
         }
         if self.knows(page, logical, Then::Write) { self.place_write(page, logical) } else { None }
+    }
+
+    /// A page has come to the buffer; false if its request ends now.
+    #[cold]
+    fn buffered_durably(&mut self, page: u32, logical: u32) -> bool {
+        let Some(buffer) = &self.buffer else { return false };
+        let waits = self.durable.buffered(self.pages.request(page), (page, logical), buffer);
+        if self.durable.waits() {
+            self.program_what_waits();
+        }
+        waits
+    }
+
+    /// A version of a page is on flash, for which writes may wait.
+    #[cold]
+    fn durably_programmed(&mut self, logical: u32) {
+        for page in self.durable.programmed(logical) {
+            self.complete_write(page);
+        }
     }
 
     /// Queues a page to be programmed where the placement chooses; returns the die, unless the page
@@ -264,6 +298,9 @@ impl<M: Mapping> Controller<M> {
                         buffer.end_program(logical);
                     }
                     self.pages.complete_page(page);
+                    if !self.durable.is_empty() {
+                        self.durably_programmed(logical);
+                    }
                 }
                 None => self.complete_write(page),
             }

@@ -68,7 +68,7 @@ pub struct ThermalSpec {
 
 /// Work of a controller with its FTL inside. The firmware is one server: requests and their pages
 /// pass it one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerSpec {
     /// Firmware time a request, in nanoseconds.
@@ -84,6 +84,11 @@ pub struct ControllerSpec {
     /// there. 0: acknowledged when it is on flash.
     #[serde(default)]
     pub write_buffer_bytes: u64,
+    /// Whether capacitors keep the write buffer through a power loss (PLP). Without it, flushes and
+    /// forced unit access wait until the data are on flash.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    #[schemars(extend("default" = true))]
+    pub power_loss_protection: bool,
     /// Requests that the device accepts at a time (NCQ: 32); 0: no limit.
     #[serde(default)]
     pub queue_depth: u32,
@@ -106,6 +111,27 @@ pub struct HostSpec {
 
 fn one() -> u32 {
     1
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+impl Default for ControllerSpec {
+    fn default() -> ControllerSpec {
+        ControllerSpec {
+            request_ns: 0,
+            read_page_ns: 0,
+            write_page_ns: 0,
+            write_buffer_bytes: 0,
+            power_loss_protection: yes(),
+            queue_depth: 0,
+        }
+    }
 }
 
 impl Default for HostSpec {

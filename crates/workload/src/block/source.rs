@@ -5,8 +5,8 @@ use super::size::RequestSize;
 use super::spec::BlockWorkload;
 use crate::access::Access;
 use crate::error::Problem;
-use softflash_base::AccessKind;
 use softflash_base::random::Rng;
+use softflash_base::{AccessKind, Durability};
 
 /// The endless sequence of requests of a [`BlockWorkload`]. Equal seeds give equal requests.
 #[derive(Debug, Clone)]
@@ -18,6 +18,7 @@ pub struct BlockSource {
     places: Places,
     /// Where the span begins.
     begin_bytes: u64,
+    syncs: Syncs,
 }
 
 impl BlockSource {
@@ -38,7 +39,8 @@ impl BlockSource {
         let classes: Vec<SizeClass> = reads.classes().chain(writes.classes()).collect();
         let places = Places::new(workload.pattern, span_bytes, &classes, &mut rng)?;
         let mix = Mix::new(workload.read_fraction, workload.trim_fraction);
-        Ok(BlockSource { rng, mix, reads, writes, places, begin_bytes })
+        let syncs = Syncs::new(workload);
+        Ok(BlockSource { rng, mix, reads, writes, places, begin_bytes, syncs })
     }
 
     /// Writes and trims alone, a share of `trim_fraction` trims, drawn from another generator. The
@@ -76,7 +78,41 @@ impl BlockSource {
         let sizes = if kind == AccessKind::Read { &self.reads } else { &self.writes };
         let class = sizes.draw(&mut self.rng);
         let (offset_bytes, hint) = self.places.draw(class, &mut self.rng);
-        Access { kind, offset_bytes: self.begin_bytes + offset_bytes, bytes: class.bytes, hint }
+        let durability = self.syncs.next(kind);
+        let offset_bytes = self.begin_bytes + offset_bytes;
+        Access { kind, offset_bytes, bytes: class.bytes, hint, durability }
+    }
+}
+
+/// Which writes end when they are durable.
+#[derive(Debug, Clone, Copy)]
+struct Syncs {
+    /// Every so many writes; 0: never.
+    flush_every: u32,
+    fua_every: u32,
+    /// Writes so far: a counter that wraps.
+    writes: u32,
+}
+
+impl Syncs {
+    fn new(workload: &BlockWorkload) -> Syncs {
+        let BlockWorkload { flush_every, fua_every, .. } = *workload;
+        Syncs { flush_every, fua_every, writes: 0 }
+    }
+
+    /// When the next request ends.
+    #[inline(always)]
+    fn next(&mut self, kind: AccessKind) -> Durability {
+        if self.flush_every | self.fua_every == 0 || kind != AccessKind::Write {
+            return Durability::Accepted;
+        }
+        self.writes = self.writes.wrapping_add(1);
+        let is_due = |every: u32| every > 0 && self.writes.is_multiple_of(every);
+        match (is_due(self.flush_every), is_due(self.fua_every)) {
+            (true, _) => Durability::AllBefore,
+            (_, true) => Durability::Itself,
+            _ => Durability::Accepted,
+        }
     }
 }
 

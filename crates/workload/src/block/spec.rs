@@ -62,6 +62,15 @@ pub struct BlockWorkload {
     /// When requests are made.
     #[serde(default)]
     pub load: Load,
+    /// Every so many writes are followed by a flush, which ends them when all that ended before is
+    /// durable (`fsync` of fio); 0: none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    #[schemars(extend("default" = 0))]
+    pub flush_every: u32,
+    /// Every so many writes end when they are durable (forced unit access); 0: none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    #[schemars(extend("default" = 0))]
+    pub fua_every: u32,
     /// Threads beside those of `load` that only write, one request at a time each.
     #[serde(default, skip_serializing_if = "is_none")]
     #[schemars(range(max = 16_777_216), extend("default" = 0))]
@@ -94,6 +103,8 @@ impl BlockWorkload {
             begin: Begin::default(),
             span: Span::default(),
             load: Load::default(),
+            flush_every: 0,
+            fua_every: 0,
             writers: 0,
             rate_caps: RateCaps::default(),
             duration_ns: None,

@@ -131,8 +131,8 @@ impl<'a> Ahead<'a> {
 
 #[inline]
 fn of_access(access: &Access) -> HostRequest {
-    let Access { kind, offset_bytes, bytes, hint } = *access;
-    HostRequest { tag: 0, kind, offset_bytes, bytes: bytes.into(), hint }
+    let Access { kind, offset_bytes, bytes, hint, durability } = *access;
+    HostRequest { tag: 0, kind, offset_bytes, bytes: bytes.into(), hint, durability }
 }
 
 /// Converts a request of a trace to a request of a drive. `None` for a flush, as the drive
