@@ -42,6 +42,7 @@ fn draw(rng: &mut Rng) -> (DeviceSpec, PageMapped) {
         write_page_ns: 5_000 * rng.below(2),
         write_buffer_bytes: 64 * 4096 * rng.below(2),
         queue_depth: 8 * rng.below(3) as u32,
+        ..ControllerSpec::default()
     };
     device.host = HostSpec {
         submit_ns: 1_000 * rng.below(2),

@@ -38,6 +38,7 @@ fn spec() -> DeviceSpec {
         write_page_ns: 4_000,
         write_buffer_bytes: 16 * 4096,
         queue_depth: 8,
+        ..ControllerSpec::default()
     };
     device.host = HostSpec { submit_ns: 1_000, complete_ns: 2_000, completions_per_interrupt: 1 };
     device

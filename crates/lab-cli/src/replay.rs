@@ -1,4 +1,4 @@
-//! `softflash replay`: replays a block trace on a simulated drive.
+//! `softflash replay`: replays a block trace on a simulated drive, or on a volume over units.
 
 use crate::simulated::{Report, Target, measured};
 use crate::trace::{Tick, open, remarks};
@@ -8,8 +8,9 @@ use softflash_console::CliError;
 use softflash_console::output::{self, Form};
 use softflash_console::progress::Progress;
 use softflash_console::sizes::parse_size;
-use softflash_lab::engine::drive::{Asked, Setting, simulate};
-use softflash_lab::{DeviceSpec, LabError, LayoutKind, Limits, PageMapped, presets};
+use softflash_lab::engine::drive::{self, Asked};
+use softflash_lab::engine::volumes;
+use softflash_lab::{Control, DeviceSpec, LabError, Layout, LayoutKind, Limits, Outcome, presets};
 use softflash_trace::adapt::{AdaptError, Item};
 use softflash_trace::{Format, Kind, ReadOptions, Request, Tally, TraceError, TraceExt};
 use std::cell::RefCell;
@@ -24,7 +25,9 @@ Examples:
   softflash replay disk.csv.gz --device intel-320 --op 12.5 \\
       --precondition steady --speed 4 -o json
   softflash replay disk.csv --device tlc-modern --copies 8 --copy-offset 32GiB
+  softflash replay disk.csv --device tlc-modern --layout sdf --wrap
 
+On a layout of units the trace goes to a volume over all of them, which also makes its flushes. \
 Requests are issued at their times, even if the drive falls behind; the result says so. Changes \
 apply in this order: speed, copies, wrap. Formats: msr, fio-v2, fio-v3, blkparse, vscsi, mqsim, \
 alibaba, tencent; see docs/traces.md.")]
@@ -84,15 +87,53 @@ struct Played {
     devices: BTreeSet<u32>,
     /// Flushes; a simulated drive acknowledges only durable data, so they have no effect.
     flushes_passed_over: u64,
+    /// Flushes of a volume.
+    flushes_made: u64,
     /// Reads, writes and trims of no bytes, which are not issued.
     empty_passed_over: u64,
+    #[serde(skip)]
+    on_volume: bool,
+}
+
+/// What the trace is replayed on.
+struct Place {
+    device: DeviceSpec,
+    layout_name: String,
+    layout: Layout,
+}
+
+/// The engine of a place, with its settings.
+enum Engine<'a> {
+    Drive(drive::Setting<'a>),
+    Volume(volumes::Setting<'a>),
+}
+
+impl Engine<'_> {
+    /// Bytes that the host can address.
+    fn capacity_bytes(&self) -> Result<u64, LabError> {
+        match self {
+            Engine::Drive(setting) => setting.capacity_bytes(),
+            Engine::Volume(setting) => setting.capacity_bytes(),
+        }
+    }
+
+    fn simulate(&self, asked: Asked<'_>, control: &Control) -> Result<Outcome, LabError> {
+        match self {
+            Engine::Drive(setting) => drive::simulate(setting, asked, control),
+            Engine::Volume(setting) => volumes::simulate(setting, asked, control),
+        }
+    }
 }
 
 impl Played {
     fn note(&mut self, request: &Request) {
         self.devices.insert(request.device);
         let is_flush = request.kind == Kind::Flush;
-        self.flushes_passed_over += u64::from(is_flush);
+        let flushes = match self.on_volume {
+            true => &mut self.flushes_made,
+            false => &mut self.flushes_passed_over,
+        };
+        *flushes += u64::from(is_flush);
         self.empty_passed_over += u64::from(!is_flush && request.bytes == 0);
     }
 
@@ -123,23 +164,17 @@ impl Played {
 impl Replay {
     /// Replays the trace and prints the result.
     pub fn run(self) -> Result<(), CliError> {
-        let (device, layout_name, layout) = self.drive()?;
-        let setting = Setting {
-            device: &device,
-            layout: &layout,
-            op_percent: self.target.op.unwrap_or(layout.op_percent),
-            precondition: self.target.precondition,
-            limits: Limits { requests: None, duration_ns: None, warm_up_ns: 0, samples: SAMPLES },
-            seed: self.target.seed,
-        };
-        let capacity_bytes = setting.capacity_bytes()?;
+        let place = self.place()?;
+        let engine = self.engine(&place);
+        let capacity_bytes = engine.capacity_bytes()?;
         let options = ReadOptions {
             format: self.format,
             lenient: !self.strict,
             vscsi_tick_ns: self.vscsi_tick.ns(),
         };
         let (mut reader, bar) = open(&self.path, options)?;
-        let played = RefCell::new(Played::default());
+        let on_volume = matches!(engine, Engine::Volume(_));
+        let played = RefCell::new(Played { on_volume, ..Played::default() });
         let only = self.only_device;
         let chosen = reader
             .by_ref()
@@ -149,8 +184,9 @@ impl Replay {
             .inspect(|item| item.iter().for_each(|request| played.borrow_mut().note(request)));
         let mut trace = self.changed(chosen, capacity_bytes).map_err(TraceError::from)?;
         let progress = Progress::of_preparation();
-        let report = measured(&self.target, &device.name, &layout_name, &progress, |control| {
-            simulate(&setting, Asked::Trace(&mut trace), control)
+        let (device, layout) = (&place.device.name, &place.layout_name);
+        let report = measured(&self.target, device, layout, &progress, |control| {
+            engine.simulate(Asked::Trace(&mut trace), control)
         })?;
         drop(trace);
         bar.finish_and_clear();
@@ -186,16 +222,34 @@ impl Replay {
         })
     }
 
-    fn drive(&self) -> Result<(DeviceSpec, String, PageMapped), LabError> {
+    fn place(&self) -> Result<Place, LabError> {
         let device = presets::device(&self.target.device)?;
         let layout = self.target.layout.as_ref().unwrap_or(&device.default_layout);
-        let (name, layout) = presets::layout(layout)?;
-        match layout.kind {
-            LayoutKind::PageMapped(layout) => Ok((device, name, layout)),
-            LayoutKind::Units(_) => Err(LabError::Unsupported(format!(
-                "layout `{name}` has no block interface to replay a trace on; \
-                 use a page-mapped one, as --layout page-mapped"
-            ))),
+        let (layout_name, layout) = presets::layout(layout)?;
+        Ok(Place { device, layout_name, layout })
+    }
+
+    fn engine<'a>(&self, place: &'a Place) -> Engine<'a> {
+        let limits = Limits { requests: None, duration_ns: None, warm_up_ns: 0, samples: SAMPLES };
+        let (precondition, seed) = (self.target.precondition, self.target.seed);
+        let device = &place.device;
+        match &place.layout.kind {
+            LayoutKind::PageMapped(layout) => Engine::Drive(drive::Setting {
+                device,
+                layout,
+                op_percent: self.target.op.unwrap_or(layout.op_percent),
+                precondition,
+                limits,
+                seed,
+            }),
+            LayoutKind::Units(layout) => Engine::Volume(volumes::Setting {
+                device,
+                layout,
+                op_percent: self.target.op.or(layout.op_percent),
+                precondition,
+                limits,
+                seed,
+            }),
         }
     }
 

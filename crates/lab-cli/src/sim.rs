@@ -27,10 +27,15 @@ Examples:
       --flow writer=random-write-8k,span.share=0.5
   softflash bench sim --device mqsim-default --fio jobs.fio \\
       --section randread
+  softflash bench sim --device ./small.toml --layout sdf \\
+      --workload random-write-4k --precondition steady
 
-Several flows run on one drive at the same time, each with its own figures. By default a million \
-requests, of all flows together; jobs of fio and flows with limits of their own end there. Processor time is that of the measured part; the preconditioning of \
-the drive is reported separately. A run whose write amplification still drifts says so.")]
+Several flows run on one drive at the same time, each with its own figures. On a layout of units, \
+workloads that write less than a superblock at a time run on a volume over all of them, with the \
+code that `serve` has. By default a million requests, of all flows together; jobs of fio and flows \
+with limits of their own end there. Processor time is that of the measured part; the \
+preconditioning of the drive is reported separately. A run whose write amplification still drifts \
+says so.")]
 pub struct Sim {
     #[command(flatten)]
     target: Target,

@@ -215,7 +215,7 @@ pub struct Control<'a> {
     /// Called once, when the measured part is over, before the simulation's state is checked.
     pub on_measured: &'a (dyn Fn() + Sync),
     /// Called for each completed request of the measured part; only for block requests on
-    /// page-mapped layouts.
+    /// page-mapped layouts and volumes.
     pub on_request: Option<OnRequest<'a>>,
     /// Where states that take long are kept.
     pub states: Option<&'a StateCache>,

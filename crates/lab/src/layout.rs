@@ -6,7 +6,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use softflash_device::model::UnitKind;
 use softflash_drive::spec::PageMapped;
-use softflash_policy::{PlacementPolicy, Schedule};
+use softflash_policy::{PlacementPolicy, Schedule, VictimPolicy};
 use toml::{Table, Value};
 
 /// A layout, as a preset in TOML states it.
@@ -64,6 +64,44 @@ pub struct Units {
     /// how long the flash takes for a command.
     #[serde(default = "reads_first", deserialize_with = "order_of_units")]
     pub order: Schedule,
+    /// What takes requests of blocks.
+    #[serde(default)]
+    pub interface: Interface,
+    /// Of a volume: spare / logical of all flash, in percent, as of a drive. Unless given, what
+    /// `serve` takes: 7 % of its room, beside what the domain keeps free for itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1000.0))]
+    pub op_percent: Option<f64>,
+    /// Of a volume: which superblock of a unit is collected next.
+    #[serde(default)]
+    pub victim: VictimPolicy,
+}
+
+/// What takes requests of blocks to units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Interface {
+    /// A volume for traces, and for workloads with writes of other sizes than a superblock, trims
+    /// beside other requests, or threads that only write; else the superblocks.
+    #[default]
+    Auto,
+    /// The superblocks: a write fills one and includes its erase.
+    Superblocks,
+    /// A volume over all units, which maps 4 KiB, as `serve` has them.
+    Volume,
+}
+
+impl Default for Units {
+    fn default() -> Units {
+        Units {
+            unit: UnitKind::default(),
+            scheduler: round_robin(),
+            order: reads_first(),
+            interface: Interface::default(),
+            op_percent: None,
+            victim: VictimPolicy::default(),
+        }
+    }
 }
 
 fn round_robin() -> PlacementPolicy {
@@ -96,11 +134,12 @@ fn order_of_units<'de, D: Deserializer<'de>>(text: D) -> Result<Schedule, D::Err
 }
 
 impl Layout {
-    /// Default over-provisioning in percent; experiments can override it.
+    /// Default over-provisioning in percent, 0 of units unless they give it; experiments can
+    /// override it.
     pub fn op_percent(&self) -> f64 {
         match &self.kind {
             LayoutKind::PageMapped(layout) => layout.op_percent,
-            LayoutKind::Units(_) => 0.0,
+            LayoutKind::Units(layout) => layout.op_percent.unwrap_or(0.0),
         }
     }
 }

@@ -448,6 +448,13 @@ impl Domain {
         programmed
     }
 
+    /// Erases since the mount, each of a block in every plane of a die. Scans the blocks of all
+    /// units.
+    pub fn erases(&self) -> u64 {
+        let flash = &self.core.flash;
+        flash.units().iter().map(|unit| flash.telemetry(unit).erases).sum()
+    }
+
     /// Counters since the mount.
     pub fn counters(&self) -> DomainCounters {
         self.core.counters()

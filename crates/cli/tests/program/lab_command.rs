@@ -544,8 +544,81 @@ fn a_trace_is_replayed_wrapped_copied_and_judged() {
     let report = json(&replay(&laboratory, "bad.csv", &[]));
     assert_eq!((&report["completed"], &report["tally"]["malformed"]), (&400.into(), &1.into()));
     fails(&replay(&laboratory, "bad.csv", &["--strict"]), 1, &["bad.csv: line 401: opcode"]);
-    fails(&replay(&laboratory, "good.csv", &["--layout", "sdf"]), 2, &["no block interface"]);
     fails(&replay(&laboratory, "none.csv", &[]), 1, &["none.csv: No such file"]);
+}
+
+/// Units of a channel, on which volumes are.
+const CHANNELS: &str = r#"
+title = "Each channel a unit"
+kind = "units"
+unit = "channel"
+"#;
+
+#[test]
+fn small_writes_and_traces_run_on_a_volume_over_units() {
+    let laboratory = Laboratory::new();
+    laboratory.write("channels.toml", CHANNELS);
+    let (device, layout) = (laboratory.path("tiny.toml"), laboratory.path("channels.toml"));
+    let simulated = |layout: &str, op: &str| {
+        let target = ["bench", "sim", "--device", &device, "--layout", layout, "--op", op];
+        let run = ["--workload", "random-write-4k", "--precondition", "steady:2", "-o", "json"];
+        softflash([&target[..], &run, &["--requests", "20000"]].concat())
+    };
+    let (units, drive) = (json(&simulated(&layout, "60")), json(&simulated("page-mapped", "60")));
+    let figure = |report: &Value, name: &str| report[name].as_f64().unwrap();
+    assert_eq!((&units["completed"], &units["settled"]["rewrites"]), (&20_000.into(), &2.into()));
+    for name in ["capacity_bytes", "op_percent"] {
+        let ratio = figure(&units, name) / figure(&drive, name);
+        assert!((ratio - 1.0).abs() < 0.02, "{name}: {units} {drive}");
+    }
+    assert!(figure(&units, "waf_bytes") > figure(&drive, "waf_bytes"), "{units} {drive}");
+    assert!(figure(&units, "erased_blocks") > 0.0, "{units}");
+    fails(&simulated(&layout, "5"), 2, &["over-provisioning of at least"]);
+    // A trace, with its flushes.
+    let line = |index: u64| {
+        let at = format!("8,0 0 {} 0.{:03}000000 1 Q", index + 1, index);
+        match index % 5 {
+            4 => format!("{at} FN [x]\n"),
+            _ => format!("{at} W {} + 8 [x]\n", index % 50 * 8),
+        }
+    };
+    laboratory.write("flushes.txt", &(0..200).map(line).collect::<String>());
+    let report = json(&replay(&laboratory, "flushes.txt", &["--layout", &layout]));
+    assert_eq!((&report["completed"], &report["kept_up"]), (&160.into(), &true.into()));
+    assert_eq!((&report["flushes_made"], &report["flushes_passed_over"]), (&40.into(), &0.into()));
+    assert!(figure(&report, "waf_bytes") > 1.0, "{report}");
+    laboratory.write("far.csv", "0,W,1000000000000,4096,1577808000000000\n");
+    let far = replay(&laboratory, "far.csv", &["--layout", &layout]);
+    fails(&far, 1, &["beyond the device", "--wrap"]);
+}
+
+#[test]
+fn an_experiment_compares_a_drive_with_a_volume() {
+    let laboratory = Laboratory::new();
+    laboratory.write("channels.toml", CHANNELS);
+    laboratory.experiment(
+        "it.toml",
+        r#"
+title = "Small writes"
+[[group]]
+name = "writes"
+device = "DEVICE"
+layout = ["page-mapped", "./channels.toml"]
+workload = "random-write-4k"
+set.op_percent = 60.0
+set.precondition = "steady:1"
+set.requests = 5000
+[[group.row]]
+label = "{layout}"
+measures = ["iops", "waf_bytes", "write_p99_us", "figures.op_percent"]
+"#,
+    );
+    succeeds(&laboratory.run("out", &["--jobs", "2"]));
+    let result: Value = serde_json::from_slice(&laboratory.result("out").unwrap()).unwrap();
+    let rows = result["table"]["rows"].as_array().unwrap();
+    let waf = |row: &Value| row["values"][1]["ours"].as_f64().unwrap();
+    assert_eq!(rows.len(), 2, "{result}");
+    assert!(waf(&rows[0]) >= 1.0 && waf(&rows[1]) > waf(&rows[0]), "{rows:?}");
 }
 
 #[test]

@@ -206,10 +206,11 @@ pub(super) fn print_table(table: &ColumnTable) {
     let header: Vec<&str> = std::iter::once("").chain(titles.iter().map(String::as_str)).collect();
     let text = |value: &Option<TableValue>| match value {
         None => String::new(),
-        Some(TableValue { ours, spread: None }) => figure(*ours),
-        Some(TableValue { ours, spread: Some(spread) }) => {
-            format!("{} ± {}", figure(*ours), figure(spread.ci95))
-        }
+        Some(TableValue { ours, spread }) => match spread.filter(|spread| spread.ci95 > 0.0) {
+            Some(spread) => format!("{} ± {}", figure(*ours), figure(spread.ci95)),
+            None if ours.fract() == 0.0 => ours.to_string(),
+            None => figure(*ours),
+        },
     };
     let rows = table.rows.iter().map(|row| {
         let values = row.values.iter().map(text);

@@ -8,6 +8,7 @@ use crate::cell::Control;
 use crate::error::LabError;
 use futures_util::future::{Either, select, try_join_all};
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use softflash_base::Time;
 use softflash_runtime::RuntimeHandle;
 use softflash_workload::Arrivals;
 use std::iter::once;
@@ -71,17 +72,7 @@ where
     let mut under_way = FuturesUnordered::new();
     loop {
         let at = begin + arrivals.next_at().0;
-        let mut arrival = pace.runtime.sleep_until(at);
-        while !under_way.is_empty() {
-            match select(arrival, under_way.next()).await {
-                Either::Left(_) => break,
-                Either::Right((ended, still)) => {
-                    idle.extend(ended.transpose()?);
-                    arrival = still;
-                }
-            }
-        }
-        pace.runtime.sleep_until(at).await;
+        arrival(pace, at, &mut under_way, idle).await?;
         if !quota.take(at) {
             break;
         }
@@ -91,5 +82,51 @@ where
     while let Some(ended) = under_way.next().await {
         idle.push(ended?);
     }
+    Ok(())
+}
+
+/// Submits requests at their own times, until `next` has none left, and waits for their
+/// completions. Times must not decrease.
+pub async fn timed<F>(
+    pace: &Pace<'_>,
+    mut next: impl FnMut() -> Option<Result<(Time, F), LabError>>,
+) -> Result<(), LabError>
+where
+    F: Future<Output = Result<(), LabError>>,
+{
+    let mut under_way = FuturesUnordered::new();
+    while let Some(request) = next() {
+        let (at, request) = request?;
+        arrival(pace, at, &mut under_way, &mut Vec::new()).await?;
+        pace.check()?;
+        under_way.push(request);
+    }
+    while let Some(ended) = under_way.next().await {
+        ended?;
+    }
+    Ok(())
+}
+
+/// Waits until `at`; meanwhile the requests under way go on, and return their clients to `idle`.
+async fn arrival<C, F>(
+    pace: &Pace<'_>,
+    at: Time,
+    under_way: &mut FuturesUnordered<F>,
+    idle: &mut Vec<C>,
+) -> Result<(), LabError>
+where
+    F: Future<Output = Result<C, LabError>>,
+{
+    let mut arrival = pace.runtime.sleep_until(at);
+    while !under_way.is_empty() {
+        match select(arrival, under_way.next()).await {
+            Either::Left(_) => break,
+            Either::Right((ended, still)) => {
+                idle.extend(ended.transpose()?);
+                arrival = still;
+            }
+        }
+    }
+    pace.runtime.sleep_until(at).await;
     Ok(())
 }

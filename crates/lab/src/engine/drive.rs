@@ -8,14 +8,14 @@ mod flows_tests;
 mod host;
 mod log;
 mod random_writes;
-mod seeds;
+pub(super) mod seeds;
 mod settle;
 mod standstill;
 pub(super) mod state;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod writing;
+pub(super) mod writing;
 
 use crate::cell::{Cell, Control, Limits};
 use crate::engine::limits::{add_limits, add_programmed_bytes, add_programmed_share};

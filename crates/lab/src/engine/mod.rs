@@ -6,12 +6,14 @@ mod cluster;
 mod drift;
 pub mod drive;
 pub mod kv;
+mod level;
 pub mod limits;
 mod meter;
 mod progress;
 mod quota;
 mod tally;
 pub mod units;
+pub mod volumes;
 
 use crate::cell::{Cell, Control};
 use crate::error::LabError;
@@ -20,6 +22,7 @@ use crate::outcome::Outcome;
 use crate::workload::Workload;
 use drive::Asked;
 use softflash_workload::Precondition;
+use units::Taken;
 
 /// Runs a cell. Equal cells give equal outcomes.
 pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
@@ -36,54 +39,67 @@ pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
         }
         (Workload::Flows(_), LayoutKind::Units(_)) => Err(no_flows(cell)),
         (Workload::Block(workload), LayoutKind::Units(layout)) => {
-            units::run(cell, layout, workload, control)
+            match units::takes(cell, layout, workload)? {
+                Taken::ByVolume => volumes::run(cell, layout, workload, control),
+                Taken::BySuperblocks => units::run(cell, layout, workload, control),
+            }
         }
     }?;
     let Outcome { requests, completed, .. } = outcome;
     if requests != completed {
         return Err(LabError::LostRequests { requests, completed });
     }
-    let page_bytes = match &cell.layout.kind {
-        LayoutKind::PageMapped(layout) => layout.unit_bytes(&cell.device),
-        LayoutKind::Units(_) => cell.device.geometry.page_bytes,
-    };
-    limits::add_programmed_bytes(page_bytes, &mut outcome);
+    // A volume counts the bytes itself.
+    if !(matches!(cell.layout.kind, LayoutKind::Units(_)) && has_block_interface(cell)?) {
+        let page_bytes = match &cell.layout.kind {
+            LayoutKind::PageMapped(layout) => layout.unit_bytes(&cell.device),
+            LayoutKind::Units(_) => cell.device.geometry.page_bytes,
+        };
+        limits::add_programmed_bytes(page_bytes, &mut outcome);
+    }
     Ok(outcome)
 }
 
-/// Units take no writes of 4 KiB, and a store begins at time 0.
+/// Whether the requests of a cell are those of blocks at addresses: to a drive, or to a volume over
+/// units.
+fn has_block_interface(cell: &Cell) -> Result<bool, LabError> {
+    Ok(match (&cell.workload, &cell.layout.kind) {
+        (Workload::Kv(_), _) => false,
+        (_, LayoutKind::PageMapped(_)) => true,
+        (Workload::Flows(_), LayoutKind::Units(_)) => false,
+        (Workload::Block(workload), LayoutKind::Units(layout)) => {
+            units::takes(cell, layout, workload)? == Taken::ByVolume
+        }
+    })
+}
+
+/// Superblocks take no writes of 4 KiB, and a store begins at time 0.
 fn check_precondition(cell: &Cell) -> Result<(), LabError> {
-    let kinds = (&cell.workload, &cell.layout.kind);
     match cell.parameters.precondition {
-        state @ Precondition::Random4k { .. } if !is_drive(kinds) => {
+        state @ Precondition::Random4k { .. } if !has_block_interface(cell)? => {
             Err(LabError::Parameter(format!(
-                "precondition {state} needs a block workload on a page-mapped layout; use fill, overwrite:TIMES or steady"
+                "precondition {state} needs a block workload on a page-mapped layout or a volume; use fill, \
+                 overwrite:TIMES or steady"
             )))
         }
         _ => Ok(()),
     }
 }
 
-/// Whether block requests go to a conventional drive.
-fn is_drive(kinds: (&Workload, &LayoutKind)) -> bool {
-    matches!(kinds, (Workload::Block(_) | Workload::Flows(_), LayoutKind::PageMapped(_)))
-}
-
 fn no_flows(cell: &Cell) -> LabError {
     LabError::Parameter(format!(
-        "workload `{}` has several flows, which need the block interface of a page-mapped layout; `{}` has none",
+        "workload `{}` has several flows, which need a page-mapped layout; `{}` has units, and a volume on them takes one flow",
         cell.workload_name, cell.layout_name
     ))
 }
 
-/// Only drives name the places of their requests.
+/// Only block interfaces name the places of their requests.
 fn check_log(cell: &Cell, control: &Control) -> Result<(), LabError> {
-    match (&cell.workload, &cell.layout.kind, control.on_request) {
-        (_, _, None) => Ok(()),
-        (workload, layout, _) if is_drive((workload, layout)) => Ok(()),
-        _ => Err(LabError::Parameter(format!(
-            "a log of requests needs a block workload on a page-mapped layout, this is `{}` on `{}`",
+    match control.on_request {
+        Some(_) if !has_block_interface(cell)? => Err(LabError::Parameter(format!(
+            "a log of requests needs a block workload on a page-mapped layout or a volume, this is `{}` on `{}`",
             cell.workload_name, cell.layout_name
         ))),
+        _ => Ok(()),
     }
 }

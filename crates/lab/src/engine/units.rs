@@ -5,6 +5,8 @@
 //! outstanding, and open loops, use all units: a read goes to the unit of its data, a write to the
 //! unit that the layout's scheduler chooses. A write fills a whole superblock and includes its
 //! erase. The two header pages are no payload and do not count. The flash stores no data.
+//!
+//! Workloads of smaller writes run on a [volume](super::volumes) over the units.
 
 mod clients;
 mod erases;
@@ -19,7 +21,7 @@ use crate::engine::progress::Progress;
 use crate::engine::quota::Quota;
 use crate::engine::tally::Tally;
 use crate::error::LabError;
-use crate::layout::Units;
+use crate::layout::{Interface, Units};
 use crate::outcome::{Outcome, Programs};
 use clients::Phase;
 use futures_util::future::try_join_all;
@@ -58,6 +60,35 @@ pub fn run(
         Ok(outcome) => outcome,
         Err(deadlock) => Err(LabError::Simulation(deadlock.to_string())),
     }
+}
+
+/// What takes the requests of a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// A volume over the units.
+    ByVolume,
+    /// The superblocks of the units.
+    BySuperblocks,
+}
+
+/// What takes the requests of a workload to units of a layout.
+///
+/// # Errors
+/// [`LabError::Parameter`] if the device cannot be built.
+pub fn takes(cell: &Cell, layout: &Units, workload: &BlockWorkload) -> Result<Taken, LabError> {
+    Ok(match layout.interface {
+        Interface::Volume => Taken::ByVolume,
+        Interface::Superblocks => Taken::BySuperblocks,
+        // Erases alone have no block interface.
+        Interface::Auto if workload.trim_fraction == 1.0 => Taken::BySuperblocks,
+        Interface::Auto => {
+            let payload = Hardware::payload_bytes(&cell.device, layout.unit)?;
+            match clients::check_workload(workload, payload) {
+                Ok(()) => Taken::BySuperblocks,
+                Err(_) => Taken::ByVolume,
+            }
+        }
+    })
 }
 
 /// A run with valid parameters.

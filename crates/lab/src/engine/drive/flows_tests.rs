@@ -173,5 +173,5 @@ fn units_of_flash_take_no_flows() {
     cell.layout = crate::presets::layout("sdf").unwrap().1;
     let stop = AtomicBool::new(false);
     let error = crate::engine::run(&cell, &unattended(&stop)).unwrap_err().to_string();
-    assert!(error.contains("several flows, which need the block interface"), "{error}");
+    assert!(error.contains("several flows, which need a page-mapped layout"), "{error}");
 }

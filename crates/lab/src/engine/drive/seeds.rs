@@ -1,8 +1,8 @@
 //! The names of a run's random numbers, each a fork of those of its seed.
 
 /// The requests of the clients, and their popular places, which a settled state shares.
-pub(super) const ACCESSES: &str = "accesses";
+pub(in crate::engine) const ACCESSES: &str = "accesses";
 /// The same of the threads that only write.
-pub(super) const WRITERS: &str = "writers";
+pub(in crate::engine) const WRITERS: &str = "writers";
 /// The initial state.
-pub(super) const PRECONDITION: &str = "precondition";
+pub(in crate::engine) const PRECONDITION: &str = "precondition";

@@ -78,7 +78,7 @@ impl Writes {
 }
 
 /// The writes and trims of a workload, to the places that the run writes.
-pub(super) fn writes_of(
+pub(in crate::engine) fn writes_of(
     workload: &BlockWorkload,
     capacity_bytes: u64,
     run: &Rng,

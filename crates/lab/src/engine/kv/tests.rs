@@ -70,6 +70,7 @@ fn patches_lie_as_the_layout_says() {
         unit: UnitKind::Channel,
         scheduler: PlacementPolicy::LEAST_LOADED,
         order: Schedule::READS_FIRST,
+        ..Units::default()
     };
     let other = options(&LayoutKind::Units(other));
     assert_eq!(

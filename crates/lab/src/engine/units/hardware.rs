@@ -41,12 +41,7 @@ impl Hardware {
         contents: Contents,
         seed: u64,
     ) -> Result<Hardware, LabError> {
-        let config = ModelConfig {
-            unit,
-            seed: seed >> 1,
-            array: spec.array(),
-            faults: FaultConfig::default(),
-        };
+        let config = ModelConfig { seed: seed >> 1, ..config(spec, unit) };
         let model = ModelDevice::in_memory_keeping(config, contents)
             .map_err(|error| LabError::Parameter(format!("device {}: {error}", spec.name)))?;
         let model = Arc::new(model);
@@ -55,9 +50,25 @@ impl Hardware {
         Ok(Hardware { model, path })
     }
 
+    /// Bytes of payload in a superblock of such units.
+    ///
+    /// # Errors
+    /// [`LabError::Parameter`] if the flash cannot be built.
+    pub fn payload_bytes(spec: &DeviceSpec, unit: UnitKind) -> Result<u64, LabError> {
+        let geometry = config(spec, unit).unit_geometry();
+        let geometry = geometry
+            .map_err(|error| LabError::Parameter(format!("device {}: {error}", spec.name)))?;
+        Ok(softflash_ftl::payload_bytes(&geometry))
+    }
+
     /// The device.
     pub fn device(&self) -> Arc<dyn Device> {
         Arc::clone(&self.path) as Arc<dyn Device>
+    }
+
+    /// Bytes of the flash.
+    pub fn flash_bytes(&self) -> u64 {
+        self.model.config().array.geometry.bytes()
     }
 
     /// Begins an observation, and a chart of the next `chart_ns`.
@@ -115,6 +126,11 @@ impl Hardware {
             })
             .collect()
     }
+}
+
+/// A faultless array of these units.
+fn config(spec: &DeviceSpec, unit: UnitKind) -> ModelConfig {
+    ModelConfig { unit, seed: 0, array: spec.array(), faults: FaultConfig::default() }
 }
 
 /// The state at the beginning of an observation.

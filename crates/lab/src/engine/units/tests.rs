@@ -1,6 +1,6 @@
 use crate::cell::{Cell, Control, Parameters, unattended};
 use crate::engine::limits::physical_limits;
-use crate::layout::{Layout, LayoutKind, Units};
+use crate::layout::{Interface, Layout, LayoutKind, Units};
 use crate::workload::Workload;
 use crate::{LabError, Outcome, presets};
 use softflash_device::model::UnitKind;
@@ -22,6 +22,8 @@ fn cell(read_fraction: f64, bytes: u32, load: Load, requests: u64) -> Cell {
         unit: UnitKind::Channel,
         scheduler: PlacementPolicy::ROUND_ROBIN,
         order: Schedule::FIFO,
+        interface: Interface::Superblocks,
+        ..Units::default()
     };
     Cell {
         key: "test".to_owned(),

@@ -101,7 +101,7 @@ fn read(options: &mut Options, notes: &mut Notes) -> Result<JobFlow, ImportError
         options.read(&["filesize"], None, |text| values::bytes(text, kb_base).map(Some))?;
     let size = size.or(filesize);
     let passes = limits(options, kb_base, size, mean_bytes, &mut workload)?;
-    flushes(options, notes);
+    flushes(options, &mut workload, notes)?;
     let copies = options.read(&["numjobs"], 1, values::number)?;
     let copies = u32::try_from(copies)
         .map_err(|_| options.wrong_job(format!("numjobs = {copies} is too large")))?;
@@ -399,16 +399,26 @@ fn limits(
     Ok(passes)
 }
 
-/// Flushes have no effect on a drive that acknowledges only durable data.
-fn flushes(options: &mut Options, notes: &mut Notes) {
-    for name in ["fsync", "fdatasync", "sync", "sync_file_range"] {
-        if let Some(setting) = options.take(&[name]).filter(|setting| setting.value != "0") {
-            notes.add(format!(
-                "{name} (line {}) has no effect: the drive acknowledges only durable data",
-                setting.line
-            ));
-        }
+/// Flushes, and writes that end when they are durable.
+fn flushes(
+    options: &mut Options,
+    workload: &mut BlockWorkload,
+    notes: &mut Notes,
+) -> Result<(), ImportError> {
+    let every = [["fsync"], ["fdatasync"]].map(|name| options.read(&name, 0, values::number));
+    let [sync, data] = every;
+    let every = [sync?, data?].into_iter().filter(|&every| every > 0).min().unwrap_or(0);
+    workload.flush_every = u32::try_from(every).unwrap_or(u32::MAX);
+    workload.fua_every = options.read(&["sync"], 0, |text| match text {
+        "0" | "none" => Ok(0),
+        "1" | "sync" | "dsync" => Ok(1),
+        _ => Err(format!("`{text}`: write none, sync or dsync")),
+    })?;
+    if let Some(setting) = options.take(&["sync_file_range"]).filter(|setting| setting.value != "0")
+    {
+        notes.add(format!("sync_file_range (line {}) has no effect", setting.line));
     }
+    Ok(())
 }
 
 /// What the job reads and writes.

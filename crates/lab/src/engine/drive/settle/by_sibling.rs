@@ -1,11 +1,11 @@
 //! The sibling of a large drive settles for it. Its state after each window is kept, so that an
 //! interrupted run goes on there, and others of the same inputs begin with the settled state.
 
-use super::level::Level;
 use super::rewriting::{Rewriting, Rewritten};
 use super::{PRECONDITION, Way};
 use crate::cell::Control;
 use crate::engine::drive::writing::Writes;
+use crate::engine::level::Level;
 use crate::error::LabError;
 use crate::outcome::Settled;
 use crate::states::StateKey;

@@ -9,7 +9,6 @@
 //! each other.
 
 mod by_sibling;
-mod level;
 mod rewriting;
 #[cfg(test)]
 mod tests;
@@ -18,11 +17,11 @@ use super::seeds::PRECONDITION;
 use super::state::Hardware;
 use super::writing::{Writing, writes_of};
 use crate::cell::Control;
+use crate::engine::level::Level;
 use crate::error::LabError;
 use crate::outcome::Settled;
 use crate::states::StateKey;
 use by_sibling::BySibling;
-use level::Level;
 use rewriting::{Rewriting, Rewritten};
 use serde::Serialize;
 use softflash_base::random::Rng;
@@ -31,6 +30,9 @@ use softflash_workload::{BlockSource, Scatter};
 
 /// The most rewrites of the drive: a state that is not level then never is, or takes too long.
 pub(super) const MOST_REWRITES: u32 = 64;
+
+/// Level windows in a row that are enough.
+const LEVEL_WINDOWS: u32 = 2;
 
 /// Pages of a drive from which on its sibling settles for it: a smaller one takes seconds itself.
 const LARGE_PAGES: u64 = 1 << 22;
@@ -47,7 +49,8 @@ pub(super) struct Way {
 
 impl Way {
     fn level(self) -> Level {
-        Level::new(self.rewrites.unwrap_or(MOST_REWRITES), self.rewrites.is_none())
+        let enough = self.rewrites.is_none().then_some(LEVEL_WINDOWS);
+        Level::new(self.rewrites.unwrap_or(MOST_REWRITES), enough)
     }
 
     fn begin(self, drive: &mut Drive) {

@@ -1,9 +1,9 @@
 //! Rewrites of a drive, in no time, by the writes and trims of a workload: of the drive itself, or
 //! of the sibling that settles for it.
 
-use super::level::Level;
 use crate::cell::{Control, Settling};
 use crate::engine::drive::writing::Writes;
+use crate::engine::level::Level;
 use crate::engine::progress::prepared;
 use crate::error::LabError;
 use softflash_drive::{Drive, Sibling};
