@@ -21,7 +21,8 @@ const STEPS: [Step; 10] = [
     ("test", || test::run(&[])),
 ];
 
-/// Runs all steps except those named with `--except`, even after a failure, and prints a summary.
+/// Runs all steps except those named with `--except`, even after a failure. The summary and the
+/// errors of failed steps, with their reports, come last: a log that is cut in its middle has them.
 pub fn run(arguments: &[&str]) -> Outcome {
     let except = excepted(arguments)?;
     let mut failures = Vec::new();
@@ -33,14 +34,18 @@ pub fn run(arguments: &[&str]) -> Outcome {
         let verdict = if outcome.is_ok() { "ok" } else { "FAILED" };
         summary.push(format!("{name:<11} {verdict:<7} {:>4} s", started.elapsed().as_secs()));
         if let Err(message) = outcome {
-            println!("{message}");
-            failures.push(*name);
+            println!("{}", message.lines().next().unwrap_or_default());
+            failures.push((*name, message));
         }
     }
     println!("\n{}", summary.join("\n"));
-    match failures.len() {
+    for (name, message) in &failures {
+        println!("\n== {name} FAILED\n{message}");
+    }
+    let names: Vec<&str> = failures.iter().map(|(name, _)| *name).collect();
+    match names.len() {
         0 => Ok(()),
-        _ => Err(format!("ci: failed: {}", failures.join(", "))),
+        _ => Err(format!("ci: failed: {}", names.join(", "))),
     }
 }
 

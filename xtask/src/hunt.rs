@@ -1,7 +1,7 @@
 //! `cargo xtask hunt`: builds and runs the hunter; also the short form for the gate.
 
 use crate::Outcome;
-use crate::run::{cargo, run as run_command, target_directory};
+use crate::run::{cargo, run as run_command, run_with_lines, shown, target_directory};
 use std::process::{Command, ExitCode};
 
 /// The build profile for hunts.
@@ -63,13 +63,61 @@ pub fn run(arguments: &[&str]) -> ExitCode {
 pub fn gate() -> Outcome {
     run_command(cargo().args(["test", "--workspace", "--no-run", "--test", "hunt", "--locked"]))?;
     let hunter = target_directory()?.join("debug/softflash-hunt");
-    let hunt = |arguments: &[&str]| {
-        run_command(Command::new(&hunter).args(arguments).env(KEEP_MEMORY.0, KEEP_MEMORY.1))
-    };
+    let hunt = |arguments: &[&str]| reporting(Command::new(&hunter).args(arguments));
     hunt(&["--size", "small", "--seeds", "3000"])?;
     hunt(&["--exhaustive", "--operations", "2", "--every", "48"])?;
     let planted = RUN_PLANTED.iter().filter(|argument| **argument != OPTIMISED);
     let mut command = cargo();
-    command.args(planted).args(["--planted", "3"]).env(KEEP_MEMORY.0, KEEP_MEMORY.1);
-    run_command(&mut command)
+    reporting(command.args(planted).args(["--planted", "3"]))
+}
+
+/// Runs a hunt. The error has its report, which the gate prints again at its end.
+fn reporting(hunt: &mut Command) -> Outcome {
+    let mut report = Report::default();
+    let command_line = shown(hunt);
+    match run_with_lines(hunt.env(KEEP_MEMORY.0, KEEP_MEMORY.1), |line| report.add(line))? {
+        true => Ok(()),
+        false => Err(format!("{command_line}: failed\n{}", report.0.join("\n"))),
+    }
+}
+
+/// What a hunt has found: the lines from the number of failures on, with the first of them; all
+/// lines of a hunt for planted bugs.
+#[derive(Default)]
+struct Report(Vec<String>);
+
+/// The most lines of it: one failure has its message, its command and its scenario.
+const MOST_REPORT_LINES: usize = 60;
+
+impl Report {
+    fn add(&mut self, line: &str) {
+        if line.starts_with("failures ") {
+            self.0.clear();
+        }
+        if self.0.len() < MOST_REPORT_LINES {
+            self.0.push(line.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Report;
+
+    #[test]
+    fn a_report_begins_with_the_failures_and_has_an_end() {
+        let mut report = Report::default();
+        let printed = "seeds 3000, from 1\nfailures              1\n\nseed 7: a value is lost\n";
+        printed.lines().chain(["scenario"; 100]).for_each(|line| report.add(line));
+        assert_eq!(report.0.len(), 60);
+        assert_eq!(report.0[..3], ["failures              1", "", "seed 7: a value is lost"]);
+    }
+
+    #[test]
+    fn a_report_of_planted_bugs_is_whole() {
+        let mut report = Report::default();
+        let printed = ["bug found", "number-reused NO", "2 of 3 found"];
+        printed.iter().for_each(|line| report.add(line));
+        assert_eq!(report.0, printed);
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use std::env;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -45,6 +46,23 @@ pub fn run(command: &mut Command) -> Outcome {
     }
 }
 
+/// Runs a command to completion, prints what it writes to its standard output, and hands on each
+/// line. Returns whether it has succeeded.
+pub fn run_with_lines(command: &mut Command, mut on_line: impl FnMut(&str)) -> Outcome<bool> {
+    println!("$ {}", shown(command));
+    let command_line = shown(command);
+    let failed = |error: std::io::Error| format!("{command_line}: {error}");
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
+    if let Some(printed) = child.stdout.take() {
+        for line in BufReader::new(printed).split(b'\n') {
+            let line = String::from_utf8_lossy(&line.map_err(failed)?).into_owned();
+            println!("{line}");
+            on_line(&line);
+        }
+    }
+    Ok(child.wait().map_err(failed)?.success())
+}
+
 /// The output of a command.
 pub fn output(command: &mut Command) -> Outcome<String> {
     command.stdin(Stdio::null());
@@ -75,7 +93,7 @@ pub fn seconds(text: &str) -> Option<u64> {
 }
 
 /// The command line as text.
-fn shown(command: &Command) -> String {
+pub fn shown(command: &Command) -> String {
     let program = PathBuf::from(command.get_program());
     let name = program.file_name().unwrap_or(command.get_program());
     let words = std::iter::once(name).chain(command.get_args());

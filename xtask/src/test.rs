@@ -2,9 +2,8 @@
 
 use crate::Outcome;
 use crate::clients::Clients;
-use crate::run::cargo;
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use crate::run::{cargo, run_with_lines};
+use std::process::Command;
 use std::time::Instant;
 
 /// Runs all tests; `arguments` are passed on to `cargo test`.
@@ -92,19 +91,12 @@ impl Failures {
 
 /// Runs `cargo test`, prints its output and sums up the results.
 fn run_counting(command: &mut Command) -> Outcome<(bool, Totals, Failures)> {
-    println!("$ cargo test --workspace");
-    let failed = |error: std::io::Error| format!("cargo test: {error}");
-    let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
     let (mut totals, mut failures) = (Totals::default(), Failures::default());
-    if let Some(printed) = child.stdout.take() {
-        for line in BufReader::new(printed).split(b'\n') {
-            let line = String::from_utf8_lossy(&line.map_err(failed)?).into_owned();
-            println!("{line}");
-            totals.add(&line);
-            failures.add(&line);
-        }
-    }
-    Ok((child.wait().map_err(failed)?.success(), totals, failures))
+    let passed = run_with_lines(command, |line| {
+        totals.add(line);
+        failures.add(line);
+    })?;
+    Ok((passed, totals, failures))
 }
 
 #[cfg(test)]

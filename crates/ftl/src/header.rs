@@ -117,8 +117,9 @@ pub(crate) enum Decoded {
     /// Zeros: never programmed.
     Blank,
     /// A whole header of another device or superblock, or bytes without magic and UUID: left from
-    /// an earlier use of the medium, or of a block that has moved to another superblock. Equivalent
-    /// to blank.
+    /// an earlier use of the medium, or of a block that has moved to another superblock, or written
+    /// there by mistake. Equivalent to blank, except for the opening header of an erased
+    /// superblock.
     Foreign,
     /// None of the above.
     Damaged(String),

@@ -24,6 +24,10 @@ use softflash_base::planted::{self, Bug};
 /// when the power is cut.
 const GENERATION_STRIDE: u64 = 1 << 17;
 
+/// Why the owner is asked about a superblock that was erased and has something else than an opening
+/// header in the place of it.
+const FOREIGN: &str = "the page of the opening header holds something else";
+
 /// The two header pages of a superblock.
 #[derive(Debug, Clone)]
 pub(crate) struct Finding {
@@ -84,6 +88,9 @@ impl Finding {
                 Verdict::Damaged(Some(erase), reason)
             }
             (_, Decoded::Damaged(reason)) => Verdict::Damaged(None, reason),
+            // Mostly left from an earlier use of the medium, in a superblock that was erased ahead.
+            // But the page may also have been written over, and then the superblock has data.
+            (Decoded::Valid(erase), Decoded::Foreign) => Verdict::Damaged(Some(erase), FOREIGN),
             _ => Verdict::Free,
         }
     }

@@ -175,11 +175,11 @@ impl ClientGroup {
         }
     }
 
-    /// Requests of this session, where they are counted.
-    fn requests_made(&self) -> u64 {
+    /// Requests and pauses of this session, where they are counted.
+    fn steps_made(&self) -> u64 {
         match self {
             ClientGroup::Direct(_) => 0,
-            ClientGroup::Resp(clients) => clients.common.requests_made(),
+            ClientGroup::Resp(clients) => clients.common.steps_made(),
         }
     }
 
@@ -330,9 +330,9 @@ pub fn run(plan: &Plan<'_>) -> Session {
     Session { ended_at, failure, compared: compared.take(), full, lacks_room: lacks_room.get() }
 }
 
-/// Ends when no request was made for longer than a request can take: a minute per client, for slow
-/// flash and for cleaning, and a pause. Where requests are not counted, all of them must finish
-/// within that time each.
+/// Ends when no request was made, and no pause begun, for longer than a request can take between
+/// two pauses: a minute per client, for slow flash and for cleaning, and a pause. Where requests
+/// are not counted, all of them must finish within that time each.
 async fn stall(
     clients: &ClientGroup,
     scenario: &Scenario,
@@ -344,9 +344,9 @@ async fn stall(
         ClientGroup::Direct(_) => minutes * scenario.clients.requests,
     };
     loop {
-        let made = clients.requests_made();
+        let made = clients.steps_made();
         runtime.sleep_until(runtime.now() + patience).await;
-        if clients.requests_made() == made {
+        if clients.steps_made() == made {
             return SessionFailure::Wrong("requests do not complete".to_owned());
         }
     }

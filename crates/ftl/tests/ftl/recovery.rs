@@ -306,6 +306,22 @@ fn a_superblock_with_a_damaged_opening_header_is_reported_and_can_be_released() 
 }
 
 #[test]
+fn a_superblock_whose_opening_header_was_written_over_is_reported_and_keeps_its_data() {
+    for media in [Media::Nand, Media::File] {
+        let flash = Flash::new(geometry(1, 1, 8, 8), 1, media);
+        let (mut rig, _) = Rig::mount(&flash, FtlConfig::default());
+        let (lost, kept) = (rig.fill(0, 1), rig.fill(0, 2));
+        flash.borrow_mut().exchange(0, lost.index, 1, 7);
+        drop(rig);
+        let (mut rig, inventory) = Rig::mount(&flash, FtlConfig::default());
+        let (found, damaged) = (&inventory.superblocks, &inventory.damaged);
+        assert_eq!(found.iter().map(|found| found.superblock).collect::<Vec<_>>(), [kept]);
+        assert_eq!(damaged.iter().map(|lost| lost.superblock).collect::<Vec<_>>(), [lost]);
+        rig.verify(&lost, 0, 5);
+    }
+}
+
+#[test]
 fn the_opening_header_alone_is_enough_to_find_and_read_a_superblock() {
     for (dies, planes) in [(1, 1), (1, 2), (2, 1)] {
         let flash = Flash::new(geometry(dies, planes, 8, 8), 1, Media::Nand);

@@ -20,6 +20,8 @@ pub(crate) struct Common {
     lost: Cell<bool>,
     /// Requests started in this session.
     requests: Cell<u64>,
+    /// Pauses begun in this session.
+    pauses: Cell<u64>,
     /// Removals of all keys started in this session.
     cleared: Cell<u64>,
     begins: Notify,
@@ -35,6 +37,7 @@ impl Common {
             trace: Cell::new(0),
             lost: Cell::new(false),
             requests: Cell::new(0),
+            pauses: Cell::new(0),
             cleared: Cell::new(0),
             begins: Notify::new(),
             latest_ms: Cell::new(0),
@@ -45,6 +48,7 @@ impl Common {
     pub fn begins_session(&self) {
         self.lost.set(false);
         self.requests.set(0);
+        self.pauses.set(0);
         self.cleared.set(0);
     }
 
@@ -65,9 +69,15 @@ impl Common {
         }
     }
 
-    /// Requests started in this session.
-    pub fn requests_made(&self) -> u64 {
-        self.requests.get()
+    /// Requests and pauses that have started in this session: a client pauses before a request, and
+    /// up to twice in it.
+    pub fn steps_made(&self) -> u64 {
+        self.requests.get() + self.pauses.get()
+    }
+
+    /// A client pauses.
+    pub fn note_pause(&self) {
+        self.pauses.set(self.pauses.get() + 1);
     }
 
     /// A request starts.

@@ -16,6 +16,7 @@ impl Session<'_> {
         }
         let longest = (pace.longest_pause_ms.max(1) as f64).log2();
         let ms = (longest * rng.unit_f64()).exp2() as u64;
+        self.common.note_pause();
         self.sleep(Duration::from_millis(ms)).await;
     }
 

@@ -140,6 +140,16 @@ impl Flash {
         page.now.as_mut().expect("a written page")[byte] ^= 0x40;
     }
 
+    /// Lets two pages of a block change places.
+    pub fn exchange(&mut self, unit: u16, block: u32, one: u32, other: u32) {
+        let at = self.at(UnitId(unit), 0, 0, block);
+        let pages = &mut self.blocks[at].pages;
+        let (one, other) = (one as usize, other as usize);
+        let first = pages[one].now.take();
+        pages[one].now = pages[other].now.take();
+        pages[other].now = first;
+    }
+
     /// Commands of a kind submitted so far.
     pub fn count(&self, of: Kind) -> usize {
         self.log.iter().filter(|(_, kind, _)| *kind == of).count()
