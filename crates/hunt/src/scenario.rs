@@ -16,6 +16,9 @@ const PAGE_BYTES: u32 = 4096;
 /// Period of the scrub: short enough to find every damaged copy before a scenario ends.
 const SCRUB_PERIOD: Duration = Duration::from_secs(10);
 
+/// The most passes of the scrub while a client pauses: a pause of hours would take minutes.
+const SCRUBS_IN_PAUSE: u32 = 100;
+
 /// A scenario: all parameters of a run. Equal scenarios have equal runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -300,7 +303,8 @@ impl Scenario {
             options.watch_sweep = self.store.watch_sweep as usize;
         }
         if self.store.is_redundant() {
-            options.scrub = Some(SCRUB_PERIOD);
+            let pause = Duration::from_millis(self.pace.longest_pause_ms);
+            options.scrub = Some(SCRUB_PERIOD.max(pause / SCRUBS_IN_PAUSE));
         }
         if self.store.eager_erases {
             options.ftl.erased_target = u32::MAX;

@@ -85,7 +85,7 @@ struct ReplayReport {
 #[derive(Default, Serialize)]
 struct Played {
     devices: BTreeSet<u32>,
-    /// Flushes; a simulated drive acknowledges only durable data, so they have no effect.
+    /// Flushes that were not made, on a drive.
     flushes_passed_over: u64,
     /// Flushes of a volume.
     flushes_made: u64,
@@ -147,7 +147,7 @@ impl Played {
         }
         if self.flushes_passed_over > 0 {
             remarks.push(format!(
-                "{} flushes were ignored: the drive acknowledges only durable data",
+                "{} flushes were ignored: on a drive a replay makes none",
                 self.flushes_passed_over
             ));
         }

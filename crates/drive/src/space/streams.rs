@@ -312,7 +312,7 @@ impl<M: Mapping> Space<M> {
     /// Makes the blocks of all caches free, but those that are written.
     pub(super) fn vacate_cache(&mut self) {
         for group in 0..self.shape.groups() {
-            let writes = self.frontiers_in_cache(group);
+            let writes = self.written_in_cache(group);
             for block in self.shape.slc_blocks_of(group).filter(|&block| block != writes) {
                 self.blocks.add_free(self.cache_group(group), block);
             }
@@ -320,7 +320,7 @@ impl<M: Mapping> Space<M> {
     }
 
     /// The block that a group's cache writes; [`NONE`] if there is no cache.
-    fn frontiers_in_cache(&self, group: u32) -> u32 {
+    fn written_in_cache(&self, group: u32) -> u32 {
         match self.shape.has_slc_cache() {
             true => self.frontier(self.cache_frontier(group)).open_block(),
             false => NONE,
@@ -331,7 +331,7 @@ impl<M: Mapping> Space<M> {
     /// erased.
     pub(super) fn check_cache(&self, group: u32) -> Result<(), String> {
         let Some(cache) = self.mapping.slc_cache() else { return Ok(()) };
-        let writes = usize::from(self.frontiers_in_cache(group) != NONE);
+        let writes = usize::from(self.written_in_cache(group) != NONE);
         let folds = usize::from(self.is_folding(self.shape.frontiers_in(group).start));
         self.blocks.check_use(self.cache_group(group), writes + folds + cache.full_in(group))
     }
