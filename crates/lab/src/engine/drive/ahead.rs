@@ -17,6 +17,10 @@ pub(super) struct Next {
     pub(super) request: HostRequest,
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a run has one for each flow, and draws each request"
+)]
 enum From<'a> {
     Workload(BlockSource),
     Trace(&'a mut dyn Iterator<Item = Result<Request, TraceError>>),
