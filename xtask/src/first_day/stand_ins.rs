@@ -26,7 +26,7 @@ const STAND_INS: [(&str, &str); 15] = [
 ];
 
 /// Beginnings of commands that are not run, with the reason.
-pub const NOT_RUN: [(&str, &str); 22] = [
+pub const NOT_RUN: [(&str, &str); 23] = [
     ("cargo xtask", "a tool for developers; the gate runs those that it needs"),
     ("cargo build", "builds for minutes; the gate has a build"),
     ("cargo run --profile", "builds for minutes; the gate has a build"),
@@ -36,6 +36,7 @@ pub const NOT_RUN: [(&str, &str); 22] = [
     ("softflash bench kv --workload overwrite --keys 20000", "runs for a minute"),
     ("softflash bench ftl", "runs for half a minute"),
     ("softflash-bench report", "has the results of bench/ as input"),
+    ("softflash bench sim --device mine.toml --layout sdf", "runs for minutes"),
     ("softflash lab run --all", "runs for an hour, and in its short form for minutes"),
     ("softflash lab run sdf-fig10", "runs for minutes"),
     ("qemu-system-x86_64", "starts a virtual machine"),
