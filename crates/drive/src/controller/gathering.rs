@@ -1,6 +1,7 @@
 //! Pages of a flash page that arrive one after the other. Writes wait for others that fill their
-//! flash page, until none has arrived for a while, or the buffer is full and no die works; without
-//! a buffer nothing waits. A read waits for the next pages of its request.
+//! flash page, until none has arrived for a while, a write waits to be on flash, or the buffer is
+//! full and no die works; without a buffer nothing waits. A read waits for the next pages of its
+//! request.
 
 use super::Controller;
 use crate::mapping::Mapping;

@@ -285,13 +285,13 @@ impl Report {
     /// The part that the SLC cache had, if there is one, and whether the run shows only its burst.
     fn slc_line(&self) -> Option<String> {
         let share = self.slc_share.filter(|_| self.programs.host > 0)?;
-        let percent = 100.0 * share;
         let folded = self.programs.folding as f64 / self.programs.host as f64;
         let burst = match share > 0.999 && folded < 0.5 {
             true => ": it did not fill, so these are figures of a burst",
             false => "",
         };
-        Some(format!("took {percent:.1} % of the writes, {folded:.2} folded for each{burst}"))
+        let [taken, folded] = [share, folded].map(|share| 100.0 * share);
+        Some(format!("took {taken:.1} % of the pages written, folded {folded:.1} %{burst}"))
     }
 
     /// Rates and latencies of reads or of writes; nothing if there were none.
