@@ -7,6 +7,7 @@ mod gathering;
 mod idling;
 mod map_pages;
 mod requests;
+mod scrubbing;
 
 use crate::ahead::FirmwareProgress;
 use crate::buffer::Buffer;
@@ -26,6 +27,7 @@ use crate::spec::{DeviceSpec, PageMapped};
 use durability::Durable;
 use gathering::Gathering;
 use idling::Idling;
+use scrubbing::Scrubbing;
 use softflash_base::Time;
 use softflash_nand::timeline::{Step, WorkKinds};
 
@@ -46,6 +48,7 @@ pub(crate) struct Controller<M> {
     gathering: Gathering,
     /// Of an SLC cache.
     idling: Idling,
+    scrubbing: Scrubbing,
     /// The die of a read that waits for the next pages of its request.
     awaits_more: Option<u32>,
     /// All but those of programs and erases, which the space counts.
@@ -63,6 +66,7 @@ impl<M: Mapping> Controller<M> {
         let dies = Dies::new(device, layout, &shape)?;
         let buffer_pages = device.controller.write_buffer_bytes / u64::from(shape.page_bytes());
         let buffer = (layout.write_buffer && buffer_pages > 0).then(|| Buffer::new(buffer_pages));
+        let scrubbing = Scrubbing::new(layout, &shape);
         let mut space = Space::new(shape, layout, mapping);
         space.set_pads(buffer.is_none());
         Ok(Controller {
@@ -78,6 +82,7 @@ impl<M: Mapping> Controller<M> {
             completions: Completions::new(),
             gathering: Gathering::new(layout.gather_us),
             idling: Idling::new(layout),
+            scrubbing,
             awaits_more: None,
             counters: DriveCounters::default(),
         })
@@ -142,6 +147,7 @@ impl<M: Mapping> Controller<M> {
     pub(crate) fn next_at(&self) -> Option<Time> {
         let other_at = self.completions.next_at().min(self.host_interface.event_at());
         let other_at = other_at.min(self.gathering_ends_at()).min(self.folding_begins_at());
+        let other_at = other_at.min(self.scrubs_at());
         let next = self.dies.event_at().min(other_at);
         (next != u64::MAX).then_some(Time(next))
     }
@@ -206,7 +212,8 @@ impl<M: Mapping> Controller<M> {
             (self.completions.next_at(), self.host_interface.event_at());
         let gathering_ends_at = self.gathering_ends_at();
         let folding_begins_at = self.folding_begins_at();
-        let waits_until = gathering_ends_at.min(folding_begins_at);
+        let scrubs_at = self.scrubs_at();
+        let waits_until = gathering_ends_at.min(folding_begins_at).min(scrubs_at);
         let other_at = completes_at.min(interface_at).min(waits_until);
         let fed = match self.dies.step_before(other_at.min(end)) {
             Some(step) => self.on_flash_step(step),
@@ -217,6 +224,10 @@ impl<M: Mapping> Controller<M> {
             }
             None if folding_begins_at == other_at => {
                 self.begin_folding(other_at);
+                None
+            }
+            None if scrubs_at == other_at && scrubs_at != u64::MAX => {
+                self.scrub(scrubs_at);
                 None
             }
             None if completes_at <= interface_at => {

@@ -36,6 +36,10 @@ pub struct DriveCounters {
     pub read_without_flash: u64,
     /// Writes that replaced an older version of the page in the buffer.
     pub absorbed: u64,
+    /// Flash pages read by the background scrub.
+    pub scrub_reads: u64,
+    /// Blocks whose collection began because they had been read often.
+    pub read_reclaims: u64,
     /// Blocks erased; the blocks of all planes of a write frontier count as one.
     pub erases: u64,
 }

@@ -4,7 +4,7 @@
 //! decides whether it may suspend this work, so the blocks under work are kept here.
 
 use crate::error::DriveError;
-use crate::pages::{Pages, Queue};
+use crate::pages::{Pages, Purpose, Queue};
 use crate::shape::Shape;
 use crate::spec::{DeviceSpec, PageMapped};
 use softflash_base::{AccessKind, Time};
@@ -246,6 +246,10 @@ impl Dies {
     /// their number with the first.
     #[inline(never)]
     fn read_together(&mut self, die: u32, first: u32, pages: &mut Pages) -> u32 {
+        if pages.purpose(first) == Purpose::Scrub {
+            pages.end_queue(first);
+            return self.per_flash_page;
+        }
         let (mut last, mut parts) = (first, 1);
         while parts < self.per_flash_page {
             let next = self.dies[die as usize].reads.first();

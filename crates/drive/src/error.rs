@@ -83,6 +83,9 @@ pub enum DriveError {
         /// What to change.
         remedy: String,
     },
+    /// A scrub of a length that is none.
+    #[error("scrub_hours = {0}: between 0 (no scrub) and 1000000 hours")]
+    ScrubHours(f64),
     /// A request beyond the end.
     #[error(
         "a request for bytes {offset_bytes} to {end_bytes} of a drive of {capacity_bytes} bytes; \

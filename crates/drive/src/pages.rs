@@ -49,6 +49,8 @@ pub(crate) enum Purpose {
     Merge,
     /// Because it is a page of the map.
     Map,
+    /// By the scrub, with its whole flash page.
+    Scrub,
 }
 
 /// What is done with a page when its place is known.

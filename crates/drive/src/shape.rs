@@ -33,6 +33,9 @@ const MOST_PAGES: u64 = u32::MAX as u64 - 2;
 /// the one being written, and one to collect into.
 const RESERVED_BLOCKS: u32 = 2;
 
+/// The longest period of a scrub: about a century.
+const MOST_SCRUB_HOURS: f64 = 1e6;
+
 /// Blocks of a group of so many streams that the host's data never fill. Of several streams, each
 /// has a block that is being written; one is collected into; and one more, as the stream that
 /// collects may be in the middle of its block.
@@ -114,6 +117,9 @@ impl Shape {
     ) -> Result<Shape, DriveError> {
         if !(0.0..=1000.0).contains(&op_percent) {
             return Err(DriveError::OverProvisioning(op_percent));
+        }
+        if !(0.0..=MOST_SCRUB_HOURS).contains(&layout.scrub_hours) {
+            return Err(DriveError::ScrubHours(layout.scrub_hours));
         }
         let geometry = &device.geometry;
         geometry.validate().map_err(softflash_nand::ConfigError::from)?;

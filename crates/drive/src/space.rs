@@ -4,6 +4,7 @@
 mod arrangement;
 mod map_changes;
 mod placement;
+mod read_reclaim;
 mod streams;
 mod words;
 
@@ -71,6 +72,8 @@ struct Programs {
     partial: u64,
     /// Pages of the host in the SLC cache.
     in_slc_mode: u64,
+    /// Blocks collected because of reads.
+    read_reclaims: u64,
     erases: u64,
 }
 
@@ -260,7 +263,7 @@ impl<M: Mapping> Space<M> {
     /// The next operation of a write frontier.
     #[inline(always)]
     pub(crate) fn due(&self, frontier: u32) -> Due {
-        if self.mapping.streams() > 1 {
+        if self.mapping.streams() > 1 || self.mapping.read_disturb().is_some() {
             return self.due_of_stream(frontier);
         }
         self.frontier(frontier).due(&self.shape, &self.blocks)
@@ -365,6 +368,9 @@ impl<M: Mapping> Space<M> {
 
     /// Chooses the victim of a group, to be collected into a block with so many free pages.
     fn choose_victim(&mut self, group: u32, free: u32) {
+        if self.reclaims_in_turn(group, free) {
+            return;
+        }
         let first = self.shape.frontiers_in(group).start;
         let closed = self.frontiers[first as usize].closed();
         let Some(victim) = self.blocks.choose_victim(group, closed, &mut self.policies) else {
@@ -415,6 +421,9 @@ impl<M: Mapping> Space<M> {
             return self.erased_in_cache(group, block);
         }
         self.blocks.erased(group, block);
+        if let Some(disturb) = self.mapping.read_disturb_mut() {
+            disturb.erased(block);
+        }
         if let Some(placing) = self.mapping.placing_mut() {
             placing.erased(group);
         }
@@ -427,6 +436,14 @@ impl<M: Mapping> Space<M> {
         if self.shape.has_slc_cache() {
             self.fold_if_due(group);
         }
+        if self.mapping.read_disturb().is_some() {
+            self.reclaim_if_due(group);
+        }
+    }
+
+    /// Whether a block is full and has valid pages.
+    pub(crate) fn has_data_at_rest(&self, block: u32) -> bool {
+        self.blocks.is_closed(block) && self.blocks.valid_in(block) > 0
     }
 
     /// The greatest difference between the erases of two blocks of a group.
@@ -461,6 +478,7 @@ impl<M: Mapping> Space<M> {
             for_padding,
             partial,
             in_slc_mode,
+            read_reclaims,
             erases,
         } = self.programs;
         counters.programmed_for_host += for_host;
@@ -471,6 +489,7 @@ impl<M: Mapping> Space<M> {
         counters.programmed_for_map += for_map;
         counters.programmed_for_padding += for_padding;
         counters.partial_page_programs += partial;
+        counters.read_reclaims += read_reclaims;
         counters.erases += erases;
     }
 

@@ -244,8 +244,15 @@ impl<M: Mapping> Controller<M> {
     #[inline(always)]
     pub(super) fn work_completed(&mut self, die: u32, work: Work) {
         match work.kind {
-            WorkKind::Read if self.is_packed() => self.pages_read(die, work.tag),
-            WorkKind::Read => self.page_read(die, work.tag),
+            WorkKind::Read => {
+                if M::GATHERS {
+                    self.space.count_read(self.pages.block(work.tag));
+                }
+                match self.is_packed() {
+                    true => self.pages_read(die, work.tag),
+                    false => self.page_read(die, work.tag),
+                }
+            }
             WorkKind::Program => {
                 self.dies.end_oldest(die);
                 self.programmed(work.tag);
@@ -272,6 +279,7 @@ impl<M: Mapping> Controller<M> {
             Purpose::Host => self.complete_read(page),
             Purpose::Merge => self.old_page_read(die, page),
             Purpose::Map => self.map_page_read(page),
+            Purpose::Scrub => self.scrubbed(page),
         }
     }
 

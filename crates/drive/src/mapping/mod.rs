@@ -1,16 +1,18 @@
 //! What the map of a drive needs beside its table of pages: the choice of a write frontier for each
-//! page, streams, an SLC cache, and a map that lies on flash. The state machine is written once,
+//! page, streams, an SLC cache, counts of reads, and a map that lies on flash. The state machine is written once,
 //! for a drive that has all of them, and compiled for each kind of mapping: where a mapping has
 //! none, its steps vanish.
 
 mod placed;
 mod placing;
+mod read_disturb;
 mod slc_cache;
 mod static_stripe;
 mod translation;
 
 pub(crate) use placed::PlacedMapping;
 pub(crate) use placing::Placing;
+pub(crate) use read_disturb::ReadDisturb;
 pub(crate) use slc_cache::SlcCache;
 pub(crate) use static_stripe::StaticMapping;
 pub(crate) use translation::Translation;
@@ -57,6 +59,12 @@ pub(crate) trait Mapping: Sized {
 
     /// As [`slc_cache`](Mapping::slc_cache), to change it.
     fn slc_cache_mut(&mut self) -> Option<&mut SlcCache>;
+
+    /// The reads of blocks, if blocks that are read often are moved.
+    fn read_disturb(&self) -> Option<&ReadDisturb>;
+
+    /// As [`read_disturb`](Mapping::read_disturb), to change it.
+    fn read_disturb_mut(&mut self) -> Option<&mut ReadDisturb>;
 
     /// Bytes of memory.
     fn memory_bytes(&self) -> u64;

@@ -1,6 +1,6 @@
 //! Mappings that place pages by a policy or in streams, or lie on flash themselves.
 
-use super::{Mapping, Placing, SlcCache, Translation};
+use super::{Mapping, Placing, ReadDisturb, SlcCache, Translation};
 use crate::shape::Shape;
 use crate::spec::PageMapped;
 use softflash_policy::placement::by_hint;
@@ -15,6 +15,7 @@ pub(crate) struct PlacedMapping {
     placing: Option<Placing>,
     translation: Option<Translation>,
     slc_cache: Option<SlcCache>,
+    read_disturb: Option<ReadDisturb>,
 }
 
 impl PlacedMapping {
@@ -28,6 +29,7 @@ impl PlacedMapping {
             placing: Placing::new(layout.placement, shape),
             translation: Translation::new(layout.map, shape),
             slc_cache: SlcCache::new(layout, shape),
+            read_disturb: ReadDisturb::new(layout, shape),
         }
     }
 }
@@ -96,10 +98,21 @@ impl Mapping for PlacedMapping {
         self.slc_cache.as_mut()
     }
 
+    #[inline]
+    fn read_disturb(&self) -> Option<&ReadDisturb> {
+        self.read_disturb.as_ref()
+    }
+
+    #[inline]
+    fn read_disturb_mut(&mut self) -> Option<&mut ReadDisturb> {
+        self.read_disturb.as_mut()
+    }
+
     fn memory_bytes(&self) -> u64 {
         self.stream_of.capacity() as u64
             + self.placing.as_ref().map_or(0, Placing::memory_bytes)
             + self.translation.as_ref().map_or(0, Translation::memory_bytes)
             + self.slc_cache.as_ref().map_or(0, SlcCache::memory_bytes)
+            + self.read_disturb.as_ref().map_or(0, ReadDisturb::memory_bytes)
     }
 }

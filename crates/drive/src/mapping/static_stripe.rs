@@ -1,7 +1,7 @@
 //! The mapping of most drives: a logical page always has the same write frontier, the only one of
 //! its group, and the map is in memory.
 
-use super::{Mapping, Placing, SlcCache, Translation};
+use super::{Mapping, Placing, ReadDisturb, SlcCache, Translation};
 use crate::shape::Shape;
 use crate::spec::{MapKind, PageMapped};
 
@@ -14,6 +14,7 @@ impl StaticMapping {
         let placement = layout.placement;
         let is_static = placement.is_static() && placement.classes() == 1;
         let has_more = layout.map != MapKind::Page || shape.is_packed() || shape.has_slc_cache();
+        let has_more = has_more || layout.scrub_hours > 0.0 || layout.read_reclaim_reads > 0;
         (is_static && !has_more).then_some(StaticMapping)
     }
 }
@@ -76,6 +77,16 @@ impl Mapping for StaticMapping {
 
     #[inline(always)]
     fn slc_cache_mut(&mut self) -> Option<&mut SlcCache> {
+        None
+    }
+
+    #[inline(always)]
+    fn read_disturb(&self) -> Option<&ReadDisturb> {
+        None
+    }
+
+    #[inline(always)]
+    fn read_disturb_mut(&mut self) -> Option<&mut ReadDisturb> {
         None
     }
 

@@ -56,6 +56,11 @@ impl<M: Mapping> Space<M> {
         }
     }
 
+    /// Free blocks of a group that only the frontier that collects may open.
+    pub(super) fn kept_blocks(&self) -> u32 {
+        if self.mapping.streams() > 1 { KEPT_BLOCKS } else { 0 }
+    }
+
     /// Write frontiers of a group.
     #[inline(always)]
     pub(crate) fn streams(&self) -> u32 {
@@ -72,7 +77,7 @@ impl<M: Mapping> Space<M> {
     }
 
     /// The frontier of a group that collects; [`NONE`] if none does.
-    fn collector_in(&self, group: u32) -> u32 {
+    pub(super) fn collector_in(&self, group: u32) -> u32 {
         let mut frontiers = self.shape.frontiers_in(group);
         frontiers.find(|&frontier| self.frontier(frontier).collects()).unwrap_or(NONE)
     }

@@ -60,6 +60,14 @@ pub struct PageMapped {
     /// Blocks that take what the host writes with one bit a cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slc_cache: Option<SlcCache>,
+    /// Background scrub: the hours in which every flash page with data is read once; 0 for none.
+    #[serde(default, skip_serializing_if = "is_zero_hours")]
+    #[schemars(range(min = 0.0))]
+    pub scrub_hours: f64,
+    /// Read reclaim: the reads of a block after which its pages move to another one, before read
+    /// disturb harms them; 0 for never.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub read_reclaim_reads: u32,
     /// Whether reads suspend programs and erases, where the flash can. A die then takes one read
     /// while it programs or erases, and senses it before the work that waits, in any `schedule`.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
@@ -89,6 +97,8 @@ impl Default for PageMapped {
             copyback: false,
             write_buffer: yes(),
             slc_cache: None,
+            scrub_hours: 0.0,
+            read_reclaim_reads: 0,
             suspend: yes(),
             die_interleaving: yes(),
         }
@@ -117,6 +127,14 @@ fn yes() -> bool {
 
 fn is_true(value: &bool) -> bool {
     *value
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
+fn is_zero_hours(hours: &f64) -> bool {
+    *hours == 0.0
 }
 
 fn is_static(placement: &PlacementPolicy) -> bool {

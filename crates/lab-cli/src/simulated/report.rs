@@ -53,6 +53,12 @@ pub struct Report {
     /// Of a drive with an SLC cache: the share of the host's pages that were programmed there.
     #[serde(skip_serializing_if = "Option::is_none")]
     slc_share: Option<f64>,
+    /// Flash pages read by the background scrub.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scrub_reads: Option<u64>,
+    /// Blocks that moved because they had been read often.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read_reclaims: Option<u64>,
     /// Bytes programmed over those of the spare: collection is in a steady state after some.
     spare_rewrites: Option<f64>,
     /// Of a drive whose map lies on flash.
@@ -195,6 +201,8 @@ impl Report {
             erased_blocks: outcome.erases,
             partial_page_programs: figure("partial_page_programs").unwrap_or(0.0) as u64,
             slc_share: figure("slc_share"),
+            scrub_reads: figure("scrub_reads").map(|reads| reads as u64),
+            read_reclaims: figure("read_reclaims").map(|blocks| blocks as u64),
             spare_rewrites: spare_rewrites(&outcome),
             read_latency_ns: outcome.read_latency.into(),
             write_latency_ns: outcome.write_latency.into(),
@@ -254,6 +262,10 @@ impl Report {
             lines.push(("partial programs", format!("{count} flash pages, not full")));
         }
         lines.extend(self.slc_line().map(|line| ("SLC cache", line)));
+        lines.extend(self.scrub_reads.map(|reads| ("scrub", format!("{reads} flash pages read"))));
+        lines.extend(
+            self.read_reclaims.map(|count| ("read reclaim", format!("{count} blocks moved"))),
+        );
         lines.extend(self.drift.map(|drift| ("drift", self.drift_line(drift))));
         lines.extend(self.backlog.map(|backlog| ("load", backlog_line(&backlog))));
         lines.extend([

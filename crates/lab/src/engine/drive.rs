@@ -497,6 +497,13 @@ impl Play<'_, '_> {
                 (counters.programmed_in_slc_mode, counters.programmed_for_host.max(1));
             figure("slc_share", in_slc_mode as f64 / all as f64);
         }
+        for (name, count) in
+            [("scrub_reads", counters.scrub_reads), ("read_reclaims", counters.read_reclaims)]
+        {
+            if count > 0 {
+                figure(name, count as f64);
+            }
+        }
         if let Some(map) = self.drive.map_counters() {
             add_map_figures(&map, counters.host_pages_written, &mut outcome.figures);
         }
