@@ -5,6 +5,7 @@ pub(crate) mod giving_up;
 pub(crate) mod leaves;
 mod lost;
 mod missing;
+pub(crate) mod nameless;
 mod rebuild;
 mod replay;
 mod report;
@@ -61,10 +62,7 @@ pub(crate) struct Recovered {
 
 /// Rebuilds the state of a domain from the superblocks of a mount. The domain is empty before.
 pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recovered, VolumeError> {
-    let found = superblocks(core, inventory)?;
-    for found in &found {
-        core.superblocks.set(found.block, found.superblock);
-    }
+    let found = superblocks(core, inventory).await?;
     let mut report = RecoveryReport {
         superblocks: cast::saturating_u32(found.len()),
         ..RecoveryReport::default()
