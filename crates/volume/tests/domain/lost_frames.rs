@@ -291,6 +291,34 @@ fn the_loss_of_both_headers_of_any_superblock_loses_nothing() {
     }
 }
 
+/// The kinds of the first entries of heads: an operation, and a part of a root.
+const OPERATION: u8 = 3;
+const ROOT: u8 = 5;
+
+/// Without its first root, and without the changes before it, a domain would look empty.
+#[test]
+fn the_loss_of_the_first_root_and_of_the_changes_before_it_is_an_error() {
+    let testbed = single_blocks(1);
+    testbed.run(async |domain, _, _| {
+        domain.create("v", UNITS * UNIT as u64).await.unwrap();
+        domain.checkpoint().await.unwrap();
+    });
+    let intact = image(&testbed);
+    let mut damaged = intact.clone();
+    let mut kinds = Vec::new();
+    for (number, head) in pages_with_heads(&intact) {
+        let kind = head[64];
+        if head[10] > 0 && [OPERATION, ROOT].contains(&kind) {
+            damaged = flipped(&damaged, number, 800);
+            kinds.push(kind);
+        }
+    }
+    assert_eq!(kinds, [OPERATION, ROOT, ROOT]);
+    testbed.device.restore(&damaged).unwrap();
+    let found = testbed.try_run(async |domain, _, _| domain.list().len());
+    assert!(matches!(found, Err(VolumeError::Damaged { .. })), "{found:?}");
+}
+
 /// Superblocks that were erased ahead of need, and those with bytes from an earlier use of the
 /// medium, are free.
 #[test]
