@@ -27,8 +27,8 @@ impl FoundSuperblock {
     }
 }
 
-/// The superblocks of the domain, by unit and index, and those of an unknown owner. The domain knows
-/// them from here on.
+/// The superblocks of the domain, by unit and index, and those of an unknown owner. The domain
+/// knows them from here on.
 pub(super) async fn superblocks(
     core: &Core,
     inventory: &Inventory,
