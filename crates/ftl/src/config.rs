@@ -11,6 +11,10 @@ const WEAR_LEAD: u32 = 64;
 pub struct FtlConfig {
     /// The owner of the superblocks that are allocated. A mount reports only its superblocks.
     pub owner: Owner,
+    /// Whether the owner knows its data without a header: superblocks without an opening header
+    /// that may have data are in [`Inventory::unclaimed`](crate::Inventory::unclaimed), and are
+    /// kept until the owner releases them. They are free otherwise.
+    pub asks_about_unclaimed: bool,
     /// Superblocks per unit that are kept erased ahead of need.
     pub erased_target: u32,
     /// The largest command in bytes, on devices that accept several rows of pages in one command.
@@ -37,6 +41,7 @@ impl Default for FtlConfig {
     fn default() -> FtlConfig {
         FtlConfig {
             owner: Owner::BLOCKS,
+            asks_about_unclaimed: false,
             erased_target: 2,
             max_command_bytes: 1 << 20,
             max_die_depth: u16::MAX,

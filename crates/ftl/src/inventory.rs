@@ -20,6 +20,9 @@ pub struct FoundSuperblock {
 pub struct DamagedSuperblock {
     /// The handle: its pages can be read, and its space is free after it is released.
     pub superblock: Superblock,
+    /// Whether the generation of the handle is the one with which the superblock was written.
+    /// Without any header it is a new one.
+    pub has_generation: bool,
     /// Why the header is damaged.
     pub reason: String,
 }
@@ -43,6 +46,12 @@ pub struct Inventory {
     pub of_others: Vec<KeptSuperblock>,
     /// Superblocks whose opening header is damaged, in units without superblocks of other owners.
     pub damaged: Vec<DamagedSuperblock>,
+    /// Superblocks in which something else is in the place of an opening header, or nothing. Nearly
+    /// all of them are free: left from an earlier use of the medium, erased ahead of need, or being
+    /// erased when the power was cut. But their headers may also have been written over. In units
+    /// without superblocks of other owners, and only if the owner
+    /// [asks](crate::FtlConfig::asks_about_unclaimed).
+    pub unclaimed: Vec<DamagedSuperblock>,
     /// Superblocks, also listed above, whose erase header is damaged and whose opening header
     /// replaces it. A power cut leaves this behind only in superblocks that were released and being
     /// erased.

@@ -137,7 +137,7 @@ impl Mounting {
         for (place, scan) in self.scans.drain(..).enumerate() {
             let mut unit = Unit::new(scan.id, place, layout, &self.config, now);
             if let Err(error) =
-                recover(&mut unit, self.config.owner, &scan.bad, &scan.findings, &mut inventory)
+                recover(&mut unit, &self.config, &scan.bad, &scan.findings, &mut inventory)
             {
                 return Some(Err(error));
             }

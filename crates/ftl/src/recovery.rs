@@ -10,6 +10,7 @@
 )]
 
 use crate::blocks::{BlockTable, BlockUse};
+use crate::config::FtlConfig;
 use crate::header::{Decoded, Header, Purpose};
 use crate::inventory::{DamagedSuperblock, FoundSuperblock, Inventory, KeptSuperblock};
 use crate::policy::bad_block::{Draft, fit_to_spares};
@@ -27,6 +28,9 @@ const GENERATION_STRIDE: u64 = 1 << 17;
 /// Why the owner is asked about a superblock that was erased and has something else than an opening
 /// header in the place of it.
 const FOREIGN: &str = "the page of the opening header holds something else";
+
+/// Why the owner is asked about a superblock that has no opening header, and is not blank.
+const UNCLAIMED: &str = "there is no opening header";
 
 /// The two header pages of a superblock.
 #[derive(Debug, Clone)]
@@ -49,6 +53,8 @@ enum Verdict<'a> {
     Live(&'a Header),
     /// Opened, and its owner is unknown. With the erase header, if that is whole.
     Damaged(Option<&'a Header>, &'a str),
+    /// Free, unless its headers were written over. With the erase header, if that is whole.
+    Unclaimed(Option<&'a Header>),
 }
 
 impl Finding {
@@ -91,7 +97,9 @@ impl Finding {
             // Mostly left from an earlier use of the medium, in a superblock that was erased ahead.
             // But the page may also have been written over, and then the superblock has data.
             (Decoded::Valid(erase), Decoded::Foreign) => Verdict::Damaged(Some(erase), FOREIGN),
-            _ => Verdict::Free,
+            (Decoded::Valid(erase), _) => Verdict::Unclaimed(Some(erase)),
+            (Decoded::Blank, Decoded::Blank) => Verdict::Free,
+            _ => Verdict::Unclaimed(None),
         }
     }
 }
@@ -100,7 +108,7 @@ impl Finding {
 /// their owner.
 pub(crate) fn recover(
     unit: &mut Unit,
-    owner: Owner,
+    config: &FtlConfig,
     bad: &[(u8, u8, u32)],
     findings: &[Finding],
     inventory: &mut Inventory,
@@ -117,26 +125,31 @@ pub(crate) fn recover(
         unit.note_header(header.blocks[0].block, header.generation);
     }
 
+    let owner = config.owner;
+    let verdicts: Vec<Verdict<'_>> = findings.iter().map(Finding::verdict).collect();
+    let is_shared = verdicts.iter().any(|verdict| is_of_another(verdict, owner));
+    let asks = config.asks_about_unclaimed && !is_shared;
     let mut free = Vec::new();
     let mut live: Vec<(u32, Verdict<'_>)> = Vec::new();
-    for (index, finding) in (0_u32..).zip(findings) {
-        match finding.verdict() {
-            Verdict::Free if finding.lead_bad => {}
-            Verdict::Free => free.push(index),
+    for ((index, finding), verdict) in (0_u32..).zip(findings).zip(verdicts) {
+        match verdict {
             // A lead block that was bad from the start cannot be read.
-            Verdict::Damaged(..) if finding.lead_bad => {}
+            Verdict::Free | Verdict::Damaged(..) | Verdict::Unclaimed(_) if finding.lead_bad => {}
+            Verdict::Free => free.push(index),
+            Verdict::Unclaimed(_) if !asks => free.push(index),
             verdict => live.push((index, verdict)),
         }
     }
     adopt(unit, &live);
-    list(unit, owner, &live, inventory);
+    list(unit, owner, is_shared, &live, inventory);
     for (index, verdict) in &live {
         let erase = findings.get(cast::index(*index)).map(|finding| &finding.erase);
         if let (Verdict::Live(header), Some(Decoded::Damaged(reason))) = (verdict, erase)
             && header.opening.is_some_and(|purpose| purpose.owner == owner)
         {
             let superblock = Superblock { unit: id, index: *index, generation: header.generation };
-            let lost = DamagedSuperblock { superblock, reason: reason.clone() };
+            let reason = reason.clone();
+            let lost = DamagedSuperblock { superblock, has_generation: true, reason };
             inventory.erase_headers_lost.push(lost);
         }
     }
@@ -180,8 +193,10 @@ fn recover_wear(blocks: &mut BlockTable, findings: &[Finding]) -> u64 {
 fn adopt(unit: &mut Unit, live: &[(u32, Verdict<'_>)]) {
     let (columns, payload_pages) = (unit.layout().columns(), unit.layout().payload_pages());
     let header = |verdict: &Verdict<'_>| match verdict {
-        Verdict::Live(header) | Verdict::Damaged(Some(header), _) => Some((*header).clone()),
-        Verdict::Damaged(None, _) | Verdict::Free => None,
+        Verdict::Live(header)
+        | Verdict::Damaged(Some(header), _)
+        | Verdict::Unclaimed(Some(header)) => Some((*header).clone()),
+        Verdict::Damaged(None, _) | Verdict::Unclaimed(None) | Verdict::Free => None,
     };
     let mut newest_first: Vec<(u32, Option<Header>)> =
         live.iter().map(|(index, verdict)| (*index, header(verdict))).collect();
@@ -206,18 +221,28 @@ fn adopt(unit: &mut Unit, live: &[(u32, Verdict<'_>)]) {
     }
 }
 
-/// Adds the superblocks with data to the inventory of `owner`.
-fn list(unit: &Unit, owner: Owner, live: &[(u32, Verdict<'_>)], inventory: &mut Inventory) {
-    let is_of_another = |verdict: &Verdict<'_>| match verdict {
+/// Whether a superblock has data of another owner.
+fn is_of_another(verdict: &Verdict<'_>, owner: Owner) -> bool {
+    match verdict {
         Verdict::Live(header) => header.opening.is_some_and(|purpose| purpose.owner != owner),
-        Verdict::Damaged(..) | Verdict::Free => false,
-    };
-    let is_shared = live.iter().any(|(_, verdict)| is_of_another(verdict));
+        Verdict::Damaged(..) | Verdict::Unclaimed(_) | Verdict::Free => false,
+    }
+}
+
+/// Adds the superblocks with data to the inventory of `owner`. The unit is shared if others have
+/// superblocks in it.
+fn list(
+    unit: &Unit,
+    owner: Owner,
+    is_shared: bool,
+    live: &[(u32, Verdict<'_>)],
+    inventory: &mut Inventory,
+) {
     for (index, verdict) in live {
         let superblock = unit.superblock(*index);
         match verdict {
             Verdict::Live(Header { opening: Some(Purpose { stream, tag, .. }), .. })
-                if !is_of_another(verdict) =>
+                if !is_of_another(verdict, owner) =>
             {
                 let (tag, stream) = (*tag, *stream);
                 inventory.superblocks.push(FoundSuperblock { superblock, tag, stream });
@@ -229,9 +254,15 @@ fn list(unit: &Unit, owner: Owner, live: &[(u32, Verdict<'_>)], inventory: &mut 
             Verdict::Damaged(..) if is_shared => {
                 inventory.of_others.push(KeptSuperblock { superblock, owner: None });
             }
-            Verdict::Damaged(_, reason) => {
-                let reason = (*reason).to_owned();
-                inventory.damaged.push(DamagedSuperblock { superblock, reason });
+            Verdict::Damaged(header, reason) => {
+                let (has_generation, reason) = (header.is_some(), (*reason).to_owned());
+                let damaged = DamagedSuperblock { superblock, has_generation, reason };
+                inventory.damaged.push(damaged);
+            }
+            Verdict::Unclaimed(header) => {
+                let (has_generation, reason) = (header.is_some(), UNCLAIMED.to_owned());
+                let unclaimed = DamagedSuperblock { superblock, has_generation, reason };
+                inventory.unclaimed.push(unclaimed);
             }
             Verdict::Live(_) | Verdict::Free => {
                 unreachable!("a superblock is live without an opening header")

@@ -146,11 +146,12 @@ impl Core {
     }
 
     pub fn position(&self, superblock: &Superblock, page: u32) -> Position {
+        let block = self.geometry.block(superblock.unit.0, superblock.index);
         Position {
             device_uuid: self.device_uuid,
             unit: superblock.unit.0,
             index: superblock.index,
-            generation: superblock.generation,
+            generation: self.superblocks.generation(block, superblock),
             page,
         }
     }

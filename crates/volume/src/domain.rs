@@ -23,6 +23,7 @@ use crate::operations::{Change, change, check_name, check_size};
 use crate::order::Order;
 use crate::proof;
 use crate::recovery::leaves::damaged_copies;
+use crate::recovery::nameless::release_free;
 use crate::recovery::{Recovered, RecoveryReport, giving_up, recover};
 use crate::releases;
 use crate::repair::{self, Repaired};
@@ -155,6 +156,7 @@ impl Domain {
         inventory: &Inventory,
     ) -> Result<(Domain, RecoveryReport), VolumeError> {
         let recovered = recover(&core, inventory).await?;
+        release_free(&core, inventory);
         core.adopt_settings();
         let frames = Frames::from(recovered.next_sequence, recovered.durable_below);
         let changes = Changes::recovered(recovered.next_change, recovered.proven_below);

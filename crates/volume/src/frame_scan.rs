@@ -86,6 +86,28 @@ async fn head_at(
     None
 }
 
+/// A page in which the head of a frame is looked for.
+pub(crate) enum Page {
+    /// Never programmed, or zeros.
+    Blank,
+    Unreadable,
+    /// Its first mapping unit.
+    Read(Vec<u8>),
+}
+
+/// The first mapping unit of a page: the head of a frame, if there is one.
+pub(crate) async fn first_unit(core: &Core, superblock: &Superblock, page: u32) -> Page {
+    match core.flash.read(superblock, page, 1, Hint::FOREGROUND).await {
+        Ok(read) => match read.bytes.get(..MAPPING_UNIT_BYTES) {
+            Some(unit) if unit.iter().all(|byte| *byte == 0) => Page::Blank,
+            Some(unit) => Page::Read(unit.to_vec()),
+            None => Page::Unreadable,
+        },
+        Err(error) if is_blank(&error) => Page::Blank,
+        Err(_) => Page::Unreadable,
+    }
+}
+
 fn is_blank(error: &FtlError) -> bool {
     matches!(
         error,

@@ -24,7 +24,7 @@ pub(crate) async fn open(
     runtime: RuntimeHandle,
 ) -> Result<(Core, Inventory), VolumeError> {
     let device_uuid = queue.device_uuid();
-    let ftl = FtlConfig { owner: owner(config.domain), ..ftl };
+    let ftl = FtlConfig { owner: owner(config.domain), asks_about_unclaimed: true, ..ftl };
     let (flash, inventory) = Flash::mount(queue, ftl, runtime.clone()).await?;
     match Core::new(flash.clone(), device_uuid, config, runtime) {
         Ok(core) => Ok((core, inventory)),

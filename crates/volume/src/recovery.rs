@@ -5,6 +5,7 @@ pub(crate) mod giving_up;
 pub(crate) mod leaves;
 mod lost;
 mod missing;
+pub(crate) mod nameless;
 mod rebuild;
 mod replay;
 mod report;
@@ -23,7 +24,7 @@ use found::{FoundSuperblock, frames_of, is_rewritten, superblocks, unreadable_un
 use missing::{Missing, missing};
 use replay::{Replayed, replay};
 pub use report::{RecoveryReport, StaleUnit};
-use roots::{WholeRoot, newest_roots};
+use roots::{WholeRoot, block_with_lost_frames, newest_roots};
 use softflash_base::cast;
 use softflash_ftl::{Inventory, Superblock};
 use std::collections::{BTreeSet, HashMap};
@@ -61,10 +62,7 @@ pub(crate) struct Recovered {
 
 /// Rebuilds the state of a domain from the superblocks of a mount. The domain is empty before.
 pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recovered, VolumeError> {
-    let found = superblocks(core, inventory)?;
-    for found in &found {
-        core.superblocks.set(found.block, found.superblock);
-    }
+    let found = superblocks(core, inventory).await?;
     let mut report = RecoveryReport {
         superblocks: cast::saturating_u32(found.len()),
         ..RecoveryReport::default()
@@ -104,6 +102,14 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     let tags = found.iter().filter_map(|found| found.tag);
     let proven_by_tags = tags.map(|tag| tag.proven_below).max().unwrap_or(0);
     let durable_below = durable_below.max(behind_proven(&frames, proven_by_tags));
+    if newest.is_none()
+        && let Some(block) = block_with_lost_frames(core, &found, &map_frames)
+    {
+        let superblock = core.superblocks.handle(block);
+        let at = superblock.map_or_else(String::new, |superblock| format!(" in {superblock}"));
+        let reason = format!("there is no root, and durable frames of the map are lost{at}");
+        return Err(VolumeError::Damaged { reason });
+    }
     // Nothing was released for a root of which no frame says that it is durable: the one before has
     // all that it needs. Version 1 had no such frames.
     let is_proven = newest

@@ -13,6 +13,8 @@ use std::ops::Range;
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
     handle: Option<Superblock>,
+    /// The generation of its frames, where the headers are lost and the handle has a new one.
+    generation: Option<u64>,
     /// The number of its last frame with changes or with records of them. Recovery needs these
     /// frames until a root is newer.
     pinned_by: Option<u64>,
@@ -46,7 +48,17 @@ impl Superblocks {
     pub fn set(&self, block: u32, superblock: Superblock) {
         let state = &mut self.states.borrow_mut()[index(block)];
         assert_eq!(state.handle, None, "block {block} has a second superblock");
-        *state = State { handle: Some(superblock), pinned_by: None };
+        *state = State { handle: Some(superblock), ..State::default() };
+    }
+
+    /// The frames of a superblock were written with another generation than the one of its handle.
+    pub fn set_generation(&self, block: u32, generation: u64) {
+        self.states.borrow_mut()[index(block)].generation = Some(generation);
+    }
+
+    /// The generation with which the frames of a superblock are written.
+    pub fn generation(&self, block: u32, superblock: &Superblock) -> u64 {
+        self.states.borrow()[index(block)].generation.unwrap_or(superblock.generation)
     }
 
     /// Forgets a superblock that is released.

@@ -322,6 +322,63 @@ fn a_superblock_whose_opening_header_was_written_over_is_reported_and_keeps_its_
 }
 
 #[test]
+fn a_superblock_whose_headers_were_both_written_over_is_kept_for_an_owner_that_asks() {
+    let asking = FtlConfig { asks_about_unclaimed: true, erased_target: 0, ..FtlConfig::default() };
+    for media in [Media::Nand, Media::File] {
+        let flash = Flash::new(geometry(1, 1, 8, 8), 1, media);
+        let (mut rig, inventory) = Rig::mount(&flash, asking);
+        assert_eq!(inventory.unclaimed, [], "blank superblocks are free");
+        let (lost, kept) = (rig.fill(0, 1), rig.fill(0, 2));
+        flash.borrow_mut().exchange(0, lost.index, 0, 6);
+        flash.borrow_mut().exchange(0, lost.index, 1, 7);
+        drop(rig);
+        let (mut rig, inventory) = Rig::mount(&flash, asking);
+        assert_eq!(inventory.superblocks.len(), 1);
+        assert_eq!((inventory.superblocks[0].superblock, inventory.damaged.len()), (kept, 0));
+        let [unclaimed] = &inventory.unclaimed[..] else { panic!("{inventory:?}") };
+        let superblock = unclaimed.superblock;
+        assert_eq!((superblock.unit, superblock.index), (lost.unit, lost.index));
+        assert!(!unclaimed.has_generation && superblock.generation > kept.generation);
+        rig.settle();
+        let mut expected = vec![0; 4096];
+        support::rig::pattern(&mut expected, &lost, 2);
+        assert!(rig.read(&superblock, 2, 1).unwrap()[..] == expected[..]);
+        assert_eq!(rig.ftl.space(UnitId(0)).live, 2);
+        assert!(rig.ftl.release(rig.now, &superblock));
+        assert_eq!(rig.ftl.space(UnitId(0)).live, 1);
+        drop(rig);
+        let (rig, inventory) = Rig::mount(&flash, asking);
+        assert_eq!(inventory.unclaimed.len(), 1, "a release writes nothing");
+        drop(rig);
+        let (rig, inventory) = Rig::mount(&flash, FtlConfig::default());
+        assert_eq!((inventory.unclaimed.len(), inventory.superblocks.len()), (0, 1));
+        assert_eq!(rig.ftl.space(UnitId(0)).live, 1, "it is free for an owner that does not ask");
+    }
+}
+
+#[test]
+fn an_owner_that_asks_is_told_of_superblocks_that_were_erased_ahead() {
+    let config = FtlConfig { asks_about_unclaimed: true, erased_target: 2, ..FtlConfig::default() };
+    for media in [Media::Nand, Media::File] {
+        let flash = Flash::new(geometry(1, 1, 8, 8), 1, media);
+        let (mut rig, _) = Rig::mount(&flash, config);
+        rig.fill(0, 1);
+        rig.settle();
+        drop(rig);
+        let (mut rig, inventory) = Rig::mount(&flash, config);
+        assert_eq!(inventory.unclaimed.len(), 2);
+        assert!(inventory.unclaimed.iter().all(|unclaimed| unclaimed.has_generation));
+        let free = rig.ftl.space(UnitId(0)).free();
+        for unclaimed in &inventory.unclaimed {
+            assert!(rig.ftl.release(rig.now, &unclaimed.superblock));
+        }
+        assert_eq!(rig.ftl.space(UnitId(0)).free(), free + 2);
+        rig.fill(0, 2);
+        rig.settle();
+    }
+}
+
+#[test]
 fn the_opening_header_alone_is_enough_to_find_and_read_a_superblock() {
     for (dies, planes) in [(1, 1), (1, 2), (2, 1)] {
         let flash = Flash::new(geometry(dies, planes, 8, 8), 1, Media::Nand);

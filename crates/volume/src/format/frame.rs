@@ -20,9 +20,12 @@ const VERSION: u16 = 2;
 /// The version without numbers of changes and without records of other frames.
 const FIRST_VERSION: u16 = 1;
 /// Magic, version, entries, pages, sequence, durable below, checksum, change, proven below, bytes
-/// of records, reserved.
+/// of records, generation.
 const FIXED_BYTES: usize = 64;
 const CHECKSUM_AT: usize = 32;
+const GENERATION_AT: usize = 58;
+/// Bytes of the generation, which has the lower ones only.
+const GENERATION_BYTES: usize = 6;
 
 /// Entries that a head has room for.
 const ROOM_FOR_ENTRIES: usize = (MAPPING_UNIT_BYTES - FIXED_BYTES) / ENTRY_BYTES;
@@ -99,6 +102,8 @@ pub(crate) fn encode(head: &Head, position: Position, into: &mut [u8]) {
     fixed[40..48].copy_from_slice(&head.change.to_le_bytes());
     fixed[48..56].copy_from_slice(&head.proven_below.to_le_bytes());
     fixed[56..58].copy_from_slice(&cast::saturating_u16(records.len()).to_le_bytes());
+    let [generation @ .., _, _] = position.generation.to_le_bytes();
+    fixed[GENERATION_AT..GENERATION_AT + GENERATION_BYTES].copy_from_slice(&generation);
     let (used, unused) = entries.split_at_mut(head.entries.len() * ENTRY_BYTES);
     for (bytes, entry) in used.chunks_exact_mut(ENTRY_BYTES).zip(&head.entries) {
         bytes.copy_from_slice(&entry.encode());
@@ -108,6 +113,18 @@ pub(crate) fn encode(head: &Head, position: Position, into: &mut [u8]) {
     unused.fill(0);
     let sum = checksum::checksum64(position.seed(), into);
     into[CHECKSUM_AT..CHECKSUM_AT + 8].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// The generation of the superblock, as a head says itself; `None` for heads of older programs, and
+/// for what is no head. Only with the right one is the head [decoded](decode).
+pub(crate) fn stated_generation(unit: &[u8]) -> Option<u64> {
+    if unit.get(..8)? != MAGIC {
+        return None;
+    }
+    let mut bytes = [0; 8];
+    let stated = unit.get(GENERATION_AT..GENERATION_AT + GENERATION_BYTES)?;
+    bytes[..GENERATION_BYTES].copy_from_slice(stated);
+    Some(u64::from_le_bytes(bytes)).filter(|&generation| generation > 0)
 }
 
 /// Decodes the head in a mapping unit; `None` if it is none, torn, or of another position.
@@ -215,6 +232,21 @@ mod tests {
         assert_eq!(decode(&unit, position(5)), None);
         assert_eq!(decode(&unit, Position { generation: 10, ..position(4) }), None);
         assert_eq!(decode(&unit, Position { device_uuid: 3, ..position(4) }), None);
+    }
+
+    #[test]
+    fn a_head_states_the_generation_that_its_checksum_needs() {
+        for generation in [1, 9, (1 << 48) - 1] {
+            let mut unit = vec![0; MAPPING_UNIT_BYTES];
+            let position = Position { generation, ..position(4) };
+            encode(&head(3), position, &mut unit);
+            assert_eq!(stated_generation(&unit), Some(generation));
+            assert_eq!(decode(&unit, position), Some(head(3)));
+            unit[GENERATION_AT..FIXED_BYTES].fill(0);
+            assert_eq!(stated_generation(&unit), None, "a head of an older program");
+        }
+        assert_eq!(stated_generation(&[0; MAPPING_UNIT_BYTES]), None);
+        assert_eq!(stated_generation(b"SFVFRAME"), None);
     }
 
     #[test]

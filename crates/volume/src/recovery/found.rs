@@ -1,5 +1,6 @@
 //! The superblocks that a mount finds.
 
+use super::nameless::{Nameless, nameless};
 use crate::core::Core;
 use crate::error::VolumeError;
 use crate::format::tag::{self, Purpose};
@@ -15,6 +16,8 @@ pub(super) struct FoundSuperblock {
     pub block: u32,
     /// None if its opening header is lost.
     pub tag: Option<tag::Tag>,
+    /// The generation of its frames, if that is not the one of the handle.
+    generation: Option<u64>,
 }
 
 impl FoundSuperblock {
@@ -24,8 +27,9 @@ impl FoundSuperblock {
     }
 }
 
-/// The superblocks of the domain, by unit and index, and those of an unknown owner.
-pub(super) fn superblocks(
+/// The superblocks of the domain, by unit and index, and those of an unknown owner. The domain
+/// knows them from here on.
+pub(super) async fn superblocks(
     core: &Core,
     inventory: &Inventory,
 ) -> Result<Vec<FoundSuperblock>, VolumeError> {
@@ -40,11 +44,22 @@ pub(super) fn superblocks(
             return Err(VolumeError::Damaged { reason });
         };
         let superblock = found.superblock;
-        all.push(FoundSuperblock { superblock, block: block(&superblock), tag: Some(tag) });
+        all.push(FoundSuperblock {
+            superblock,
+            block: block(&superblock),
+            tag: Some(tag),
+            generation: None,
+        });
     }
-    for damaged in &inventory.damaged {
-        let superblock = damaged.superblock;
-        all.push(FoundSuperblock { superblock, block: block(&superblock), tag: None });
+    for Nameless { superblock, generation } in nameless(core, inventory).await {
+        let block = block(&superblock);
+        all.push(FoundSuperblock { superblock, block, tag: None, generation });
+    }
+    for found in &all {
+        core.superblocks.set(found.block, found.superblock);
+        if let Some(generation) = found.generation {
+            core.superblocks.set_generation(found.block, generation);
+        }
     }
     Ok(all)
 }

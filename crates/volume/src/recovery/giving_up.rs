@@ -2,6 +2,7 @@
 //! newer than everything that is on the flash, makes the domain empty in one step.
 
 use super::found::{FoundSuperblock, frames_of, holds_data, superblocks};
+use super::nameless::release_free;
 use crate::changes::Changes;
 use crate::checkpoint;
 use crate::core::{Core, Shared};
@@ -23,10 +24,8 @@ const SKIPPED: u64 = 1 << 32;
 /// Makes a domain empty. Returns the superblocks that it had. The tasks of the domain are stopped
 /// by the caller.
 pub(crate) async fn give_up(mut core: Core, inventory: &Inventory) -> Result<u32, VolumeError> {
-    let found = superblocks(&core, inventory)?;
-    for found in &found {
-        core.superblocks.set(found.block, found.superblock);
-    }
+    let found = superblocks(&core, inventory).await?;
+    release_free(&core, inventory);
     let frames = frames_of(&core, found.iter()).await;
     let first_sequences = found.iter().filter_map(|found| Some(found.tag?.first_sequence));
     let sequences = frames.iter().map(|frame| frame.head.sequence).chain(first_sequences);

@@ -1,10 +1,12 @@
 //! The newest whole roots.
 
+use super::found::FoundSuperblock;
 use super::report::RecoveryReport;
 use crate::checkpoint::COPIES;
 use crate::core::Core;
 use crate::format::entry::Entry;
 use crate::format::root::Root;
+use crate::format::tag::Purpose;
 use crate::frame_scan::{FoundFrame, read_checked};
 use softflash_base::cast;
 use std::collections::BTreeMap;
@@ -84,6 +86,34 @@ pub(super) async fn newest_roots(
         }
     }
     (newest, None)
+}
+
+/// A superblock of the map in which durable frames are missing: their heads are lost. If no root is
+/// found either, these frames may have been one.
+pub(super) fn block_with_lost_frames(
+    core: &Core,
+    found: &[FoundSuperblock],
+    map_frames: &[FoundFrame],
+) -> Option<u32> {
+    let is_map =
+        |found: &&FoundSuperblock| found.tag.is_some_and(|tag| tag.purpose == Purpose::Map);
+    let mut blocks = found.iter().filter(is_map).map(|found| found.block);
+    blocks.find(|&block| has_lost_frames(core, block, map_frames))
+}
+
+/// Whether frames of a superblock are missing although a later frame in it says that they were
+/// durable. Behind a program that failed the superblock has no such frame: it takes none any more.
+fn has_lost_frames(core: &Core, block: u32, map_frames: &[FoundFrame]) -> bool {
+    let mut frames: Vec<&FoundFrame> =
+        map_frames.iter().filter(|frame| frame.block == block).collect();
+    frames.sort_by_key(|frame| frame.first);
+    let durable_below = frames.iter().map(|frame| frame.head.durable_below).max().unwrap_or(0);
+    let mut expected = core.geometry.slots_of(block).start;
+    frames.into_iter().any(|frame| {
+        let follows_gap = frame.first > expected;
+        expected = frame.first + frame.head.pages * core.geometry.page_units;
+        follows_gap && frame.head.sequence <= durable_below
+    })
 }
 
 /// The contents of a root.

@@ -215,6 +215,124 @@ fn a_flipped_bit_in_any_head_loses_no_more_than_that_frame_and_reads_of_it_fail(
     }
 }
 
+/// What damage makes of both header pages of a superblock.
+#[derive(Debug, Clone, Copy)]
+enum Overwritten {
+    /// Other bytes.
+    Foreign,
+    /// A flipped bit in each.
+    Flipped,
+    /// The opening header only, with zeros.
+    NoOpening,
+}
+
+/// A domain of so many units, whose superblocks have one block each: page 0 is the erase header and
+/// page 1 the opening header.
+fn single_blocks(units: u16) -> Testbed {
+    let mut config = ModelConfig::model();
+    config.array.geometry.planes_per_die = 1;
+    config.array.geometry.chips_per_channel = 1;
+    config.array.geometry.dies_per_chip = 1;
+    config.array.geometry.blocks_per_plane = 24;
+    config.array.geometry.pages_per_block = 128;
+    config.array.geometry.channels = units;
+    Testbed::of(config)
+}
+
+/// The blocks with an opening header.
+fn opened(image: &UnitsImage) -> Vec<usize> {
+    let mut opened = Vec::new();
+    image.clone().visit(|block, page, bytes| {
+        if page == 1 && bytes.starts_with(b"SFopen") {
+            opened.push(block);
+        }
+    });
+    opened
+}
+
+/// The same without the headers of a superblock.
+fn without_headers(image: &UnitsImage, damaged: usize, how: Overwritten) -> UnitsImage {
+    let mut rng = Rng::seeded(damaged as u64);
+    let mut image = image.clone();
+    image.visit(|block, page, bytes| match how {
+        _ if block != damaged || page > 1 => {}
+        Overwritten::Foreign => bytes.fill_with(|| rng.below(256) as u8),
+        Overwritten::Flipped => bytes[40] ^= 1,
+        Overwritten::NoOpening if page == 1 => bytes.fill(0),
+        Overwritten::NoOpening => {}
+    });
+    image
+}
+
+/// Heads of frames say the generation that they were written with.
+#[test]
+fn the_loss_of_both_headers_of_any_superblock_loses_nothing() {
+    for how in [Overwritten::Foreign, Overwritten::Flipped, Overwritten::NoOpening] {
+        for units in [1, 2] {
+            let testbed = single_blocks(units);
+            let contents = worked(&testbed, 7);
+            let intact = image(&testbed);
+            let opened = opened(&intact);
+            println!("{how:?}, {units} units: {} superblocks", opened.len());
+            assert!(opened.len() >= 3);
+            for superblock in opened {
+                let damaged = without_headers(&intact, superblock, how);
+                testbed.device.restore(&damaged).unwrap();
+                let found = testbed.examine().unwrap();
+                assert!(found.images.iter().all(|image| image.lost.is_empty()), "{superblock}");
+                let (outcome, report) = examine(&testbed, &contents).unwrap();
+                assert_eq!(
+                    (outcome.read, outcome.lost),
+                    (2 * UNITS, 0),
+                    "{superblock}, {report:?}"
+                );
+            }
+        }
+    }
+}
+
+/// The kinds of the first entries of heads: an operation, and a part of a root.
+const OPERATION: u8 = 3;
+const ROOT: u8 = 5;
+
+/// Without its first root, and without the changes before it, a domain would look empty.
+#[test]
+fn the_loss_of_the_first_root_and_of_the_changes_before_it_is_an_error() {
+    let testbed = single_blocks(1);
+    testbed.run(async |domain, _, _| {
+        domain.create("v", UNITS * UNIT as u64).await.unwrap();
+        domain.checkpoint().await.unwrap();
+    });
+    let intact = image(&testbed);
+    let mut damaged = intact.clone();
+    let mut kinds = Vec::new();
+    for (number, head) in pages_with_heads(&intact) {
+        let kind = head[64];
+        if head[10] > 0 && [OPERATION, ROOT].contains(&kind) {
+            damaged = flipped(&damaged, number, 800);
+            kinds.push(kind);
+        }
+    }
+    assert_eq!(kinds, [OPERATION, ROOT, ROOT]);
+    testbed.device.restore(&damaged).unwrap();
+    let found = testbed.try_run(async |domain, _, _| domain.list().len());
+    assert!(matches!(found, Err(VolumeError::Damaged { .. })), "{found:?}");
+}
+
+/// Superblocks that were erased ahead of need, and those with bytes from an earlier use of the
+/// medium, are free.
+#[test]
+fn superblocks_without_frames_are_free_whatever_is_in_them() {
+    let testbed = testbed(1);
+    let mut image = image(&testbed);
+    let mut rng = Rng::seeded(5);
+    image = image.overwritten(|bytes| bytes.fill_with(|| rng.below(256) as u8));
+    testbed.device.restore(&image).unwrap();
+    let contents = worked(&testbed, 7);
+    let (outcome, _) = examine(&testbed, &contents).unwrap();
+    assert_eq!((outcome.read, outcome.lost), (2 * UNITS, 0));
+}
+
 #[test]
 fn a_unit_restored_from_an_older_image_returns_errors_and_never_older_data() {
     for units in [2, 4] {
