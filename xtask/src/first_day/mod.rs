@@ -16,6 +16,7 @@ use session::Session;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 const USAGE: &str = "usage: cargo xtask first-day [--page PAGE]   (README.md, docs/volumes.md, ...; all by default)";
 
@@ -75,12 +76,13 @@ fn play(page: &str, commands: &[Line], programs: &Path, failed: &mut Vec<String>
             continue;
         }
         ran += 1;
+        let started = Instant::now();
         let ended = match stand_ins::is_known(&stand_ins::replaced(&line.command)) {
             true => session.run(line),
             false => Err("its program is not among those that are run (stand_ins.rs)".to_owned()),
         };
         match ended {
-            Ok(()) => println!("ok      {shown}"),
+            Ok(()) => println!("ok {:>4} {shown}", taken(started)),
             Err(error) => {
                 println!("FAILED  {shown}\n{error}");
                 failed.push(format!("{page}:{}", line.number));
@@ -88,6 +90,14 @@ fn play(page: &str, commands: &[Line], programs: &Path, failed: &mut Vec<String>
         }
     }
     Ok(ran)
+}
+
+/// The seconds since a moment, if there are some.
+fn taken(started: Instant) -> String {
+    match started.elapsed().as_secs() {
+        0 => String::new(),
+        seconds => format!("{seconds} s"),
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod report;
 mod run;
 mod search;
 mod show;
+mod way;
 
 use clap::{Args, Subcommand};
 use softflash_console::CliError;

@@ -1,6 +1,7 @@
 //! `softflash lab run`: runs experiments and compares their figures with published ones.
 
 use super::jobs::{self, Ended, Job};
+use super::way::Way;
 use clap::Args;
 use softflash_console::CliError;
 use softflash_console::output::{self, Form};
@@ -9,9 +10,8 @@ use softflash_lab::presets::Kind;
 use softflash_lab::results::{
     CellFile, ColumnTable, Directory, ExperimentResult, ResultRow, TableColumn, TableValue,
 };
-use softflash_lab::{Experiment, Form as Size, LabError, Outcome, Plan};
+use softflash_lab::{Experiment, LabError, Outcome, Plan};
 use std::fs;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Arguments of `lab run`.
@@ -33,21 +33,8 @@ pub struct Run {
     /// All experiments of `lab list`
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// Output directory
-    #[arg(long, value_name = "DIR", default_value = "lab-results")]
-    out: PathBuf,
-    /// The short form: fewer or shorter cells
-    #[arg(long)]
-    quick: bool,
-    /// Seed of all random numbers; by default that of each experiment
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-    /// Number of threads; by default one per core
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
-    /// Output format of the results
-    #[arg(short, long, value_enum, default_value_t)]
-    output: Form,
+    #[command(flatten)]
+    way: Way,
 }
 
 /// A running experiment.
@@ -64,7 +51,7 @@ impl Run {
         let program = host::program_identity()?;
         let mut tasks = self.tasks(program)?;
         let stop = interrupt::flag(None)?;
-        let threads = usize::from(self.jobs.unwrap_or_else(host::cores));
+        let threads = self.way.threads();
         run_missing(&mut tasks, threads, program, &stop)?;
         let mut results = Vec::new();
         let mut failed = Vec::new();
@@ -75,7 +62,7 @@ impl Run {
                 Finished::Stopped => {}
             }
         }
-        match self.output {
+        match self.way.output {
             Form::Json => output::json(&results)?,
             Form::Table => results.iter().for_each(print),
         }
@@ -99,7 +86,7 @@ impl Run {
     fn tasks(&self, program: u64) -> Result<Vec<Task>, CliError> {
         let all = Kind::Experiment.embedded().iter().map(|(name, _)| (*name).to_owned());
         let names: Vec<String> = if self.all { all.collect() } else { self.names.clone() };
-        let size = Size { quick: self.quick, seed: self.seed };
+        let size = self.way.size();
         let mut tasks: Vec<Task> = Vec::new();
         for name in &names {
             let plan = Experiment::find(name)?.plan(size)?;
@@ -110,7 +97,7 @@ impl Run {
                 );
                 return Err(CliError::Usage(problem));
             }
-            let directory = Directory::new(&self.out, &plan.name);
+            let directory = Directory::new(&self.way.out, &plan.name);
             let found = |cell| -> Result<Ended, LabError> {
                 Ok(CellFile::find(&directory, cell, program)?.map(Ok))
             };

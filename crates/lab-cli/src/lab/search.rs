@@ -2,6 +2,7 @@
 
 use super::jobs::{self, Job, STEPS, Shown};
 use super::run::print_table;
+use super::way::Way;
 use clap::Args;
 use indicatif::{HumanDuration, ProgressBar};
 use serde::Serialize;
@@ -12,9 +13,8 @@ use softflash_lab::results::{CellFile, Directory};
 use softflash_lab::search::{
     Bisection, Condition, Finding, Question, Quorum, SearchRun, Span, ValueResult, Want,
 };
-use softflash_lab::{Cell, Experiment, Form as Size, LabError, Outcome};
+use softflash_lab::{Cell, Experiment, LabError, Outcome};
 use std::fs;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -72,21 +72,8 @@ pub struct Search {
     /// Replicates in which the condition must hold; by default all
     #[arg(long, value_name = "N")]
     quorum: Option<u32>,
-    /// Output directory
-    #[arg(long, value_name = "DIR", default_value = "lab-results")]
-    out: PathBuf,
-    /// The short form of the experiment
-    #[arg(long)]
-    quick: bool,
-    /// Seed of all random numbers; by default that of the experiment
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-    /// Number of threads; by default one per core
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t)]
-    output: Form,
+    #[command(flatten)]
+    way: Way,
 }
 
 /// The result for programs.
@@ -116,7 +103,7 @@ impl Search {
         let question = self.question()?;
         let program = host::program_identity()?;
         let stop = interrupt::flag(None)?;
-        let directory = Directory::new(&self.out, &question.name());
+        let directory = Directory::new(&self.way.out, &question.name());
         // An older result does not belong to this condition.
         for path in [directory.json(), directory.csv(), directory.table()] {
             let _ = fs::remove_file(path);
@@ -125,14 +112,14 @@ impl Search {
             question: &question,
             directory: &directory,
             program,
-            threads: usize::from(self.jobs.unwrap_or_else(host::cores)),
+            threads: self.way.threads(),
             stop: &stop,
             began: host::now(),
         };
         let (finding, values) = course.search()?;
         let result = finding.result(&question, &values);
         result.write(&directory)?;
-        match self.output {
+        match self.way.output {
             Form::Json => output::json(&self.report(&question, &finding, &values))?,
             Form::Table => {
                 if let Some(value) = finding.value {
@@ -161,7 +148,7 @@ impl Search {
         let want = if self.largest { Want::Largest } else { Want::Smallest };
         Ok(Question::new(
             Experiment::find(&self.experiment)?,
-            Size { quick: self.quick, seed: self.seed },
+            self.way.size(),
             self.cell.as_deref(),
             (&self.key, span),
             (want, self.until.clone()),
