@@ -274,6 +274,25 @@ impl<M: Mapping> Controller<M> {
         self.idling.counts_from().max(self.now)
     }
 
+    /// When the scrub takes its next step; `u64::MAX` if it takes none. While no request is under
+    /// way nothing waits for a die.
+    #[inline(always)]
+    fn scrubs_at(&self) -> u64 {
+        if !M::GATHERS || self.scrubbing.next_at() == u64::MAX || self.pages.requests() == 0 {
+            return u64::MAX;
+        }
+        self.scrubbing.next_at().max(self.now)
+    }
+
+    /// The scrub takes a step.
+    #[inline(never)]
+    fn scrub(&mut self, at: u64) {
+        self.pass_to(at);
+        if let Some(die) = self.scrub_page() {
+            self.dispatch(die, self.dies.accepts(die));
+        }
+    }
+
     /// Begins to fold the SLC cache.
     #[cold]
     fn begin_folding(&mut self, at: u64) {

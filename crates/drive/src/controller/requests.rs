@@ -190,6 +190,25 @@ impl<M: Mapping> Controller<M> {
         die
     }
 
+    /// Queues the next flash page of the scrub, if its block is full and has data; returns the die.
+    pub(super) fn scrub_page(&mut self) -> Option<u32> {
+        let (block, first) = self.scrubbing.step(self.now, self.space.shape())?;
+        if !self.space.has_data_at_rest(block) {
+            return None;
+        }
+        self.scrubbing.begin(self.space.shape().group_of_block(block));
+        let page = self.pages.add_page(NONE, NONE, 0);
+        Some(self.queue_read(page, (NONE, first), Purpose::Scrub))
+    }
+
+    /// A flash page has been read by the scrub.
+    #[cold]
+    fn scrubbed(&mut self, page: u32) {
+        self.scrubbing.end(self.space.shape().group_of_block(self.pages.block(page)));
+        self.counters.scrub_reads += 1;
+        self.pages.complete_page(page);
+    }
+
     /// Queues a page that is complete, and acknowledges it if there is a buffer.
     #[inline(always)]
     pub(super) fn write_page(&mut self, mut page: u32, logical: u32) -> Option<u32> {

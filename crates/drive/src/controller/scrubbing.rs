@@ -3,12 +3,8 @@
 //! group of blocks has at most one of them. While no request is under way nothing waits for a die,
 //! and the scrub takes no steps.
 
-use super::Controller;
-use crate::mapping::Mapping;
-use crate::pages::Purpose;
 use crate::shape::Shape;
 use crate::spec::PageMapped;
-use softflash_mapping::NONE;
 
 const HOUR_NS: f64 = 3600.0 * 1e9;
 
@@ -38,6 +34,38 @@ impl Scrubbing {
         }
     }
 
+    /// When the next step is due; `u64::MAX` without a scrub.
+    #[inline(always)]
+    pub(super) fn next_at(&self) -> u64 {
+        self.next_at
+    }
+
+    /// Takes a step: returns the block of the next flash page, and the first page there. `None`
+    /// while the last read of its group is under way: then the step is put off.
+    pub(super) fn step(&mut self, now: u64, shape: &Shape) -> Option<(u32, u32)> {
+        self.next_at = now + self.interval_ns;
+        let (group, block, first) = self.next(shape);
+        if self.reads[group as usize] {
+            return None;
+        }
+        self.passed += 1;
+        Some((block, first))
+    }
+
+    /// A read of a group begins.
+    pub(super) fn begin(&mut self, group: u32) {
+        let reads = &mut self.reads[group as usize];
+        assert!(!*reads, "the scrub reads twice from group {group}");
+        *reads = true;
+    }
+
+    /// The read of a group has ended.
+    pub(super) fn end(&mut self, group: u32) {
+        let reads = &mut self.reads[group as usize];
+        assert!(*reads, "a read of the scrub ends that did not begin in group {group}");
+        *reads = false;
+    }
+
     /// The group, block and first page of the next flash page, the groups in turn.
     fn next(&self, shape: &Shape) -> (u32, u32, u32) {
         let groups = u64::from(shape.groups());
@@ -54,44 +82,4 @@ impl Scrubbing {
 fn steps_of_group(shape: &Shape) -> u64 {
     let pages = u64::from(shape.flash_page_of(shape.pages_per_block()));
     shape.blocks_of(0).len() as u64 * pages
-}
-
-impl<M: Mapping> Controller<M> {
-    /// When the scrub takes its next step; `u64::MAX` if it takes none.
-    #[inline(always)]
-    pub(super) fn scrubs_at(&self) -> u64 {
-        if !M::GATHERS || self.scrubbing.next_at == u64::MAX || self.pages.requests() == 0 {
-            return u64::MAX;
-        }
-        self.scrubbing.next_at.max(self.now)
-    }
-
-    /// Reads the next flash page, if its block is full and has data. A step is put off while the
-    /// last read of its group is under way.
-    #[inline(never)]
-    pub(super) fn scrub(&mut self, at: u64) {
-        self.pass_to(at);
-        let Controller { scrubbing, space, .. } = self;
-        scrubbing.next_at = at + scrubbing.interval_ns;
-        let (group, block, first) = scrubbing.next(space.shape());
-        if scrubbing.reads[group as usize] {
-            return;
-        }
-        scrubbing.passed += 1;
-        if space.has_data_at_rest(block) {
-            scrubbing.reads[group as usize] = true;
-            let page = self.pages.add_page(NONE, NONE, 0);
-            let die = self.queue_read(page, (NONE, first), Purpose::Scrub);
-            self.dispatch(die, self.dies.accepts(die));
-        }
-    }
-
-    /// A flash page has been read by the scrub.
-    #[cold]
-    pub(super) fn scrubbed(&mut self, page: u32) {
-        let group = self.space.shape().group_of_block(self.pages.block(page));
-        self.scrubbing.reads[group as usize] = false;
-        self.counters.scrub_reads += 1;
-        self.pages.complete_page(page);
-    }
 }

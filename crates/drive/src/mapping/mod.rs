@@ -1,7 +1,7 @@
 //! What the map of a drive needs beside its table of pages: the choice of a write frontier for each
-//! page, streams, an SLC cache, counts of reads, and a map that lies on flash. The state machine is written once,
-//! for a drive that has all of them, and compiled for each kind of mapping: where a mapping has
-//! none, its steps vanish.
+//! page, streams, an SLC cache, counts of reads, and a map that lies on flash. The state machine is
+//! written once, for a drive that has all of them, and compiled for each kind of mapping: where a
+//! mapping has none, its steps vanish.
 
 mod placed;
 mod placing;
