@@ -3,8 +3,14 @@
 use crate::Outcome;
 use crate::clients::Clients;
 use crate::run::{cargo, run_with_lines};
+use std::env;
+use std::num::NonZero;
 use std::process::Command;
+use std::thread::available_parallelism;
 use std::time::Instant;
+
+/// Threads of a test binary.
+const THREADS: &str = "RUST_TEST_THREADS";
 
 /// Runs all tests; `arguments` are passed on to `cargo test`.
 ///
@@ -17,6 +23,11 @@ pub fn run(arguments: &[&str]) -> Outcome {
     let mut command = cargo();
     command.args(["test", "--workspace", "--locked", "--no-fail-fast"]).args(arguments);
     clients.tell(&mut command);
+    if env::var_os(THREADS).is_none() {
+        // Many tests wait for servers and clients: one more than there are cores.
+        let cores = available_parallelism().map_or(2, NonZero::get);
+        command.env(THREADS, (cores + 1).to_string());
+    }
     let (passed, totals, failures) = run_counting(&mut command)?;
     clients.describe();
     failures.print_again();
