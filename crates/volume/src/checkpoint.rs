@@ -11,6 +11,7 @@ use crate::format::root::{NO_COPY, OpenSuperblock, Root, StoredHalf, StoredLeaf,
 use crate::frames::Completion;
 use crate::frontier::{self, Appended};
 use crate::image::Images;
+use crate::map_space::checkpoint_units;
 use crate::open_frame::OpenFrame;
 use crate::releases::{release, release_unneeded};
 use crate::stream::Stream;
@@ -284,22 +285,36 @@ async fn program(core: &Shared, open_frame: OpenFrame) -> Result<Programmed, Vol
 }
 
 /// Appends a frame again, to another unit if one takes it; returns the slot of its head. A map
-/// without copies is whole, so this opens no superblock that the root may need, and may fail.
+/// without copies is whole, so this takes no space that its other frames may need, and may fail.
 async fn copy(core: &Shared, first: u32, buffer: IoBuf, entries: Vec<Entry>) -> Option<u32> {
     let own = core.geometry.unit_of(core.geometry.block_of(first));
     let needed = cast::saturating_u32(buffer.len() / MAPPING_UNIT_BYTES);
-    let has_room = |unit: &u32| {
-        frontier::room(core, *unit, Stream::Map) >= needed
-            || core.free_superblocks(*unit) > KEPT_FOR_ROOT && takes_map(core, *unit)
-    };
+    if !allows_copies(core, needed) {
+        return None;
+    }
+    let has_room =
+        |unit: &u32| frontier::room(core, *unit, Stream::Map) >= needed || takes_map(core, *unit);
     let others = (0..u32::from(core.geometry.unit_count())).filter(|&unit| unit != own);
     let unit = others.chain([own]).find(has_room)?;
     let copied = program(core, OpenFrame::again(unit, buffer, entries)).await;
     copied.map(|copied| copied.first).ok()
 }
 
-/// Free superblocks of a unit that copies of leaves leave to roots.
-const KEPT_FOR_ROOT: u32 = 2;
+/// Whether a checkpoint that takes so many mapping units for copies keeps the space for the leaves
+/// that it has still to write, the root, and a superblock in case that one fails.
+fn allows_copies(core: &Core, units: u32) -> bool {
+    let data_units = core.geometry.data_units();
+    let space = |unit| {
+        let free = core.free_superblocks(unit).saturating_mul(data_units);
+        frontier::room(core, unit, Stream::Map).saturating_add(free)
+    };
+    let all = 0..u32::from(core.geometry.unit_count());
+    let space = all.map(space).fold(0, u32::saturating_add);
+    let map = core.map.borrow();
+    let left = checkpoint_units(core, &map, map.leaves.unwritten());
+    let needed = left.saturating_add(data_units);
+    space >= needed.saturating_add(units)
+}
 
 /// Attempts to append a frame of the map: more mean that the device is lost.
 const MOST_ATTEMPTS: usize = 8;

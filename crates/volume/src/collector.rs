@@ -4,9 +4,10 @@
 use crate::checkpoint::checkpoint;
 use crate::core::{Core, Shared};
 use crate::error::VolumeError;
+use crate::map_space::kept_for_checkpoint;
 use crate::moving::{self, Moving, read_slots, run_length};
 use crate::placement::by_hint::NO_HINT;
-use crate::releases::release_collected;
+use crate::releases::{ask_if_short, release_collected};
 use crate::retiring::Collected;
 use crate::stream::Stream;
 use crate::writer::unit_for;
@@ -43,8 +44,9 @@ pub(crate) fn policies(core: &Core, unit: u32) -> Policies {
     Policies::new(core.config.victim, WearPolicy::FIFO, rng)
 }
 
-/// Free superblocks of a unit that are not used to collect more while others wait for a root.
-const KEPT_FOR_ROOTS: u32 = 3;
+/// Free superblocks of a unit, beside those of the next checkpoint, that are not used to collect
+/// more while others wait for a root.
+const KEPT_BESIDE: u32 = 2;
 
 /// Collects one superblock, if the unit needs space. False if it needs none, or none can be had.
 async fn collect_one(core: &Shared, unit: u32, collection: &mut UnitCollection) -> bool {
@@ -54,21 +56,23 @@ async fn collect_one(core: &Shared, unit: u32, collection: &mut UnitCollection) 
     let (free, coming) =
         (core.free_superblocks(unit), core.retiring.awaiting_flush_in(&core.geometry, unit));
     let waiting = core.retiring.awaiting_root_in(&core.geometry, unit);
-    if free + coming + waiting >= core.config.low_superblocks {
+    let for_checkpoint = kept_for_checkpoint(core);
+    if free + coming + waiting >= core.config.low_superblocks + for_checkpoint.with_copies - 1 {
         // One root releases all that wait for it.
-        core.ask_for_releases_if_short();
+        ask_if_short(core);
         return false;
     }
     // Those that wait for a flush or a root are free soon: to collect more would use up the
     // superblocks that the root needs.
-    if free < KEPT_FOR_ROOTS && coming > 0 {
+    let kept = for_checkpoint.least + KEPT_BESIDE;
+    if free < kept && coming > 0 {
         return release_collected(core).await.is_ok();
     }
-    if free < KEPT_FOR_ROOTS && core.retiring.any_waits_for_root() {
+    if free < kept && core.retiring.any_waits_for_root() {
         return checkpoint(core).await.is_ok();
     }
     // At most every second one, so that clients do not wait for all cold data of the unit.
-    collection.levels &= free > KEPT_FOR_ROOTS;
+    collection.levels &= free > kept;
     if std::mem::replace(&mut collection.levels, true)
         && let Some(victim) = lagging(core, unit)
     {

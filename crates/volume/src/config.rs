@@ -20,7 +20,8 @@ pub struct DomainConfig {
     /// keep to the weights sooner.
     pub competing_per_unit: u32,
     /// Collection of a unit, which begins when writers open the last superblock that they may
-    /// have, goes on until so many are free; those that only wait for a flush count as free.
+    /// have, goes on until so many are free, with one for the next checkpoint; it adds those that a
+    /// larger one takes. Superblocks that only wait for a flush count as free.
     pub low_superblocks: u32,
     /// Entries of frames after which a checkpoint is made; 0: an eighth of the domain, at least
     /// 2^16.

@@ -10,8 +10,9 @@ use crate::format::frame::Position;
 use crate::frames::Frames;
 use crate::frontier::Frontiers;
 use crate::geometry::Geometry;
+use crate::map_space::map_units;
 use crate::order::Order;
-use crate::placement::by_hint::{NO_HINT, most_classes};
+use crate::placement::by_hint::most_classes;
 use crate::retiring::Retiring;
 use crate::room::{most_data, usable_units};
 use crate::roots::Roots;
@@ -70,7 +71,7 @@ impl Core {
             config,
             geometry,
         };
-        core.space.set_usable(core.compute_usable());
+        core.renew_usable();
         if core.space.usable() == 0 {
             let reason = format!(
                 "{} units of {} superblocks leave no space for data; use more or larger units",
@@ -133,7 +134,7 @@ impl Core {
                 unit = self.unit_id(unit),
                 "a die is dead: its unit takes no more data"
             );
-            self.space.set_usable(self.compute_usable());
+            self.renew_usable();
         }
     }
 
@@ -156,8 +157,15 @@ impl Core {
         }
     }
 
+    /// Computes the space for data again: the good superblocks or the classes have changed, or the
+    /// map has grown.
+    pub fn renew_usable(&self) {
+        let leaves = self.map.borrow().leaves.held();
+        self.space.set_usable(self.compute_usable(), leaves);
+    }
+
     /// The slots that data may take.
-    pub fn compute_usable(&self) -> u32 {
+    fn compute_usable(&self) -> u32 {
         let good = |unit| match self.space.health_of(unit).is_dead() {
             true => 0,
             false => {
@@ -170,6 +178,7 @@ impl Core {
             units,
             self.geometry.data_units(),
             self.clients.classes().count(),
+            map_units(self),
             &self.config,
         )
     }
@@ -183,16 +192,7 @@ impl Core {
     pub fn adopt_settings(&self) {
         let map = self.map.borrow();
         self.clients.adopt(&map.images);
-        self.space.set_usable(self.compute_usable());
-    }
-
-    /// Wakes the collection of a unit whose last superblock for clients has been opened: it works
-    /// while that is filled. Units in which others collect would have to take its writes otherwise,
-    /// and collect more.
-    pub fn collect_if_short(&self, unit: u32) {
-        if self.free_superblocks(unit) <= Stream::Host(NO_HINT).reserve() {
-            self.tasks.collection().wake(unit);
-        }
+        self.renew_usable();
     }
 
     /// Whether superblocks will be free without further work, for a stream that waits for some. A
@@ -206,20 +206,6 @@ impl Core {
     /// Asks for a checkpoint if superblocks wait for the next root.
     pub fn ask_for_releases(&self) {
         if self.retiring.any_waits_for_root() {
-            self.tasks.ask_for_checkpoint();
-        }
-    }
-
-    /// Asks for a checkpoint if superblocks of a unit wait for the next root in which clients may
-    /// open none, or only one more.
-    pub fn ask_for_releases_if_short(&self) {
-        let mut units = 0..u32::from(self.geometry.unit_count());
-        let is_short = |unit| {
-            let free = self.free_superblocks(unit);
-            let waiting = self.retiring.awaiting_root_in(&self.geometry, unit);
-            free <= Stream::Host(NO_HINT).reserve() + 1 && waiting > 0
-        };
-        if units.any(is_short) {
             self.tasks.ask_for_checkpoint();
         }
     }

@@ -10,6 +10,7 @@ use crate::format::frame::{self, Head, MOST_ENTRIES};
 use crate::format::record::Contents;
 use crate::format::tag;
 use crate::frames::Completion;
+use crate::map_space::kept_for_checkpoint;
 use crate::open_frame::OpenFrame;
 use crate::placement::by_hint::NO_HINT;
 use crate::stream::Stream;
@@ -149,12 +150,17 @@ pub(crate) fn can_append(core: &Core, unit: u32, stream: Stream) -> bool {
 }
 
 fn can_open(core: &Core, unit: u32, stream: Stream) -> bool {
-    core.free_superblocks(unit) > stream.reserve()
+    core.free_superblocks(unit) > reserve(core, stream)
+}
+
+/// Free superblocks of a unit that a stream leaves to others.
+pub(crate) fn reserve(core: &Core, stream: Stream) -> u32 {
+    stream.reserve(kept_for_checkpoint(core))
 }
 
 /// Opens a superblock for a frontier that has no room. Returns false if the unit has none to spare.
 pub(crate) fn open(core: &Core, unit: u32, stream: Stream) -> Result<bool, VolumeError> {
-    open_leaving(core, unit, stream, stream.reserve())
+    open_leaving(core, unit, stream, reserve(core, stream))
 }
 
 /// A frontier for data of another class that has room for `needed` mapping units, in the unit of
@@ -228,15 +234,24 @@ fn open_leaving(core: &Core, unit: u32, stream: Stream, reserve: u32) -> Result<
     };
     assert_eq!(superblock.unit.0, id, "{superblock} was allocated for unit {id}");
     // Blocks go bad meanwhile.
-    core.space.set_usable(core.compute_usable());
+    core.renew_usable();
     let block = core.geometry.block(superblock.unit.0, superblock.index);
     core.superblocks.set(block, superblock);
     if stream == Stream::Map {
         core.roots.add_block(block);
     }
     core.frontiers.set(unit, stream, Some(Open { superblock, next_page: 0 }));
-    core.collect_if_short(unit);
+    collect_if_short(core, unit);
     Ok(true)
+}
+
+/// Wakes the collection of a unit whose last superblock for clients has been opened: it works while
+/// that is filled. Units in which others collect would have to take its writes otherwise, and
+/// collect more.
+fn collect_if_short(core: &Core, unit: u32) {
+    if core.free_superblocks(unit) <= reserve(core, Stream::Host(NO_HINT)) {
+        core.tasks.collection().wake(unit);
+    }
 }
 
 /// Closes the open superblock of a frontier, if there is one.

@@ -46,12 +46,24 @@ pub(crate) struct Leaves {
     changed: Vec<u32>,
     /// Leaves of the last freeze.
     frozen: Vec<u32>,
+    /// Those of them that the checkpoint has not taken yet.
+    frozen_left: u32,
 }
 
 impl Leaves {
     /// Leaves ever used.
     pub fn len(&self) -> u32 {
         softflash_base::cast::saturating_u32(self.leaves.len())
+    }
+
+    /// Leaves that images hold.
+    pub fn held(&self) -> u32 {
+        self.len() - softflash_base::cast::saturating_u32(self.free.len())
+    }
+
+    /// Leaves that a checkpoint has still to write.
+    pub fn unwritten(&self) -> u32 {
+        softflash_base::cast::saturating_u32(self.changed.len()) + self.frozen_left
     }
 
     pub fn get(&self, leaf: u32) -> &Leaf {
@@ -111,11 +123,22 @@ impl Leaves {
             self.get_mut(leaf).freshness = Freshness::Frozen;
         }
         self.frozen.clone_from(&frozen);
+        self.frozen_left = softflash_base::cast::saturating_u32(frozen.len());
         frozen
+    }
+
+    /// A checkpoint writes a frozen leaf.
+    ///
+    /// # Panics
+    /// If it has written all of them.
+    pub fn taken(&mut self) {
+        assert!(self.frozen_left > 0, "a checkpoint writes more leaves than were frozen");
+        self.frozen_left -= 1;
     }
 
     /// Makes the leaves of the last freeze changed again.
     pub fn thaw(&mut self) {
+        self.frozen_left = 0;
         for leaf in std::mem::take(&mut self.frozen) {
             let freshness = &mut self.leaves[index(leaf)].freshness;
             if std::mem::replace(freshness, Freshness::Changed) != Freshness::Changed {

@@ -33,6 +33,7 @@ mod latencies;
 mod leaves;
 mod limits;
 mod listing;
+mod map_space;
 mod moving;
 mod on_request;
 mod open_frame;

@@ -4,6 +4,9 @@
 use crate::core::{Core, Shared};
 use crate::error::VolumeError;
 use crate::flusher::flush;
+use crate::frontier;
+use crate::placement::by_hint::NO_HINT;
+use crate::stream::Stream;
 use softflash_base::planted::{self, Bug};
 
 /// Releases collected superblocks until the domain is stopped.
@@ -31,10 +34,25 @@ pub(crate) async fn release_collected(core: &Shared) -> Result<(), VolumeError> 
     }
     core.retiring.mark_durable(&moved);
     release_unneeded(core);
-    core.ask_for_releases_if_short();
+    ask_if_short(core);
     // Also if none was free: a checkpoint does not wait for those that only a root releases.
     core.space.notify();
     Ok(())
+}
+
+/// Asks for a checkpoint if superblocks of a unit wait for the next root in which clients may open
+/// none, or only one more.
+pub(crate) fn ask_if_short(core: &Core) {
+    let mut units = 0..u32::from(core.geometry.unit_count());
+    let reserve = frontier::reserve(core, Stream::Host(NO_HINT));
+    let is_short = |unit| {
+        let free = core.free_superblocks(unit);
+        let waiting = core.retiring.awaiting_root_in(&core.geometry, unit);
+        free <= reserve + 1 && waiting > 0
+    };
+    if units.any(is_short) {
+        core.tasks.ask_for_checkpoint();
+    }
 }
 
 /// Releases the collected superblocks that recovery from the durable root does not need. All copies

@@ -6,7 +6,7 @@
 use crate::collector::{self, choose, collect};
 use crate::core::Shared;
 use crate::error::VolumeError;
-use crate::frontier;
+use crate::frontier::{self, reserve};
 use crate::moving::{self, Moving};
 use crate::placement::by_hint::NO_HINT;
 use crate::stream::Stream;
@@ -32,10 +32,6 @@ pub(crate) async fn write_again(
     Ok(())
 }
 
-/// Superblocks that are left to the checkpoint of the mount: one for the map, and one if that
-/// fails.
-const KEPT_FOR_MAP: u32 = 2;
-
 /// The moves of a mount.
 pub(crate) struct Moves {
     /// Superblocks that have no data any more: the next root releases them.
@@ -53,7 +49,9 @@ pub(crate) async fn make_room(core: &Shared) -> Moves {
         let mut coming = 0;
         let is_short = |coming| {
             let free = core.free_superblocks(unit);
-            free > KEPT_FOR_MAP && free + coming <= Stream::Host(NO_HINT).reserve()
+            // Those of the checkpoint of the mount, and one more if one of them fails.
+            free > reserve(core, Stream::Recovery) + 1
+                && free + coming <= reserve(core, Stream::Host(NO_HINT))
         };
         while is_short(coming) {
             let Some(victim) = choose(core, unit, &mut policies) else { break };

@@ -13,6 +13,8 @@ pub(crate) struct Space {
     domain: u16,
     /// Slots that data may take.
     usable: Cell<u32>,
+    /// Leaves of the map for which they were computed.
+    leaves: Cell<u32>,
     fullness: Fullness,
     /// Notified when a superblock is free, or a frontier has room again.
     change: Notify,
@@ -25,6 +27,7 @@ impl Space {
         Space {
             domain,
             usable: Cell::new(0),
+            leaves: Cell::new(0),
             fullness: Fullness::default(),
             change: Notify::new(),
             health: (0..units).map(|_| UnitHealth::default()).collect(),
@@ -36,8 +39,14 @@ impl Space {
         self.usable.get()
     }
 
-    pub fn set_usable(&self, usable: u32) {
+    pub fn set_usable(&self, usable: u32, leaves: u32) {
         self.usable.set(usable);
+        self.leaves.set(leaves);
+    }
+
+    /// Leaves of the map for which the usable slots were computed.
+    pub fn leaves(&self) -> u32 {
+        self.leaves.get()
     }
 
     /// Lets tasks that wait for space look again: there is some, or there will be none.

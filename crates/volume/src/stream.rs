@@ -1,6 +1,7 @@
 //! Streams of frames, each with a frontier in every unit.
 
 use crate::format::tag::Purpose;
+use crate::room::Kept;
 use softflash_ftl::{Hint, LifetimeClass};
 
 /// Frames with a frontier of their own: they have different urgencies and lifetimes. Data have the
@@ -51,15 +52,15 @@ impl Stream {
         matches!(self, Stream::Host(_) | Stream::Collector(_))
     }
 
-    /// Free superblocks of a unit that the stream leaves to others: collection must have some to
-    /// move data to, also after power cuts that leave those half full, and the map always has one
-    /// for the root that allows the release of superblocks. Collection opens no superblock for a
-    /// further class where few are free.
-    pub fn reserve(self) -> u32 {
+    /// Free superblocks of a unit that the stream leaves to others, some of them to the next
+    /// checkpoint: its root allows the release of superblocks. Collection must have some to
+    /// move data to, also after power cuts that leave those half full. It opens none for a further
+    /// class where few are free.
+    pub fn reserve(self, for_checkpoint: Kept) -> u32 {
         match self {
-            Stream::Host(_) => 6,
-            Stream::Collector(0) | Stream::Recovery => 1,
-            Stream::Collector(_) => 3,
+            Stream::Host(_) => for_checkpoint.with_copies + 5,
+            Stream::Collector(0) | Stream::Recovery => for_checkpoint.least,
+            Stream::Collector(_) => for_checkpoint.least + 2,
             Stream::Map => 0,
         }
     }

@@ -208,6 +208,9 @@ fn check_space(core: &Core, volume: ImageId, lba: u32) -> Result<(), VolumeError
     let image = map.images.get(volume).ok_or(VolumeError::Deleted)?;
     let grows = map.grows(image, lba);
     let used = map.used() + core.clients.frames().filling_units();
+    if grows && map.leaves.held() > core.space.leaves() {
+        core.renew_usable();
+    }
     if grows && used >= core.space.usable() {
         return Err(core.out_of_space(used));
     }

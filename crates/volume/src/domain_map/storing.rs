@@ -15,6 +15,7 @@ impl DomainMap {
 
     /// The encoded halves of a frozen leaf.
     pub fn take_frozen(&mut self, leaf: u32) -> [Vec<u8>; 2] {
+        self.leaves.taken();
         if let Some(saved) = self.saved.remove(&leaf) {
             return saved;
         }

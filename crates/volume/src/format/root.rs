@@ -210,6 +210,18 @@ fn image(reader: &mut Reader<'_>, version: u32) -> Option<(ImageId, Image)> {
     Some((id, Image { name, role, size, settings, older, newer, leaves }))
 }
 
+/// The most bytes of a root of these images, with so many leaves, open superblocks and units.
+pub(crate) fn most_bytes(images: &Images, leaves: usize, open: usize, units: usize) -> usize {
+    let image = |image: &Image| {
+        LEAST_IMAGE_BYTES + settings::BYTES + image.name.len() + 4 * image.leaves.len()
+    };
+    let images: usize = images.iter().map(|(_, it)| image(it)).sum();
+    ROOT_BYTES + images + 28 * leaves + 16 * open + 12 * units
+}
+
+/// Bytes of a root without images, leaves, open superblocks and units.
+const ROOT_BYTES: usize = 48;
+
 /// Parts of a root of so many bytes.
 pub(crate) fn parts(bytes: usize) -> u32 {
     cast::saturating_u32(bytes.div_ceil(super::MAPPING_UNIT_BYTES))
@@ -246,6 +258,7 @@ mod tests {
             units: vec![UnitMark { unit: 3, generation: 1 << 36 }],
         };
         let bytes = root.encode();
+        assert_eq!(bytes.len(), most_bytes(&root.images, 1, 1, 1));
         assert_eq!(Root::decode(&bytes), Some(root));
         for cut in 0..bytes.len() {
             assert_eq!(Root::decode(&bytes[..cut]), None, "{cut} bytes");

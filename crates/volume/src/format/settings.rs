@@ -11,6 +11,9 @@
 use super::bytes::{Append, Reader};
 use crate::settings::{Lifetime, STREAMS, Temperature, VolumeSettings, WEIGHTS};
 
+/// Bytes of all settings.
+pub(crate) const BYTES: usize = 24;
+
 pub(crate) fn add(bytes: &mut Vec<u8>, settings: &VolumeSettings) {
     let Lifetime { temperature, stream } = settings.lifetime;
     bytes.add_u64(settings.quota_bytes.unwrap_or(0));
