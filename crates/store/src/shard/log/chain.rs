@@ -98,11 +98,17 @@ impl Chain {
         }
         let (mut segments, mut announced) = (Vec::new(), None::<Announced>);
         let mut next = begun.keys().next_back().copied();
+        // The earliest segment that a later one follows: those between are no part of the log. A
+        // start has passed over them, and may have begun to erase them.
+        let mut followed = u64::MAX;
         while let Some(segment) = next.and_then(|number| begun.remove(&number)) {
             if segments.is_empty()
                 && let Some(stop) = reader.unproved_end(&segment).await?
             {
-                reader.refuse_lost_page(&[segment], stop).await?;
+                if segment.number <= followed {
+                    reader.refuse_lost_page(&[segment], stop).await?;
+                }
+                followed = followed.min(segment.after);
                 // The first announcement found is the newest one.
                 if announced.is_none()
                     && let Some(durable_before) = reader.announcement(&segment).await?

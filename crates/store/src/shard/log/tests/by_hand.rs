@@ -43,6 +43,26 @@ fn a_segment_is_unproved_only_if_two_reads_agree() {
 }
 
 #[test]
+fn a_segment_that_a_start_has_passed_over_may_have_lost_pages() {
+    by_hand(Redundancy::None, async |mut hand| {
+        hand.segment(5, 4, &[opening(5), batch()]).await;
+        let passed_over = hand.segment(6, 5, &[opening(5), batch(), batch(), batch()]).await;
+        let pages = [0, 1, 2, 3].map(|page| hand.is_for(passed_over, 0, page));
+        hand.faults.fail_if(move |command| {
+            let is_read = OperationKind::of(&command.operation) == OperationKind::Read;
+            let is_lost = is_read && pages.iter().any(|is_there| is_there(&command.target));
+            is_lost.then_some(DeviceError::Uncorrectable)
+        });
+        let refused = Chain::of(&hand.found, &hand.reader()).await.unwrap_err().to_string();
+        assert!(refused.contains("page 0 was programmed completely"), "{refused}");
+        // Its erase was interrupted, after the start had written an opening of its own.
+        hand.segment(7, 5, &[opening(5)]).await;
+        let found = segments(&hand, &hand.reader()).await;
+        assert_eq!(found.iter().map(|segment| segment.number).collect::<Vec<_>>(), [5]);
+    });
+}
+
+#[test]
 fn an_unidentified_superblock_without_durable_frames_is_not_data_loss() {
     by_hand(Redundancy::None, async |mut hand| {
         hand.sequence = 40;

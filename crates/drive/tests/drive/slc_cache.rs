@@ -3,37 +3,14 @@
 
 #![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
 
-mod support;
-
+use crate::support::{PAGE, PROGRAM_NS, READ_NS, SLC, UNIT, run, tlc_device as device};
 use softflash_base::random::Rng;
 use softflash_drive::spec::{
     DeviceSpec, Folding, FrontierScope, MapKind, MappingUnit, PageMapped, PlacementPolicy,
     Schedule, Share, SlcCache, VictimPolicy, WearPolicy,
 };
 use softflash_drive::{AccessKind, Done, Drive, HostRequest};
-use softflash_nand::{Cell, SlcTiming, presets};
-use support::run;
-
-const UNIT: u64 = 4096;
-const PAGE: u32 = 16_384;
-const SLC: SlcTiming = SlcTiming { read_ns: 20_000, program_ns: 150_000 };
-const READ_NS: u64 = 60_000;
-const PROGRAM_NS: u64 = 2_000_000;
-
-/// TLC flash of four dies with pages of 16 KiB, behind a write buffer of so many bytes.
-fn device(buffer_bytes: u64) -> DeviceSpec {
-    let mut array = presets::small();
-    array.geometry.page_bytes = PAGE;
-    array.geometry.pages_per_block = 96;
-    array.geometry.blocks_per_plane = 40;
-    array.die.cell = Cell::Tlc;
-    array.die.read_ns = vec![READ_NS];
-    array.die.program_ns = vec![PROGRAM_NS];
-    array.die.slc_mode = Some(SLC);
-    let mut device = DeviceSpec::bare("cached", &array);
-    device.controller.write_buffer_bytes = buffer_bytes;
-    device
-}
+use softflash_nand::Cell;
 
 fn cached(bytes: u64, folding: Folding) -> PageMapped {
     let slc_cache = Some(SlcCache { bytes, folding, idle_ms: 50 });

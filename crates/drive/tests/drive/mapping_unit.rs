@@ -3,8 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
 
-mod support;
-
+use crate::support::run;
 use softflash_base::random::Rng;
 use softflash_drive::spec::{
     DeviceSpec, FrontierScope, MapKind, MappingUnit, PageMapped, PlacementPolicy, Share,
@@ -12,7 +11,6 @@ use softflash_drive::spec::{
 };
 use softflash_drive::{AccessKind, Done, Drive, DriveCounters, HostRequest};
 use softflash_nand::presets;
-use support::run;
 
 const UNIT: u64 = 4096;
 const PAGE: u32 = 16_384;

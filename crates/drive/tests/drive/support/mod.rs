@@ -1,7 +1,35 @@
-//! Requests of any shape, for tests of whole drives.
+//! Requests of any shape, and flash of today, for tests of whole drives.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
 
 use softflash_base::random::Rng;
+use softflash_drive::spec::DeviceSpec;
 use softflash_drive::{AccessKind, Done, Drive, HostRequest};
+use softflash_nand::{Cell, SlcTiming, presets};
+
+/// Bytes of a mapping unit.
+pub const UNIT: u64 = 4096;
+/// Bytes of a flash page.
+pub const PAGE: u32 = 16_384;
+pub const READ_NS: u64 = 60_000;
+pub const PROGRAM_NS: u64 = 2_000_000;
+/// Times of blocks in SLC mode.
+pub const SLC: SlcTiming = SlcTiming { read_ns: 20_000, program_ns: 150_000 };
+
+/// TLC flash of four dies with pages of 16 KiB, behind a write buffer of so many bytes.
+pub fn tlc_device(buffer_bytes: u64) -> DeviceSpec {
+    let mut array = presets::small();
+    array.geometry.page_bytes = PAGE;
+    array.geometry.pages_per_block = 96;
+    array.geometry.blocks_per_plane = 40;
+    array.die.cell = Cell::Tlc;
+    array.die.read_ns = vec![READ_NS];
+    array.die.program_ns = vec![PROGRAM_NS];
+    array.die.slc_mode = Some(SLC);
+    let mut device = DeviceSpec::bare("tlc", &array);
+    device.controller.write_buffer_bytes = buffer_bytes;
+    device
+}
 
 /// Runs reads, trims and writes of three classes, of any length at any offset, in a closed loop;
 /// returns the completions.

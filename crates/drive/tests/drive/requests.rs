@@ -3,8 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
 
-mod support;
-
+use crate::support::run;
 use proptest::prelude::*;
 use softflash_base::Time;
 use softflash_base::random::Rng;
@@ -14,7 +13,6 @@ use softflash_drive::spec::{
 };
 use softflash_drive::{AccessKind, Done, Drive, DriveError, HostRequest};
 use softflash_nand::presets;
-use support::run;
 
 fn device() -> DeviceSpec {
     let mut array = presets::small();

@@ -1,11 +1,9 @@
 //! Tests of the contents of figures, read back from their SVG.
 
-mod support;
-
+use crate::support::{Element, check_labels, elements};
 use softflash_report::{
     Arrangement, Axis, Band, Bars, Block, Gantt, Heat, Plot, Series, Style, Unit,
 };
-use support::{Element, check_labels, elements};
 
 fn svg(figure: impl Into<Block>) -> String {
     figure.into().to_svg().unwrap_or_default()

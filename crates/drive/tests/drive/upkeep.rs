@@ -3,33 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
 
-mod support;
-
+use crate::support::{PAGE, UNIT, run, tlc_device as device};
 use softflash_base::random::Rng;
 use softflash_drive::spec::{
-    DeviceSpec, Folding, FrontierScope, MapKind, MappingUnit, PageMapped, PlacementPolicy,
-    Schedule, Share, SlcCache, VictimPolicy, WearPolicy,
+    Folding, FrontierScope, MapKind, MappingUnit, PageMapped, PlacementPolicy, Schedule, Share,
+    SlcCache, VictimPolicy, WearPolicy,
 };
 use softflash_drive::{AccessKind, Drive, HostRequest};
-use softflash_nand::{Cell, SlcTiming, presets};
-use support::run;
-
-const UNIT: u64 = 4096;
-const PAGE: u32 = 16_384;
-
-/// Flash of four dies with pages of 16 KiB, behind a write buffer of so many bytes.
-fn device(buffer_bytes: u64) -> DeviceSpec {
-    let mut array = presets::small();
-    array.geometry.page_bytes = PAGE;
-    array.geometry.pages_per_block = 96;
-    array.geometry.blocks_per_plane = 40;
-    array.die.cell = Cell::Tlc;
-    (array.die.read_ns, array.die.program_ns) = (vec![60_000], vec![2_000_000]);
-    array.die.slc_mode = Some(SlcTiming { read_ns: 20_000, program_ns: 150_000 });
-    let mut device = DeviceSpec::bare("kept up", &array);
-    device.controller.write_buffer_bytes = buffer_bytes;
-    device
-}
 
 /// Reads of 4 KiB at offsets in a closed loop.
 fn read(drive: &mut Drive, reads: u64, depth: u64, mut offset: impl FnMut() -> u64) {

@@ -1,14 +1,12 @@
 //! Tests of the whole page: with any contents it is well-formed, self-contained and deterministic.
 
-mod support;
-
+use crate::support::elements;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use softflash_report::{
     Arrangement, Axis, Band, Bars, Block, Cell, Gantt, Heat, Plot, Report, Section, Series, Style,
     Table, Unit,
 };
-use support::elements;
 
 fn sample() -> Report {
     let table = Table::new("Cells", ["size", "ours", "ratio"])

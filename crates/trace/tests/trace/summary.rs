@@ -1,11 +1,9 @@
 //! A summary compared with a direct computation.
 
-mod support;
-
+use crate::support::traces;
 use proptest::prelude::*;
 use softflash_trace::{Kind, ReadOptions, Reader, Request, Summarizer, Summary, Tally, summary};
 use std::collections::{BTreeMap, HashMap};
-use support::traces;
 
 fn summarize(trace: &[Request]) -> Summary {
     let mut summarizer = Summarizer::default();

@@ -2,13 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-mod support;
-
+use crate::support::traces;
 use proptest::prelude::*;
 use softflash_trace::adapt::{AdaptError, Item};
 use softflash_trace::{Kind, Request, TraceError, TraceExt};
 use std::collections::HashSet;
-use support::traces;
 
 fn items(trace: &[Request]) -> impl Iterator<Item = Item> {
     trace.iter().copied().map(Ok)

@@ -1,14 +1,12 @@
 //! Written traces are read back, except for parts that the format cannot represent.
 
-mod support;
-
+use crate::support::{read, traces, written};
 use proptest::prelude::*;
 use softflash_trace::{
     Compression, Format, Kind, LeftOut, ReadOptions, Reader, Request, Writer, detect,
 };
 use std::collections::HashMap;
 use std::path::Path;
-use support::{read, traces, written};
 
 /// Nanoseconds per time unit of a format.
 fn tick_ns(format: Format) -> u64 {

@@ -1,0 +1,5 @@
+//! Tests of the block layer.
+
+mod owners;
+mod rewrites;
+mod space;

@@ -1,0 +1,19 @@
+//! Tests of whole drives, by what they are asked to do.
+
+mod as_device;
+mod cached_map;
+mod durability;
+mod mapping_unit;
+mod placement;
+mod policies;
+mod presets;
+mod requests;
+mod schedule;
+mod sibling;
+mod slc_cache;
+mod store_on_drive;
+mod support;
+mod suspend;
+mod thermal;
+mod upkeep;
+mod wear;

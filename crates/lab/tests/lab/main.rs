@@ -1,0 +1,11 @@
+//! Tests of the laboratory: experiments, theory, and what a configuration is made into.
+
+mod cached_map;
+mod drives;
+mod host_path;
+mod kv_on_drive;
+mod planning;
+mod presets;
+mod read_ahead;
+mod theory;
+mod victims;

@@ -1,0 +1,5 @@
+//! Tests of the report.
+
+mod figures;
+mod page;
+mod support;

@@ -1,0 +1,9 @@
+//! Tests of the trace formats.
+
+mod adaptors;
+mod malformed;
+mod round_trips;
+mod samples;
+mod streaming;
+mod summary;
+mod support;
