@@ -20,6 +20,7 @@ use device::DeviceFormat;
 use softflash_device::{FormatError, OpenOptions, UnitGeometry, open_with};
 use softflash_store::layout::{Compression, LEAST_UNITS_OF_PARITY};
 use softflash_volume::VolumeError;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Parameters of a new data directory.
@@ -115,12 +116,23 @@ impl Plan {
     pub fn prepare(self) -> Result<PreparedDataDir, DataDirError> {
         let store = self.store()?;
         let format = self.device_format();
-        let place = self.block_device().unwrap_or_else(|| self.path.join(DEVICE_NAME));
+        let place = self.place()?;
         let manifest = Manifest::new(self.name_in_manifest(&place)?, store, self.volumes);
         let geometry = self.geometry(&format, &place, &manifest)?;
         self.check_capacity(&geometry, &manifest)?;
         self.check_rooms(&geometry, &manifest)?;
         Ok(PreparedDataDir { plan: self, manifest, format, place })
+    }
+
+    /// The path of the device.
+    fn place(&self) -> Result<PathBuf, DataDirError> {
+        let Some(path) = self.block_device() else { return Ok(self.path.join(DEVICE_NAME)) };
+        if path.exists() {
+            return Ok(path);
+        }
+        // Of a mistyped name, a file would be made.
+        let source = io::ErrorKind::NotFound.into();
+        Err(DataDirError::Format(FormatError::Io { path, source }))
     }
 
     /// The store's section of the manifest, checked against the device's units.

@@ -31,6 +31,7 @@ use crate::rewriting;
 use crate::settings::{Setting, VolumeSettings};
 use crate::tenant::VolumeCounters;
 use crate::volume::Volume;
+use futures_util::future::LocalBoxFuture;
 use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
 use softflash_device::QueuePair;
@@ -92,7 +93,17 @@ impl Domain {
     }
 
     /// Mounts the domain on the units of a queue pair; an empty one if there is none.
-    pub async fn mount(
+    pub fn mount(
+        queue: Box<dyn QueuePair>,
+        config: DomainConfig,
+        runtime: RuntimeHandle,
+    ) -> LocalBoxFuture<'static, Result<(Domain, RecoveryReport), VolumeError>> {
+        // Boxed here, recovery is compiled once, and not again in each crate that mounts a domain;
+        // so are the others below.
+        Box::pin(Domain::mounted(queue, config, runtime))
+    }
+
+    async fn mounted(
         queue: Box<dyn QueuePair>,
         config: DomainConfig,
         runtime: RuntimeHandle,
@@ -109,32 +120,32 @@ impl Domain {
 
     /// Reads everything that the volumes of a domain hold, as far as a mount finds it, and writes
     /// nothing.
-    pub async fn examine(
+    pub fn examine(
         queue: Box<dyn QueuePair>,
         config: DomainConfig,
         runtime: RuntimeHandle,
         progress: &Progress,
-    ) -> Result<Examined, VolumeError> {
-        examination::examine(queue, config, runtime, progress).await
+    ) -> LocalBoxFuture<'_, Result<Examined, VolumeError>> {
+        Box::pin(examination::examine(queue, config, runtime, progress))
     }
 
     /// Repairs a domain in which [`examine`](Domain::examine) has found damage: its map is written
     /// again, without what is lost.
-    pub async fn repair(
+    pub fn repair(
         queue: Box<dyn QueuePair>,
         config: DomainConfig,
         runtime: RuntimeHandle,
-    ) -> Repaired {
-        repair::repair(queue, config, runtime).await
+    ) -> LocalBoxFuture<'static, Repaired> {
+        Box::pin(repair::repair(queue, config, runtime))
     }
 
     /// The volumes of a domain as the next mount would find them; nothing is written.
-    pub async fn list_only(
+    pub fn list_only(
         queue: Box<dyn QueuePair>,
         config: DomainConfig,
         runtime: RuntimeHandle,
-    ) -> Result<Vec<VolumeInfo>, VolumeError> {
-        examination::list(queue, config, runtime).await
+    ) -> LocalBoxFuture<'static, Result<Vec<VolumeInfo>, VolumeError>> {
+        Box::pin(examination::list(queue, config, runtime))
     }
 
     /// Gives up all volumes of a domain, also of one that cannot be mounted: it is empty

@@ -113,6 +113,9 @@ fn what_a_format_with_force_cannot_do_is_refused_before_anything_is_deleted() {
     refused(2, &["--backend", "model", "--size", "1EiB", "--preset", "tlc"], &["the most is"]);
     refused(1, &["--block-device", "/dev/null"], &["neither a regular file nor a block device"]);
     refused(1, &["--block-device", "/dev/nothing"], &["/dev/nothing", "not found"]);
+    let mistyped = ["--block-device", "/dev/nothing", "--size", "1GiB"];
+    refused(1, &mistyped, &["/dev/nothing", "not found"]);
+    assert!(!Path::new("/dev/nothing").exists());
     let server = Server::start(&data, &["--memory", "32MiB"]);
     assert_eq!(server.client().get(b"k").as_deref(), Some(&b"v"[..]), "the data are there");
     assert!(server.terminate().success());

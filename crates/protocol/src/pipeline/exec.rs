@@ -14,11 +14,24 @@ use crate::session::transaction::Watched;
 use crate::session::{Moment, Refused, Session, Stopwatch};
 use crate::shared::recording::{self, Event};
 use bytes::Bytes;
+use futures_util::future::join_all;
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
 use softflash_store::value::Wanted;
 use softflash_store::{CommitToken, Exclusive, Store, Transaction};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Keys whose shards are asked at the same time: each of them would be two round trips.
+const WATCHED_TOGETHER: usize = 64;
+
+/// Watches a key from here on.
+async fn watch(store: &Store, key: Bytes) -> Result<Watched> {
+    let token = store.watch(key.clone()).await?;
+    let found = store.begin().find(&key, Wanted::Keys).await?;
+    let expires = found.is_some_and(|entry| entry.expires_at_ms != 0);
+    Ok(Watched { key, token, expires })
+}
 
 impl Session {
     /// WATCH key [key ...]
@@ -26,21 +39,19 @@ impl Session {
         if self.transaction.is_some() {
             return Err(CommandError::Known("ERR WATCH inside MULTI is not allowed"));
         }
-        for key in command.spec.keys_of(&command.args) {
-            if !self.watched.admit(key)? {
-                if planted::bug(Bug::WatchStopsAtKnown) {
+        let keys: Vec<&Bytes> = command.spec.keys_of(&command.args).collect();
+        for keys in keys.chunks(WATCHED_TOGETHER) {
+            let mut new = BTreeSet::new();
+            for &key in keys {
+                if !new.contains(key) && self.watched.admit(key)? {
+                    new.insert(own(key));
+                } else if planted::bug(Bug::WatchStopsAtKnown) {
                     break;
                 }
-                continue;
             }
-            let key = own(key);
-            let token = store.watch(key.clone()).await?;
-            let expires = store
-                .begin()
-                .find(&key, Wanted::Keys)
-                .await?
-                .is_some_and(|entry| entry.expires_at_ms != 0);
-            self.watched.add(Watched { key, token, expires });
+            for watched in join_all(new.into_iter().map(|key| watch(store, key))).await {
+                self.watched.add(watched?);
+            }
         }
         Ok(Reply::Ok)
     }

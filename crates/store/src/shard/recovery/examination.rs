@@ -7,6 +7,7 @@ use crate::layout::StoreLayout;
 use crate::options::{ClockSource, StoreOptions};
 use crate::shard::clock::ExpiryClock;
 use crate::shard::resources::budget::Budget;
+use futures_util::future::LocalBoxFuture;
 use softflash_base::ShardId;
 use softflash_blocks::{BlockLayer, Found};
 use softflash_device::Device;
@@ -40,7 +41,14 @@ pub(crate) struct Examined {
 
 impl Examination<'_> {
     /// Mounts and recovers the shard. The coordinator publishes its commits.
-    pub(crate) async fn run(self) -> Result<Examined> {
+    pub(crate) fn run<'a>(self) -> LocalBoxFuture<'a, Result<Examined>>
+    where
+        Self: 'a,
+    {
+        Box::pin(self.examined())
+    }
+
+    async fn examined(self) -> Result<Examined> {
         let Examination { shard, device, layout, decisions, runtime, on_log_loss } = self;
         let queue = device
             .open_queue_pair(&layout.units_of(shard))

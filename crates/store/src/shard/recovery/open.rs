@@ -15,6 +15,7 @@ use crate::shard::maintenance::manifest::Manifest;
 use crate::shard::resources::budget::Budget;
 use crate::shard::transactions::coordinator::Coordinator;
 use crate::shard::transactions::participant::Participant;
+use futures_util::future::LocalBoxFuture;
 use softflash_base::ShardId;
 use softflash_base::planted::{self, Bug};
 use softflash_blocks::space::{BLOCKS_OF_FLUSH, BLOCKS_OF_START};
@@ -86,20 +87,25 @@ struct Leftovers {
 /// Nothing stops where the caller drops the future: it has to run to its end.
 ///
 /// Free superblocks are erased in advance from the mount on.
-pub(crate) async fn open(opening: OpenShard) -> Result<Opened> {
-    if let Some(problem) = opening.layout.problem() {
-        return Err(StoreError::Unusable(problem));
-    }
-    let mounted = opening.mount().await?;
-    let flash = [mounted.blocks.flash().clone(), mounted.blocks.log_flash().clone()];
-    let opened = opening.open_mounted(mounted).await;
-    if opened.is_err() {
-        flash.iter().for_each(Flash::stop);
-    }
-    opened
+pub(crate) fn open(opening: OpenShard) -> LocalBoxFuture<'static, Result<Opened>> {
+    // Boxed here, recovery is compiled once, and not again in each crate that opens a store.
+    Box::pin(opening.open())
 }
 
 impl OpenShard {
+    async fn open(self) -> Result<Opened> {
+        if let Some(problem) = self.layout.problem() {
+            return Err(StoreError::Unusable(problem));
+        }
+        let mounted = self.mount().await?;
+        let flash = [mounted.blocks.flash().clone(), mounted.blocks.log_flash().clone()];
+        let opened = self.open_mounted(mounted).await;
+        if opened.is_err() {
+            flash.iter().for_each(Flash::stop);
+        }
+        opened
+    }
+
     async fn mount(&self) -> Result<Mounted> {
         let OpenShard { id, layout, options, device, runtime, .. } = self;
         let queue = device
