@@ -72,7 +72,8 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     let mut map_frames = frames_of(core, of_map).await;
     // Of a frame that was appended twice, because its program failed, the second copy counts.
     map_frames.sort_by_key(|frame| frame.head.sequence);
-    let (newest, before) = newest_roots(core, &map_frames, &mut report).await;
+    let mut lost_roots = Vec::new();
+    let (newest, before) = newest_roots(core, &map_frames, &mut report, &mut lost_roots).await;
     // Its leaves are released only when the newest root is durable.
     let before = before.filter(|before| has_leaves(before, &map_frames));
     let kept_before = before.as_ref().map(|before| blocks_of(core, before)).unwrap_or_default();
@@ -138,7 +139,9 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         // A power cut between the copies of a root leaves one without proof. Older roots had one.
         let has_all_copies = is_proven && root.root.change.is_some();
         let missing_copies = if has_all_copies { root.missing_copies } else { 0 };
-        report.damaged_root_copies = root.damaged_copies + missing_copies;
+        let lost_copies: u32 =
+            lost_roots.iter().map(|lost| lost.damaged_copies(durable_below)).sum();
+        report.damaged_root_copies = root.damaged_copies + missing_copies + lost_copies;
         leaves::restore(core, &root.root, &map_frames, &found, &mut report).await;
     }
     core.roots.found(root_sequence, root.as_ref().map_or(0, |root| root.number));
@@ -173,7 +176,8 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         || changes.needs_root
         || is_unnumbered
         || report.rebuilt_halves + report.lost_halves > 0;
-    let lacks_copy = root.as_ref().is_some_and(|root| root.whole_copies < COPIES);
+    // A root that cannot be read is passed over again in each mount, until there is a newer one.
+    let lacks_copy = root.as_ref().is_some_and(|root| root.whole_copies < COPIES) || is_root_lost;
     Ok(Recovered {
         lacks_copy: lacks_copy || report.copied_halves > 0,
         report,

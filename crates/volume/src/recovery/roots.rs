@@ -30,12 +30,28 @@ pub(super) struct WholeRoot {
     pub whole_copies: usize,
 }
 
+/// A root of which every part is there, and one cannot be read from any copy.
+pub(super) struct LostRoot {
+    /// The number of its last frame.
+    last_frame: u64,
+    /// Copies of its parts.
+    copies: u32,
+}
+
+impl LostRoot {
+    /// Copies that are damaged: a power cut destroys those of a root that was never durable.
+    pub fn damaged_copies(&self, durable_below: u64) -> u32 {
+        if self.last_frame < durable_below { self.copies } else { 0 }
+    }
+}
+
 /// Reads the newest whole root, and the one before it, if that is still there: then the newest may
-/// not be durable.
+/// not be durable. Adds newer ones that cannot be read to `lost`.
 pub(super) async fn newest_roots(
     core: &Core,
     frames: &[FoundFrame],
     report: &mut RecoveryReport,
+    lost: &mut Vec<LostRoot>,
 ) -> (Option<WholeRoot>, Option<WholeRoot>) {
     let mut roots: BTreeMap<u64, (u32, Parts, u64)> = BTreeMap::new();
     for frame in frames {
@@ -80,6 +96,7 @@ pub(super) async fn newest_roots(
             (None, Some(found)) => newest = Some(found),
             (None, None) => {
                 report.lost_roots += 1;
+                lost.push(LostRoot { last_frame, copies: cast::saturating_u32(parts.len()) });
                 tracing::error!(number, "a root cannot be read; an older one is taken");
                 newest = None;
             }

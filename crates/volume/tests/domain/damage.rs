@@ -353,6 +353,9 @@ fn without_the_newest_root_no_older_data_are_served() {
         let (image, damaged) = without_newest_root(&testbed.device.image(0..4).unwrap());
         assert!(damaged > 0, "seed {seed}: no root is damaged");
         testbed.device.restore(&image).unwrap();
+        if let Ok(examined) = testbed.examine() {
+            assert!(examined.needs_repair(), "seed {seed}: {examined:?}");
+        }
         let outcome = testbed.try_run(async |domain, _, _| {
             let volume = domain.volume(std::str::from_utf8(NAMED).unwrap()).unwrap();
             for lba in 0..400 {
@@ -364,7 +367,11 @@ fn without_the_newest_root_no_older_data_are_served() {
             }
         });
         match outcome {
-            Ok(()) => served += 1,
+            Ok(()) => {
+                let examined = testbed.examine().unwrap();
+                assert!(!examined.needs_repair(), "seed {seed}, after a mount: {examined:?}");
+                served += 1;
+            }
             Err(VolumeError::Damaged { .. }) => refused += 1,
             Err(error) => panic!("seed {seed}: {error}"),
         }
