@@ -1,4 +1,4 @@
-//! Tests of whole drives, by what they are asked to do.
+//! Tests of whole drives: one binary, so that the shared code is built once.
 
 mod as_device;
 mod cached_map;

@@ -3,11 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
 
-use crate::support::{PAGE, PROGRAM_NS, READ_NS, SLC, UNIT, run, tlc_device as device};
+use crate::support::{
+    PAGE, PROGRAM_NS, READ_NS, SLC, UNIT, drawn_layout, run, tlc_device as device,
+};
 use softflash_base::random::Rng;
 use softflash_drive::spec::{
-    DeviceSpec, Folding, FrontierScope, MapKind, MappingUnit, PageMapped, PlacementPolicy,
-    Schedule, Share, SlcCache, VictimPolicy, WearPolicy,
+    DeviceSpec, Folding, FrontierScope, MapKind, MappingUnit, PageMapped, PlacementPolicy, Share,
+    SlcCache,
 };
 use softflash_drive::{AccessKind, Done, Drive, HostRequest};
 use softflash_nand::Cell;
@@ -132,17 +134,9 @@ fn drawn_drives_with_a_cache_keep_their_maps_and_equal_seeds_give_equal_runs() {
     for seed in 0..40 {
         let mut rng = Rng::seeded(seed).fork("slc");
         let folding = [Folding::Idle, Folding::InOrder][rng.below(2) as usize];
-        let layout = PageMapped {
-            frontier: [FrontierScope::Die, FrontierScope::Plane][rng.below(2) as usize],
-            mapping_unit: [MappingUnit::Page, MappingUnit::default()][rng.below(2) as usize],
-            victim: [VictimPolicy::GREEDY, VictimPolicy::FIFO][rng.below(2) as usize],
-            wear: [WearPolicy::FIFO, WearPolicy::DYNAMIC][rng.below(2) as usize],
-            schedule: [Schedule::FIFO, Schedule::READS_FIRST][rng.below(2) as usize],
-            placement: [PlacementPolicy::STATIC, PlacementPolicy::ROUND_ROBIN]
-                [rng.below(2) as usize],
-            gather_us: 1000,
-            ..cached(1 + rng.below(40 << 20), folding)
-        };
+        let drawn = drawn_layout(&mut rng);
+        let slc_cache = cached(1 + rng.below(40 << 20), folding).slc_cache;
+        let layout = PageMapped { slc_cache, ..drawn };
         let device = device(rng.below(3) << 19);
         let op_percent = 7.0 + rng.below(30) as f64;
         let twice = [(); 2].map(|()| {

@@ -3,11 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "tests end at the first thing that is wrong")]
 
-use crate::support::{PAGE, UNIT, run, tlc_device as device};
+use crate::support::{PAGE, UNIT, drawn_layout, run, tlc_device as device};
 use softflash_base::random::Rng;
 use softflash_drive::spec::{
-    Folding, FrontierScope, MapKind, MappingUnit, PageMapped, PlacementPolicy, Schedule, Share,
-    SlcCache, VictimPolicy, WearPolicy,
+    Folding, FrontierScope, MapKind, MappingUnit, PageMapped, PlacementPolicy, Share, SlcCache,
 };
 use softflash_drive::{AccessKind, Drive, HostRequest};
 
@@ -120,15 +119,7 @@ fn drawn_drives_keep_their_maps_and_equal_seeds_give_equal_runs() {
         let mut layout = PageMapped {
             scrub_hours: [0.0, 1e-5, 1e-3][rng.below(3) as usize],
             read_reclaim_reads: [0, 3, 40, 200][rng.below(4) as usize],
-            frontier: [FrontierScope::Die, FrontierScope::Plane][rng.below(2) as usize],
-            mapping_unit: [MappingUnit::Page, MappingUnit::default()][rng.below(2) as usize],
-            victim: [VictimPolicy::GREEDY, VictimPolicy::FIFO][rng.below(2) as usize],
-            wear: [WearPolicy::FIFO, WearPolicy::DYNAMIC][rng.below(2) as usize],
-            schedule: [Schedule::FIFO, Schedule::READS_FIRST][rng.below(2) as usize],
-            placement: [PlacementPolicy::STATIC, PlacementPolicy::ROUND_ROBIN]
-                [rng.below(2) as usize],
-            gather_us: 1000,
-            ..PageMapped::default()
+            ..drawn_layout(&mut rng)
         };
         match rng.below(6) {
             0 => layout.placement = PlacementPolicy::by_hint(2),

@@ -1,4 +1,4 @@
-//! Tests of the laboratory: experiments, theory, and what a configuration is made into.
+//! Tests of the laboratory: experiments beside theory, and the configurations that they read.
 
 mod cached_map;
 mod drives;

@@ -1,9 +1,12 @@
-//! Requests of any shape, and flash of today, for tests of whole drives.
+//! Random requests, drawn layouts, and TLC flash, for tests of whole drives.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
 
 use softflash_base::random::Rng;
-use softflash_drive::spec::DeviceSpec;
+use softflash_drive::spec::{
+    DeviceSpec, FrontierScope, MappingUnit, PageMapped, PlacementPolicy, Schedule, VictimPolicy,
+    WearPolicy,
+};
 use softflash_drive::{AccessKind, Done, Drive, HostRequest};
 use softflash_nand::{Cell, SlcTiming, presets};
 
@@ -29,6 +32,20 @@ pub fn tlc_device(buffer_bytes: u64) -> DeviceSpec {
     let mut device = DeviceSpec::bare("tlc", &array);
     device.controller.write_buffer_bytes = buffer_bytes;
     device
+}
+
+/// A layout with drawn policies, frontiers and mapping unit.
+pub fn drawn_layout(rng: &mut Rng) -> PageMapped {
+    PageMapped {
+        frontier: [FrontierScope::Die, FrontierScope::Plane][rng.below(2) as usize],
+        mapping_unit: [MappingUnit::Page, MappingUnit::default()][rng.below(2) as usize],
+        victim: [VictimPolicy::GREEDY, VictimPolicy::FIFO][rng.below(2) as usize],
+        wear: [WearPolicy::FIFO, WearPolicy::DYNAMIC][rng.below(2) as usize],
+        schedule: [Schedule::FIFO, Schedule::READS_FIRST][rng.below(2) as usize],
+        placement: [PlacementPolicy::STATIC, PlacementPolicy::ROUND_ROBIN][rng.below(2) as usize],
+        gather_us: 1000,
+        ..PageMapped::default()
+    }
 }
 
 /// Runs reads, trims and writes of three classes, of any length at any offset, in a closed loop;
