@@ -89,7 +89,7 @@ fn reporting(hunt: &mut Command) -> Outcome {
 struct Report(Vec<String>);
 
 /// The most lines of it: one failure has its message, its command and its scenario.
-const MOST_REPORT_LINES: usize = 60;
+const MOST_REPORT_LINES: usize = 160;
 
 impl Report {
     fn add(&mut self, line: &str) {
@@ -110,8 +110,8 @@ mod tests {
     fn a_report_begins_with_the_failures_and_has_an_end() {
         let mut report = Report::default();
         let printed = "seeds 3000, from 1\nfailures              1\n\nseed 7: a value is lost\n";
-        printed.lines().chain(["scenario"; 100]).for_each(|line| report.add(line));
-        assert_eq!(report.0.len(), 60);
+        printed.lines().chain(["scenario"; 200]).for_each(|line| report.add(line));
+        assert_eq!(report.0.len(), 160);
         assert_eq!(report.0[..3], ["failures              1", "", "seed 7: a value is lost"]);
     }
 
