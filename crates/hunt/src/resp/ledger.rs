@@ -2,12 +2,14 @@
 //!
 //! Commands take effect in order within one shard, so after a cut each shard holds a prefix of its
 //! commands: at least the answered ones, if acknowledged writes are durable. A command on several
-//! shards is in the prefixes of all of them, or of none. Where acknowledged writes may be lost, the
-//! ledger keeps their history, and no client removes all keys. Otherwise it keeps only the possible
-//! states of the keys, see [`Stages`] and `durability.rs`.
+//! shards is in the prefixes of all of them, or of none. Commands that the store may have refused
+//! are missing in prefixes: see `refusals.rs`. Where acknowledged writes may be lost, the ledger
+//! keeps their history, and no client removes all keys. Otherwise it keeps only the possible states
+//! of the keys, see [`Stages`] and `durability.rs`.
 
 use super::command::Command;
 use super::durability::{DurabilityCheck, Open};
+use super::refusals::Refusals;
 use super::semantics::{Change, Held, Possible, State, Window, accepts};
 use super::stages::Stages;
 use super::wire::shown;
@@ -127,8 +129,7 @@ pub struct Ledger {
     current: Stages,
     /// Number of answered removals of all keys.
     removals_ended: usize,
-    /// The server has refused commands for lack of space, possibly some whose reply did not arrive.
-    refusals: bool,
+    refusals: Refusals,
     /// Commands sent that may end a key, for each key.
     endings: BTreeMap<Bytes, u64>,
 }
@@ -213,19 +214,24 @@ impl Ledger {
         }
     }
 
-    /// The server has refused commands for lack of space, possibly some whose reply did not arrive:
-    /// each of these is present or absent, whether or not the ones before it are.
-    pub fn may_be_refused(&mut self) {
-        self.refusals = true;
+    /// The server may have refused commands: each of these is present or absent, whether or not
+    /// the ones before it are.
+    pub(super) fn may_be_refused(&mut self, refusals: Refusals) {
+        self.refusals = refusals;
     }
 
-    /// Commands sent and not answered, with their effects on the current state.
-    fn open(&self, shard_of: &dyn Fn(&[u8]) -> u16) -> Vec<Effect> {
+    /// The atomic parts of the commands sent and not answered.
+    fn sent_parts(&self) -> Vec<Sent> {
+        self.sent.iter().flat_map(Sent::parts).collect()
+    }
+
+    /// The effects of these commands on the current state.
+    fn open(&self, parts: &[Sent], shard_of: &dyn Fn(&[u8]) -> u16) -> Vec<Effect> {
         let mut state = self.current.only().cloned().unwrap_or_default();
         let mut open = Vec::new();
-        for part in self.sent.iter().flat_map(Sent::parts) {
+        for part in parts {
             let mut change = part.change(state.clone());
-            if self.refusals {
+            if self.refusals.full {
                 change.or_nothing(&state);
             }
             state.extend(change.after.clone());
@@ -247,13 +253,43 @@ impl Ledger {
         shard_of: &dyn Fn(&[u8]) -> u16,
         slack: Slack,
     ) -> Result<BTreeSet<usize>, String> {
+        let sent = self.sent_parts();
+        let shards_of: Vec<BTreeSet<u16>> =
+            sent.iter().map(|part| part.keys().iter().map(|key| shard_of(key)).collect()).collect();
+        let (mut possible, mut wrong) = (BTreeSet::new(), None);
+        for runs in self.refusals.possible_runs(&shards_of) {
+            let ran = sent.iter().zip(runs).filter(|(_, runs)| *runs);
+            let parts: Vec<Sent> = ran.map(|(part, _)| part.clone()).collect();
+            match self.judge_run(parts, found, at, shards, shard_of, slack) {
+                Ok(removals) => possible.extend(removals),
+                Err(what) => wrong = wrong.or(Some(what)),
+            }
+            if !possible.is_empty() && self.current.only().is_some() {
+                break;
+            }
+        }
+        match wrong {
+            Some(what) if possible.is_empty() => Err(what),
+            _ => Ok(possible),
+        }
+    }
+
+    /// Checks the contents found if only these commands have run.
+    fn judge_run(
+        &self,
+        parts: Vec<Sent>,
+        found: &Found,
+        at: Window,
+        shards: u16,
+        shard_of: &dyn Fn(&[u8]) -> u16,
+        slack: Slack,
+    ) -> Result<BTreeSet<usize>, String> {
         if slack.exchanges == 0 {
-            let parts = self.sent.iter().flat_map(Sent::parts).collect();
-            let open = Open { parts, refusals: self.refusals };
+            let open = Open { parts, refusals: self.refusals.full };
             let check = DurabilityCheck { found, at, shards, shard_of };
             return check.judge(self.current.clone(), &open, self.removals_ended);
         }
-        let open = self.open(shard_of);
+        let open = self.open(&parts, shard_of);
         let effects: Vec<&Effect> = self.answered.iter().chain(&open).collect();
         let mut candidates = Vec::new();
         for shard in 0..shards {
@@ -288,7 +324,7 @@ impl Ledger {
         slack: Slack,
     ) -> Result<(), String> {
         let mut possible = self.base.clone();
-        let open = self.open(shard_of);
+        let open = self.open(&self.sent_parts(), shard_of);
         let effects = self.answered.iter().chain(&open).enumerate();
         for (number, effect) in effects {
             for (key, held) in &effect.after {

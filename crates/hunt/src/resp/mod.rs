@@ -11,6 +11,7 @@
 //! - [`mod@line`]: a connection that splits its data, and may be lost;
 //! - `common`: what all clients share; `session`: what they need in one session; `pauses`: how long
 //!   they pause;
+//! - `refusals`: writes that the store may have refused;
 //! - [`client`]: a client, its keys and its pipelines of commands;
 //! - `transaction`, `scan`, `sharing`, `watching`, `unused_watches`: requests of several steps;
 //! - `work`: makes the requests of a session; [`requests`]: draws their commands.
@@ -24,6 +25,7 @@ pub mod ledger;
 pub mod line;
 pub mod lists;
 mod pauses;
+mod refusals;
 pub mod requests;
 mod scan;
 pub mod semantics;
@@ -44,13 +46,14 @@ use client::RespClient;
 use common::Common;
 use futures_util::future::try_join_all;
 use ledger::{Found, Slack};
+use refusals::Refusals;
 use semantics::Window;
 use session::Session;
 use softflash_base::random::Rng;
 use softflash_protocol::{Context, ContextOptions};
 use softflash_runtime::ByteSemaphore;
 use softflash_store::{Store, StoreLayout};
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -58,11 +61,11 @@ use std::sync::Arc;
 pub struct RespClients {
     clients: Vec<RespClient>,
     pub(crate) common: Common,
-    /// Writes were refused for lack of space since the last comparison, possibly without a reply.
-    refused: Cell<bool>,
+    /// Refusals since the last comparison.
+    refusals: RefCell<Refusals>,
 }
 
-/// Records at the end of a session whether the store has refused writes.
+/// Records at the end of a session which writes the store may have refused.
 struct NoteRefusals<'a> {
     clients: &'a RespClients,
     stores: &'a [Store],
@@ -70,8 +73,12 @@ struct NoteRefusals<'a> {
 
 impl Drop for NoteRefusals<'_> {
     fn drop(&mut self) {
-        if self.stores.iter().any(|store| store.shard_stats().refused_writes > 0) {
-            self.clients.refused.set(true);
+        let mut refusals = self.clients.refusals.borrow_mut();
+        for store in self.stores {
+            refusals.full |= store.shard_stats().refused_writes > 0;
+            if store.failure().is_some() {
+                refusals.failed_logs.insert(store.local_id().0);
+            }
         }
     }
 }
@@ -85,7 +92,7 @@ impl RespClients {
             (0..scenario.clients.count).map(|number| RespClient::new(number, &rng)).collect();
         let list_keys =
             (0..resp.lists).map(|number| Bytes::from(format!("list:{number}"))).collect();
-        Some(RespClients { clients, common: Common::new(list_keys), refused: Cell::new(false) })
+        Some(RespClients { clients, common: Common::new(list_keys), refusals: RefCell::default() })
     }
 
     /// Runs all clients.
@@ -134,9 +141,7 @@ impl RespClients {
             let own: Found =
                 client.keys(scenario).filter_map(|key| rest.remove_entry(&key)).collect();
             let mut ledger = client.ledger.borrow_mut();
-            if self.refused.get() {
-                ledger.may_be_refused();
-            }
+            ledger.may_be_refused(self.refusals.borrow().clone());
             let judged = ledger.judge(&own, at, layout.shards, &shard_of, slack);
             let possible = judged.map_err(|what| format!("client {}: {what}", client.number))?;
             let common = match clears.take() {
@@ -161,7 +166,7 @@ impl RespClients {
         if let Some(key) = rest.keys().next() {
             return Err(format!("key `{}` was never written", key.escape_ascii()));
         }
-        self.refused.set(false);
+        self.refusals.take();
         let clears = clears.unwrap_or_else(|| [0].into());
         self.common.lists.borrow_mut().found(&lists, slack, &clears)
     }

@@ -1,7 +1,7 @@
 //! This thread's shard, as tools and simulations examine and drive it.
 
 use super::Store;
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::shard::values::Collection;
 use softflash_base::SliceId;
 use softflash_blocks::BlockLayer;
@@ -15,6 +15,11 @@ impl Store {
     /// Free blocks below which this thread's shard refuses new data.
     pub fn reserve_blocks(&self) -> u32 {
         self.shard.reserve_blocks()
+    }
+
+    /// The error because of which this thread's shard refuses all writes.
+    pub fn failure(&self) -> Option<StoreError> {
+        self.shard.failure()
     }
 
     /// The number of tokens of watched keys of this thread's shard, including orphaned ones.

@@ -93,13 +93,42 @@ fn an_unanswered_refusal_skips_a_command_before_others() {
     sent(&mut ledger, commands);
     assert!(found(&ledger, &[("a", "123")]).is_ok());
     assert!(found(&ledger, &[("a", "1")]).is_err(), "without the ones before it");
-    ledger.may_be_refused();
+    ledger.may_be_refused(Refusals { full: true, ..Refusals::default() });
     for slack in [Slack::NONE, Slack { exchanges: 1, together: true }] {
         for possible in ["1", "12", "13", "123"] {
             assert!(judged(&ledger, &[("a", possible)], slack).is_ok(), "{possible}");
         }
         assert!(judged(&ledger, &[("a", "2")], slack).is_err(), "what was answered is there");
         assert!(judged(&ledger, &[("a", "1"), ("a2", "2")], slack).is_err(), "invented");
+    }
+}
+
+#[test]
+fn a_failed_log_refuses_commands_that_write_its_shard_and_not_later_ones_of_others() {
+    let mut ledger = with(&[("a", "1"), ("b", "1")]);
+    let commands = vec![
+        Command::Append("b".into(), "2".into()),
+        put(&[("a", "3"), ("b", "3")]),
+        Command::Append("a".into(), "4".into()),
+        Command::Append("b".into(), "5".into()),
+    ];
+    sent(&mut ledger, commands);
+    let slack = [Slack::NONE, Slack { exchanges: 1, together: true }];
+    let refused = [("a", "14"), ("b", "1")];
+    for slack in slack {
+        assert!(judged(&ledger, &refused, slack).is_err(), "no log has failed");
+    }
+    let failed_log = |shard| Refusals { failed_logs: [shard].into(), ..Refusals::default() };
+    ledger.may_be_refused(failed_log(0));
+    assert!(found(&ledger, &refused).is_err(), "shard 0 took a command after it had refused one");
+    ledger.may_be_refused(failed_log(1));
+    for slack in slack {
+        for possible in [refused, [("a", "14"), ("b", "12")], [("a", "34"), ("b", "35")]] {
+            assert!(judged(&ledger, &possible, slack).is_ok(), "{possible:?}");
+        }
+        let torn = judged(&ledger, &[("a", "34"), ("b", "12")], slack).unwrap_err();
+        assert!(torn.contains("on several shards"), "{torn}");
+        assert!(judged(&ledger, &[("a", "14"), ("b", "125")], slack).is_err(), "it has failed");
     }
 }
 

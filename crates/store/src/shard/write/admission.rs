@@ -402,14 +402,16 @@ impl Shard {
         if self.tasks.is_closing() {
             return Err(StoreError::Closed);
         }
-        if let Some(failure) = self.tasks.failure() {
-            return Err(failure);
-        }
-        self.log.check()
+        self.failure().map_or(Ok(()), Err)
+    }
+
+    /// The error because of which the shard refuses all writes.
+    pub(crate) fn failure(&self) -> Option<StoreError> {
+        self.tasks.failure().or_else(|| self.log.check().err())
     }
 
     pub(in crate::shard) fn has_failed(&self) -> bool {
-        self.tasks.failure().is_some() || self.log.check().is_err()
+        self.failure().is_some()
     }
 
     /// Starts the tasks that free memory and flash space.
