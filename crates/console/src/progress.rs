@@ -23,6 +23,7 @@ pub struct Progress {
     /// Whether the bar shows the measured part as well.
     whole: bool,
     measuring: AtomicBool,
+    begin: Instant,
     last_line: Mutex<Instant>,
 }
 
@@ -40,8 +41,9 @@ impl Progress {
     fn new(whole: bool) -> Progress {
         let bar = output::steps(STEPS as u64);
         bar.set_message(PREPARATION);
-        let (measuring, last_line) = (AtomicBool::new(false), Mutex::new(host::now()));
-        Progress { bar, whole, measuring, last_line }
+        let begin = host::now();
+        let (measuring, last_line) = (AtomicBool::new(false), Mutex::new(begin));
+        Progress { bar, whole, measuring, begin, last_line }
     }
 
     /// Shows the completed share of the run.
@@ -51,7 +53,7 @@ impl Progress {
             self.bar.set_position((share.clamp(0.0, 1.0) * STEPS) as u64);
         }
         if self.bar.is_hidden() && !measuring {
-            self.line(&format!("{PREPARATION}: {:.0} % of the run done", share * 100.0));
+            self.line(&line_of(share, self.begin.elapsed()));
         }
     }
 
@@ -83,5 +85,28 @@ impl Progress {
             *last = host::now();
             output::say(text);
         }
+    }
+}
+
+/// A share of a run that took so long.
+fn line_of(share: f64, took: Duration) -> String {
+    // Before that, an estimate would be a guess.
+    let left = (share >= 0.005).then(|| {
+        let seconds = took.as_secs_f64() * (1.0 / share - 1.0);
+        format!(", about {seconds:.0} s left")
+    });
+    let left = left.unwrap_or_default();
+    format!("{PREPARATION}: {:.0} % of the run done{left}", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_how_long_the_run_still_takes() {
+        let after = |share| line_of(share, Duration::from_secs(30));
+        assert_eq!(after(0.1), "preconditioning: 10 % of the run done, about 270 s left");
+        assert_eq!(after(0.001), "preconditioning: 0 % of the run done");
     }
 }

@@ -65,11 +65,36 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
         if read == NONE {
             return self.write_or_collect(die, accepts);
         }
+        let reclaims = self.space.next_reclaim(die);
+        if reclaims != NONE {
+            // A die that goes from read to read accepts nothing else: it has to come to its end.
+            if !accepts.has(WorkKind::Program) {
+                return None;
+            }
+            if let Some(further) = self.collect_or_write(die, reclaims, accepts) {
+                self.space.reclaim_took_turn(reclaims);
+                return Some(further);
+            }
+        }
         let first = !self.space.has_writes(die) || self.read_is_first(die, read);
         if !first && let Some(further) = self.write_or_collect(die, accepts) {
             return Some(further);
         }
         self.dies.begin_read(die, accepts, self.pages, M::GATHERS)
+    }
+
+    /// Goes on with a frontier that collects: with its collection, or with waiting writes if these
+    /// are due before.
+    fn collect_or_write(
+        &mut self,
+        die: u32,
+        frontier: u32,
+        accepts: WorkKinds,
+    ) -> Option<WorkKinds> {
+        match self.space.frontier(frontier).writes().is_empty() {
+            true => self.collect_from(die, frontier, accepts),
+            false => self.advance_frontier(die, frontier, accepts),
+        }
     }
 
     /// Whether the oldest read of a die goes before its waiting writes.

@@ -441,6 +441,31 @@ impl<M: Mapping> Space<M> {
         self.blocks.reopen(victim);
         self.programs.read_reclaims += 1;
         self.collect_into(frontier, victim, room);
+        let group = self.shape.group_of(frontier);
+        if let Some(disturb) = self.mapping.read_disturb_mut() {
+            disturb.begin_move(group);
+        }
+    }
+
+    /// The frontier of a die that moves a block because of its reads and whose turn is before the
+    /// next read; [`NONE`] if there is none.
+    #[inline(always)]
+    pub(crate) fn next_reclaim(&self, die: u32) -> u32 {
+        let Some(disturb) = self.mapping.read_disturb() else { return NONE };
+        let is_next = |frontier: &u32| {
+            self.frontier(*frontier).collects()
+                && disturb.is_move_next(self.shape.group_of(*frontier))
+                && self.can_collect(*frontier)
+        };
+        self.shape.frontiers_of(die).find(is_next).unwrap_or(NONE)
+    }
+
+    /// A step of the move that [`next_reclaim`](Space::next_reclaim) names has begun.
+    pub(crate) fn reclaim_took_turn(&mut self, frontier: u32) {
+        let group = self.shape.group_of(frontier);
+        if let Some(disturb) = self.mapping.read_disturb_mut() {
+            disturb.take_turn(group);
+        }
     }
 
     /// Begins the collection of a victim by a frontier, while the host may write so many pages.
@@ -466,6 +491,10 @@ impl<M: Mapping> Space<M> {
         let load = &mut self.loads[die as usize];
         assert!(load.collecting > 0, "die {die} collects nothing");
         load.collecting -= 1;
+        let group = self.shape.group_of(frontier);
+        if let Some(disturb) = self.mapping.read_disturb_mut() {
+            disturb.end_move(group);
+        }
         self.frontiers[frontier as usize].take_victim()
     }
 

@@ -22,6 +22,19 @@ pub(crate) struct ReadDisturb {
     due: Vec<VecDeque<u32>>,
     /// Whether the last victim of a group was one that was due.
     took_due: Vec<bool>,
+    /// The block of each group that moves because of its reads.
+    moves: Vec<Move>,
+}
+
+/// The move of a block that was due, of which reads and steps take turns: reads that keep a die
+/// busy must not put it off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Move {
+    None,
+    /// The group's next read goes first.
+    Read,
+    /// The next step of the move goes first.
+    Step,
 }
 
 impl ReadDisturb {
@@ -35,6 +48,7 @@ impl ReadDisturb {
             reads: (0..shape.blocks_end()).map(|_| drawn()).collect(),
             due: vec![VecDeque::new(); shape.groups() as usize],
             took_due: vec![false; shape.groups() as usize],
+            moves: vec![Move::None; shape.groups() as usize],
         })
     }
 
@@ -43,11 +57,36 @@ impl ReadDisturb {
     pub(crate) fn count(&mut self, group: u32, block: u32) -> bool {
         let reads = &mut self.reads[block as usize];
         *reads = reads.saturating_add(1);
+        let turn = &mut self.moves[group as usize];
+        if *turn == Move::Read {
+            *turn = Move::Step;
+        }
         let is_due = *reads == self.limit;
         if is_due {
             self.due[group as usize].push_back(block);
         }
         is_due
+    }
+
+    /// A block of a group that is due begins to move.
+    pub(crate) fn begin_move(&mut self, group: u32) {
+        self.moves[group as usize] = Move::Step;
+    }
+
+    /// Whether the next step of a group's move goes before its reads.
+    #[inline]
+    pub(crate) fn is_move_next(&self, group: u32) -> bool {
+        self.moves[group as usize] == Move::Step
+    }
+
+    /// A step of a group's move has begun.
+    pub(crate) fn take_turn(&mut self, group: u32) {
+        self.moves[group as usize] = Move::Read;
+    }
+
+    /// The collection of a group's block has ended.
+    pub(crate) fn end_move(&mut self, group: u32) {
+        self.moves[group as usize] = Move::None;
     }
 
     /// A block has been erased.
@@ -79,6 +118,7 @@ impl ReadDisturb {
 
     pub(crate) fn memory_bytes(&self) -> u64 {
         let due = self.due.iter().map(|due| size_of_val(due) + due.capacity() * 4);
-        (self.reads.capacity() * 4 + self.took_due.capacity() + due.sum::<usize>()) as u64
+        let of_groups = self.took_due.capacity() + self.moves.capacity();
+        (self.reads.capacity() * 4 + of_groups + due.sum::<usize>()) as u64
     }
 }

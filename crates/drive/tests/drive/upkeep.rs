@@ -92,23 +92,31 @@ fn a_scrub_that_is_too_fast_keeps_one_read_of_a_group_under_way() {
 fn a_block_moves_once_in_so_many_reads_and_its_pages_are_the_cost() {
     const LIMIT: u32 = 500;
     let layout = PageMapped { read_reclaim_reads: LIMIT, ..PageMapped::default() };
-    let mut drive = Drive::new(&device(0), &layout, 20.0).unwrap();
-    drive.fill();
-    let offsets = anywhere(&drive, 11);
-    let reads = 400_000;
-    read(&mut drive, reads, 8, offsets);
-    let counted = drive.counters();
-    // Each read senses a page of a block. A full block that is read has all its pages valid.
-    let predicted = reads as f64 / f64::from(LIMIT);
-    let ratio = counted.read_reclaims as f64 / predicted;
-    let units_of_block = 96 * u64::from(PAGE) / UNIT;
-    let moved =
-        counted.programmed_for_collection as f64 / (counted.read_reclaims * units_of_block) as f64;
-    println!("{} blocks moved, {ratio:.3} of the predicted; {moved:.3}", counted.read_reclaims);
-    assert!((ratio - 1.0).abs() < 0.08, "{ratio} of the predicted blocks");
-    assert!((moved - 1.0).abs() < 0.03, "{moved} of the pages of these blocks");
-    assert!(counted.erases <= counted.read_reclaims);
-    drive.check().unwrap();
+    // At the greater depth a die would go from one cached read to the next for ever.
+    for (depth, cache_read) in [(8, false), (512, true)] {
+        let mut device = device(0);
+        device.die.cache_read = cache_read;
+        let mut drive = Drive::new(&device, &layout, 20.0).unwrap();
+        drive.fill();
+        let offsets = anywhere(&drive, 11);
+        let reads = 400_000;
+        read(&mut drive, reads, depth, offsets);
+        let counted = drive.counters();
+        // Each read senses a page of a block. A full block that is read has all its pages valid.
+        let predicted = reads as f64 / f64::from(LIMIT);
+        let ratio = counted.read_reclaims as f64 / predicted;
+        let units_of_block = 96 * u64::from(PAGE) / UNIT;
+        let moved = counted.programmed_for_collection as f64
+            / (counted.read_reclaims * units_of_block) as f64;
+        println!(
+            "depth {depth}: {} blocks moved, {ratio:.3} of the predicted; {moved:.3}",
+            counted.read_reclaims
+        );
+        assert!((ratio - 1.0).abs() < 0.08, "{ratio} of the predicted blocks at depth {depth}");
+        assert!((moved - 1.0).abs() < 0.03, "{moved} of the pages of these blocks");
+        assert!(counted.erases <= counted.read_reclaims);
+        drive.check().unwrap();
+    }
 }
 
 #[test]

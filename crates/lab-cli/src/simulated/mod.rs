@@ -138,8 +138,10 @@ fn settling_line(settling: &Settling, seconds: f64) -> String {
         true => format!("{:.0} s", seconds * (f64::from(most) / rewrites - 1.0)),
         false => "unknown".to_owned(),
     };
+    // A window of rewrites has programmed nothing at its beginning.
+    let waf = if waf > 0.0 { format!("{waf:.3}") } else { "not known yet".to_owned() };
     format!(
-        "settling: rewrite {rewrites:.1} of at most {most}, write amplification {waf:.3}, at most {left} left"
+        "settling: rewrite {rewrites:.1} of at most {most}, write amplification {waf}, at most {left} left"
     )
 }
 

@@ -94,8 +94,8 @@ struct MapReport {
     hit_ratio: f64,
     reads: u64,
     programs: u64,
-    /// Translation pages programmed for each page that the host wrote.
-    waf: f64,
+    /// Translation pages programmed for each page that the host wrote; none if it wrote none.
+    waf: Option<f64>,
 }
 
 impl MapReport {
@@ -105,15 +105,15 @@ impl MapReport {
             hit_ratio: figure("map_hit_ratio")?,
             reads: figure("map_reads")? as u64,
             programs: figure("map_programs")? as u64,
-            waf: figure("map_waf")?,
+            waf: figure("map_waf").filter(|_| outcome.bytes_written > 0),
         })
     }
 
     fn line(&self) -> String {
         let MapReport { hit_ratio, reads, programs, waf } = self;
-        format!(
-            "hit ratio {hit_ratio:.4}, {reads} pages read, {programs} programmed, {waf:.3} of the write amplification"
-        )
+        let share = waf.map(|waf| format!(", {waf:.3} of the write amplification"));
+        let share = share.unwrap_or_default();
+        format!("hit ratio {hit_ratio:.4}, {reads} pages read, {programs} programmed{share}")
     }
 }
 
@@ -274,7 +274,7 @@ impl Report {
             ("processor time", format!("{:.3} s", self.cpu_seconds)),
             ("preparation", format!("{:.3} s of processor time", self.precondition_cpu_seconds)),
             ("requests per CPU second", format!("{:.2} M", self.requests_per_cpu_second / 1e6)),
-            ("memory per flash page", format!("{:.2} bytes", self.bytes_per_page)),
+            ("memory per mapping unit", format!("{:.2} bytes", self.bytes_per_page)),
         ]);
         lines.extend(self.map.iter().map(|map| ("map on flash", map.line())));
         lines

@@ -3,6 +3,7 @@
 mod begin;
 mod pattern;
 mod place;
+mod scatter;
 mod share;
 mod size;
 mod source;
@@ -11,7 +12,7 @@ mod spec;
 
 pub use begin::Begin;
 pub use pattern::Pattern;
-pub use place::Scatter;
+pub use scatter::Scatter;
 pub use size::{RequestSize, SizeShare};
 pub use source::BlockSource;
 pub use span::Span;

@@ -1,6 +1,7 @@
 //! The places of requests.
 
 use super::pattern::Pattern;
+use super::scatter::Scatter;
 use crate::error::Problem;
 use crate::permutation::Permutation;
 use softflash_base::random::{Rng, Zipf};
@@ -90,9 +91,14 @@ impl Places {
         }
     }
 
-    /// The same places in the order of their ranks, and how they are scattered; `None` if requests
-    /// of several places would then have others than before.
-    pub(super) fn by_rank(self, classes: &[SizeClass]) -> Option<(Places, Option<Scatter>)> {
+    /// The same places in the order of their ranks, and how they are scattered over a span that
+    /// begins at `begin_bytes`; `None` if requests of several places would then have others than
+    /// before.
+    pub(super) fn by_rank(
+        self,
+        classes: &[SizeClass],
+        begin_bytes: u64,
+    ) -> Option<(Places, Scatter)> {
         match self {
             Places::Zipf { granule_bytes, ranks, scatter: Some(scatter) } => {
                 let alone = |class: &SizeClass| {
@@ -100,11 +106,11 @@ impl Places {
                 };
                 classes.iter().all(alone).then(|| {
                     let by_rank = Places::Zipf { granule_bytes, ranks, scatter: None };
-                    (by_rank, Some(Scatter { granule_bytes, permutation: scatter }))
+                    (by_rank, Scatter::of_span(begin_bytes, granule_bytes, scatter))
                 })
             }
             Places::Sequential(_) => None,
-            places => Some((places, None)),
+            places => Some((places, Scatter::default())),
         }
     }
 
@@ -142,30 +148,6 @@ impl Places {
                 (at_or_before(granule, *granule_bytes, class), is_hot.into())
             }
         }
-    }
-}
-
-/// How places in the order of their popularity are scattered over a device.
-#[derive(Debug, Clone)]
-pub struct Scatter {
-    granule_bytes: u32,
-    permutation: Permutation,
-}
-
-impl Scatter {
-    /// The size of a place, in bytes.
-    pub fn granule_bytes(&self) -> u32 {
-        self.granule_bytes
-    }
-
-    /// The offset on the device of an offset in the order of popularity.
-    pub fn place(&self, offset_bytes: u64) -> u64 {
-        let granule_bytes = u64::from(self.granule_bytes);
-        let granule = offset_bytes / granule_bytes;
-        if granule >= self.permutation.items() {
-            return offset_bytes;
-        }
-        self.permutation.place(granule) * granule_bytes + offset_bytes % granule_bytes
     }
 }
 

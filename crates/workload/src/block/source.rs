@@ -1,12 +1,14 @@
 //! The generator of block requests.
 
-use super::place::{Places, Scatter, SizeClass};
+use super::place::{Places, SizeClass};
+use super::scatter::Scatter;
 use super::size::RequestSize;
 use super::spec::BlockWorkload;
 use crate::access::Access;
 use crate::error::Problem;
 use softflash_base::random::Rng;
 use softflash_base::{AccessKind, Durability};
+use std::ops::Range;
 
 /// The endless sequence of requests of a [`BlockWorkload`]. Equal seeds give equal requests.
 #[derive(Debug, Clone)]
@@ -18,6 +20,7 @@ pub struct BlockSource {
     places: Places,
     /// Where the span begins.
     begin_bytes: u64,
+    span_bytes: u64,
     syncs: Syncs,
 }
 
@@ -40,7 +43,7 @@ impl BlockSource {
         let places = Places::new(workload.pattern, span_bytes, &classes, &mut rng)?;
         let mix = Mix::new(workload.read_fraction, workload.trim_fraction);
         let syncs = Syncs::new(workload);
-        Ok(BlockSource { rng, mix, reads, writes, places, begin_bytes, syncs })
+        Ok(BlockSource { rng, mix, reads, writes, places, begin_bytes, span_bytes, syncs })
     }
 
     /// Writes and trims alone, a share of `trim_fraction` trims, drawn from another generator. The
@@ -53,9 +56,9 @@ impl BlockSource {
     /// The requests with their places in the order of popularity, and how the places are scattered
     /// over the device. `None` for requests that are not drawn one by one, or whose order matters:
     /// sequential ones, and several sizes at scattered places.
-    pub fn by_rank(self) -> Option<(BlockSource, Option<Scatter>)> {
+    pub fn by_rank(self) -> Option<(BlockSource, Scatter)> {
         let classes: Vec<SizeClass> = self.writes.classes().collect();
-        let (places, scatter) = self.places.by_rank(&classes)?;
+        let (places, scatter) = self.places.by_rank(&classes, self.begin_bytes)?;
         Some((BlockSource { places, ..self }, scatter))
     }
 
@@ -63,6 +66,11 @@ impl BlockSource {
     #[must_use]
     pub fn with_rng(self, rng: Rng) -> BlockSource {
         BlockSource { rng, ..self }
+    }
+
+    /// The bytes of the device that it accesses.
+    pub(crate) fn span(&self) -> Range<u64> {
+        self.begin_bytes..self.begin_bytes + self.span_bytes
     }
 
     /// The longest write, in bytes.

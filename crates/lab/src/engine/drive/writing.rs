@@ -4,13 +4,16 @@
 use super::host::Host;
 use super::seeds::{ACCESSES, PRECONDITION, WRITERS};
 use crate::error::LabError;
+use serde::Serialize;
 use softflash_base::random::Rng;
 use softflash_base::{AccessKind, Time};
 use softflash_drive::{Done, Drive, HostRequest};
-use softflash_workload::{Access, BlockSource, BlockWorkload, FlowWorkload, Mix, WriteSeeds};
+use softflash_workload::{
+    Access, BlockSource, BlockWorkload, FlowWorkload, Mix, Scatter, WriteSeeds,
+};
 
 /// The workload of a run, of which the writes matter.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize)]
 pub(in crate::engine) enum Writing<'a> {
     /// One workload.
     Workload(&'a BlockWorkload),
@@ -19,6 +22,7 @@ pub(in crate::engine) enum Writing<'a> {
 }
 
 /// Writes and trims in their order.
+#[derive(Clone)]
 pub(super) enum Writes {
     Workload(BlockSource),
     Flows(Mix),
@@ -42,31 +46,38 @@ impl Writing<'_> {
             Writing::Flows(workload) => workload.writes(),
         }
     }
-
-    /// The writes and trims, to the places that a run with the random numbers `run` writes. Nothing
-    /// may be under way, before and after.
-    pub(super) fn source(&self, drive: &mut Drive, run: &Rng) -> Result<Writes, LabError> {
-        let capacity_bytes = drive.capacity_bytes();
-        match self {
-            Writing::Workload(workload) => {
-                writes_of(workload, capacity_bytes, run).map(Writes::Workload)
-            }
-            Writing::Flows(workload) => {
-                let weights = writes_of_flows(workload, drive, run)?;
-                let mix = workload.writes_by_weight(&weights, capacity_bytes, run, &SEEDS)?;
-                let none = || {
-                    let seconds = PROBED_NS / 1_000_000_000;
-                    LabError::Parameter(format!(
-                        "precondition steady: no flow writes within the first {seconds} s; use fill or overwrite:TIMES"
-                    ))
-                };
-                mix.map(Writes::Flows).ok_or_else(none)
-            }
-        }
-    }
 }
 
 impl Writes {
+    /// The same with their places in the order of popularity, and how these are scattered over the
+    /// drive; `None` where that would change the state to which they lead.
+    pub(super) fn by_rank(self) -> Option<(Writes, Scatter)> {
+        match self {
+            Writes::Workload(source) => {
+                source.by_rank().map(|(by_rank, scatter)| (Writes::Workload(by_rank), scatter))
+            }
+            Writes::Flows(mix) => {
+                mix.by_rank().map(|(by_rank, scatter)| (Writes::Flows(by_rank), scatter))
+            }
+        }
+    }
+
+    /// The same, drawn from another generator.
+    pub(super) fn with_rng(self, rng: Rng) -> Writes {
+        match self {
+            Writes::Workload(source) => Writes::Workload(source.with_rng(rng)),
+            Writes::Flows(mix) => Writes::Flows(mix.with_rng(&rng)),
+        }
+    }
+
+    /// The longest write, in bytes.
+    pub(super) fn longest_write_bytes(&self) -> u64 {
+        match self {
+            Writes::Workload(source) => source.longest_write_bytes().into(),
+            Writes::Flows(mix) => mix.longest_write_bytes().into(),
+        }
+    }
+
     /// The next write or trim.
     #[inline]
     pub(super) fn next(&mut self) -> Access {
@@ -92,9 +103,27 @@ pub(in crate::engine) fn writes_of(
     Ok(source.without_reads(writing.trims_of_writes(), run.fork(PRECONDITION)))
 }
 
+/// The writes and trims of flows, to the places that a run with the random numbers `run` writes,
+/// each flow as often as in a short run on this drive. Nothing may be under way.
+pub(super) fn writes_of_flows(
+    workload: &FlowWorkload,
+    drive: &mut Drive,
+    run: &Rng,
+) -> Result<Writes, LabError> {
+    let weights = count_writes(workload, drive, run)?;
+    let mix = workload.writes_by_weight(&weights, drive.capacity_bytes(), run, &SEEDS)?;
+    let none = || {
+        let seconds = PROBED_NS / 1_000_000_000;
+        LabError::Parameter(format!(
+            "precondition steady: no flow writes within the first {seconds} s; use fill or overwrite:TIMES"
+        ))
+    };
+    mix.map(Writes::Flows).ok_or_else(none)
+}
+
 /// The number of writes and trims of each flow, in a short run of all of them on the drive as it
 /// is: how fast closed loops write is up to the drive.
-fn writes_of_flows(
+fn count_writes(
     workload: &FlowWorkload,
     drive: &mut Drive,
     run: &Rng,

@@ -172,6 +172,8 @@ fn what_mqsim_accepts_is_read() {
     };
     let flow = &scenario.flows[0].workload;
     assert_eq!((flow.pattern, flow.read_fraction), (Pattern::Random, 0.3));
+    let renamed = "UNIFORM_RANDOM of MQSim's first versions is read as RANDOM_UNIFORM";
+    assert!(import.remarks.iter().any(|remark| remark.contains(renamed)), "{:?}", import.remarks);
     let closed = "w.xml: line 6: `</Read_Percent>` closes `Read_Percentage` of line 6, as in MQSim";
     assert!(import.remarks.iter().any(|remark| remark == closed), "{:?}", import.remarks);
     let fast = imported(&CONFIGURATION.replace(">333<", ">1200<")).unwrap();

@@ -115,8 +115,13 @@ fn pattern(
     let hot: f64 = parameters.number("Percentage_of_Hot_Region", (0.0, 100.0), Some(0.0))?;
     let field = "Address_Distribution";
     let known = ["RANDOM_UNIFORM", "STREAMING", "RANDOM_HOTCOLD", "MIXED_STREAMING_RANDOM"];
-    Ok(match parameters.word(field).as_deref() {
-        // The names that its first versions read.
+    let word = parameters.word(field);
+    for (first, now) in [("UNIFORM_RANDOM", known[0]), ("HOTCOLD_RANDOM", known[2])] {
+        if word.as_deref() == Some(first) {
+            remarks.push(format!("{name}: {first} of MQSim's first versions is read as {now}"));
+        }
+    }
+    Ok(match word.as_deref() {
         None | Some("RANDOM_UNIFORM" | "UNIFORM_RANDOM") => Pattern::Random,
         Some("STREAMING") => Pattern::SEQUENTIAL,
         // A region of `hot` percent has the other percent of the requests.

@@ -11,15 +11,15 @@ use crate::outcome::Settled;
 use crate::states::StateKey;
 use softflash_base::random::Rng;
 use softflash_drive::{Drive, Sibling};
-use softflash_workload::{BlockSource, Scatter};
+use softflash_workload::Scatter;
 
 /// A sibling, and what is written to it.
 pub(super) struct BySibling {
     pub(super) sibling: Sibling,
     /// The requests in the order of their popularity.
-    pub(super) by_rank: BlockSource,
+    pub(super) by_rank: Writes,
     /// How that order is scattered over the drive.
-    pub(super) scatter: Option<Scatter>,
+    pub(super) scatter: Scatter,
     /// The inputs that give the state.
     pub(super) key: StateKey,
 }
@@ -35,10 +35,7 @@ impl BySibling {
     ) -> Result<Settled, LabError> {
         let rng = run.fork(PRECONDITION);
         let level = self.rewrite(way, &rng, control)?;
-        let place = |offset_bytes| match &self.scatter {
-            Some(scatter) => scatter.place(offset_bytes),
-            None => offset_bytes,
-        };
+        let place = |offset_bytes| self.scatter.place(offset_bytes);
         let mut stages = rng.fork("stages");
         let mut source = self.by_rank.with_rng(stages.fork("writes"));
         self.sibling.expand_into(drive, &place, &mut |sibling| {
@@ -60,7 +57,7 @@ impl BySibling {
         };
         while let Some(rewrites) = level.next_window() {
             let of_window = rng.fork(level.rewrites().to_le_bytes());
-            let source = Writes::Workload(self.by_rank.clone().with_rng(of_window));
+            let source = self.by_rank.clone().with_rng(of_window);
             let on_sibling = Rewritten::Sibling(&mut self.sibling);
             let mut rewriting = Rewriting::new(on_sibling, source, control);
             let whole = rewriting.window(&mut level, rewrites)?;
@@ -86,7 +83,7 @@ impl BySibling {
 }
 
 /// Advances a sibling by up to a block of every write frontier.
-fn advance(sibling: &mut Sibling, source: &mut BlockSource, rng: &mut Rng) {
+fn advance(sibling: &mut Sibling, source: &mut Writes, rng: &mut Rng) {
     let page_bytes = u64::from(sibling.drive().page_bytes());
     for _ in 0..rng.below(sibling.drive().frontier_pages()) {
         Rewritten::Sibling(sibling).play(source.next(), page_bytes);

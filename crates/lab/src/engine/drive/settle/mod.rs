@@ -15,7 +15,7 @@ mod tests;
 
 use super::seeds::PRECONDITION;
 use super::state::Hardware;
-use super::writing::{Writing, writes_of};
+use super::writing::{Writes, Writing, writes_of, writes_of_flows};
 use crate::cell::Control;
 use crate::engine::level::Level;
 use crate::error::LabError;
@@ -26,7 +26,6 @@ use rewriting::{Rewriting, Rewritten};
 use serde::Serialize;
 use softflash_base::random::Rng;
 use softflash_drive::{Drive, Sibling};
-use softflash_workload::{BlockSource, Scatter};
 
 /// The most rewrites of the drive: a state that is not level then never is, or takes too long.
 pub(super) const MOST_REWRITES: u32 = 64;
@@ -71,15 +70,12 @@ pub(super) fn settle(
     run: &Rng,
     control: &Control,
 ) -> Result<Settled, LabError> {
-    if let Writing::Workload(workload) = writing {
-        let source = writes_of(workload, drive.capacity_bytes(), run)?;
-        let key = StateKey::of(&(hardware, way, workload, run.seed()))?;
-        if let Some(by_sibling) = sibling_of(drive, hardware, &source, key)? {
-            return by_sibling.settle(drive, way, run, control);
-        }
+    let source = source_of(writing, hardware, drive.capacity_bytes(), run)?;
+    let key = StateKey::of(&(hardware, way, writing, run.seed()))?;
+    if let Some(by_sibling) = sibling_of(drive, hardware, &source, key)? {
+        return by_sibling.settle(drive, way, run, control);
     }
     way.begin(drive);
-    let source = writing.source(drive, run)?;
     let (mut level, mut rewriting) =
         (way.level(), Rewriting::new(Rewritten::Drive(drive), source, control));
     while let Some(rewrites) = level.next_window() {
@@ -90,24 +86,47 @@ pub(super) fn settle(
     Ok(level.settled())
 }
 
+/// The writes that settle a drive. How much each of several flows writes is up to the drive: so
+/// they are played on another one, in the state of uniform writes if that is known, in which
+/// collection slows them as it will.
+fn source_of(
+    writing: Writing<'_>,
+    hardware: &Hardware<'_>,
+    capacity_bytes: u64,
+    run: &Rng,
+) -> Result<Writes, LabError> {
+    let flows = match writing {
+        Writing::Workload(workload) => {
+            return writes_of(workload, capacity_bytes, run).map(Writes::Workload);
+        }
+        Writing::Flows(flows) => flows,
+    };
+    let Hardware { device, layout, op_percent } = *hardware;
+    let mut played = Drive::new(device, layout, op_percent)?;
+    match played.steady_state_is_known() {
+        true => played.make_steady(run.fork(PRECONDITION).seed()),
+        false => played.fill(),
+    }
+    writes_of_flows(flows, &mut played, run)
+}
+
 /// The sibling of a large drive, and what is written to it; `None` where the drive settles itself.
 fn sibling_of(
     drive: &Drive,
     hardware: &Hardware<'_>,
-    source: &BlockSource,
+    source: &Writes,
     key: StateKey,
 ) -> Result<Option<BySibling>, LabError> {
     let page_bytes = u64::from(drive.page_bytes());
     if drive.capacity_bytes() / page_bytes < LARGE_PAGES {
         return Ok(None);
     }
+    let Hardware { device, layout, op_percent } = *hardware;
     let Some((by_rank, scatter)) = source.clone().by_rank() else { return Ok(None) };
     // Of several places in a page, each has a popularity of its own.
-    let whole = |scatter: &Scatter| u64::from(scatter.granule_bytes()).is_multiple_of(page_bytes);
-    if !scatter.as_ref().is_none_or(whole) {
+    if !scatter.keeps_pages(page_bytes) {
         return Ok(None);
     }
-    let Hardware { device, layout, op_percent } = *hardware;
-    let sibling = Sibling::of(device, layout, op_percent, by_rank.longest_write_bytes().into())?;
+    let sibling = Sibling::of(device, layout, op_percent, by_rank.longest_write_bytes())?;
     Ok(sibling.map(|sibling| BySibling { sibling, by_rank, scatter, key }))
 }
