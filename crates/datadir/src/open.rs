@@ -24,7 +24,7 @@ pub struct OpenDir {
     /// The domain of each shard; none without volume units.
     pub domains: Vec<ShardDomain>,
     /// Holds the lock.
-    _lock: DataDir,
+    data: DataDir,
 }
 
 impl OpenDir {
@@ -64,7 +64,12 @@ impl OpenDir {
         let (device, layout) = data.open_device(options)?;
         let units = device.info().units;
         let (owners, domains) = (data.manifest().owners(units), data.manifest().domains(units));
-        Ok(OpenDir { path: path.to_owned(), device, owners, layout, domains, _lock: data })
+        Ok(OpenDir { path: path.to_owned(), device, owners, layout, domains, data })
+    }
+
+    /// Path of the device.
+    pub fn device_path(&self) -> PathBuf {
+        self.data.device_path()
     }
 
     /// Opens the store, calls `work` with the handle of its first shard, and closes the store

@@ -50,6 +50,6 @@ pub use hint::{Hint, LifetimeClass, Origin, Priority};
 pub use model::{
     BusyTimes, Contents, ModelConfig, ModelDevice, ModelFormat, UnitsImage, format_model,
 };
-pub use opening::{Extended, capabilities, extend, inspect, open, open_with};
+pub use opening::{Cut, capabilities, cut_of, extend, inspect, open, open_with};
 pub use queue_pair::{Decorator, Described, Device, OpenError, QueuePair, Submit, Wake};
 pub use size::CUT_SHORT;

@@ -77,13 +77,38 @@ fn bytes_of(configuration: &Configuration) -> Option<u64> {
     named(&configuration.backend).and_then(|backend| (backend.bytes)(configuration))
 }
 
-/// A device that was cut short and has its whole size again.
+/// What is missing at the end of a device that was cut short.
 #[derive(Debug, Clone)]
-pub struct Extended {
+pub struct Cut {
     /// The remark about it.
     pub remark: String,
     /// The units that have lost a whole superblock, or more.
-    pub cut_units: Range<u16>,
+    pub units: Range<u16>,
+    /// The whole size of the device.
+    bytes: u64,
+}
+
+/// What is missing of a device that was cut short; nothing if it was not cut. Reads only.
+///
+/// # Errors
+/// As [`inspect`].
+pub fn cut_of(path: &Path) -> Result<Option<Cut>, OpenError> {
+    let failed = |source| OpenError::Io { path: path.to_owned(), source };
+    let file = File::open(path).map_err(failed)?;
+    let loaded = read_label(&file, path)?;
+    Ok(cut_in(&loaded.label.configuration, size_of(&file).map_err(failed)?))
+}
+
+/// What a device of so many bytes lacks.
+fn cut_in(configuration: &Configuration, found: u64) -> Option<Cut> {
+    let bytes = bytes_of(configuration).filter(|expected| found < *expected)?;
+    let (units, unit_bytes) = (configuration.units, configuration.geometry.unit_bytes());
+    // The data of the units, in their order, end the file of every backend.
+    let end_of = |unit: u16| bytes.saturating_sub(u64::from(units - 1 - unit) * unit_bytes);
+    let superblock = unit_bytes / u64::from(configuration.geometry.blocks_per_plane).max(1);
+    let is_whole = |unit: &u16| end_of(*unit) < found + superblock;
+    let whole = (0..units).take_while(is_whole).count() as u16;
+    Some(Cut { remark: cut_short(found, bytes), units: whole..units, bytes })
 }
 
 /// Extends the file of a device that was cut short to its whole size: what was cut off is then
@@ -91,27 +116,17 @@ pub struct Extended {
 ///
 /// # Errors
 /// As [`open`]; a block device cannot be extended.
-pub fn extend(path: &Path) -> Result<Option<Extended>, OpenError> {
+pub fn extend(path: &Path) -> Result<Option<Cut>, OpenError> {
     let failed = |source| OpenError::Io { path: path.to_owned(), source };
     let file = open_exclusive(path)?;
     let loaded = read_label(&file, path)?;
     let found = size_of(&file).map_err(failed)?;
-    let configuration = &loaded.label.configuration;
-    let expected = bytes_of(configuration).unwrap_or(0);
-    if found >= expected {
-        return Ok(None);
-    }
+    let Some(cut) = cut_in(&loaded.label.configuration, found) else { return Ok(None) };
     if !file.metadata().map_err(failed)?.is_file() {
-        return Err(OpenError::CutShort { path: path.to_owned(), found, expected });
+        return Err(OpenError::CutShort { path: path.to_owned(), found, expected: cut.bytes });
     }
-    file.set_len(expected).and_then(|()| file.sync_all()).map_err(failed)?;
-    let (units, unit_bytes) = (configuration.units, configuration.geometry.unit_bytes());
-    // The data of the units, in their order, end the file of every backend.
-    let end_of = |unit: u16| expected.saturating_sub(u64::from(units - 1 - unit) * unit_bytes);
-    let superblock = unit_bytes / u64::from(configuration.geometry.blocks_per_plane).max(1);
-    let is_whole = |unit: &u16| end_of(*unit) < found + superblock;
-    let whole = (0..units).take_while(is_whole).count() as u16;
-    Ok(Some(Extended { remark: cut_short(found, expected), cut_units: whole..units }))
+    file.set_len(cut.bytes).and_then(|()| file.sync_all()).map_err(failed)?;
+    Ok(Some(cut))
 }
 
 fn unknown_backend(path: &Path, backend: &str) -> OpenError {

@@ -8,7 +8,7 @@ use softflash_base::ShardId;
 use softflash_console::CliError;
 use softflash_console::output::{self, Form};
 use softflash_datadir::{DataDir, DataDirError, OpenDir};
-use softflash_device::{CUT_SHORT, Extended};
+use softflash_device::Cut;
 use softflash_store::check::Finding;
 use softflash_store::repair::{self, OnLogLoss, ParityDamage, RepairReport, RepairedPatch};
 use std::ops::Range;
@@ -25,9 +25,9 @@ struct Outcome {
     /// The device was cut short; it is extended unless this is a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     cut_short: Option<String>,
-    /// The device has its whole size again.
+    /// Nothing is changed.
     #[serde(skip)]
-    is_extended: bool,
+    is_dry: bool,
     /// Shards and domains of volumes of which a cut has taken superblocks: no check can tell
     /// whether something of them is lost.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -59,18 +59,21 @@ pub fn run(
     on_log_loss: OnLogLoss,
     form: Form,
 ) -> Result<ExitCode, CliError> {
-    let extended = if dry_run { None } else { extend(path)? };
-    let cut_units = extended.as_ref().map_or(0..0, |extended| extended.cut_units.clone());
-    let directory = match dry_run {
-        true => directories::or_instead(OpenDir::open_to_look(path), OF_A_SERVER)?,
-        false => directories::or_instead(OpenDir::open(path), OF_A_SERVER)?,
+    let (directory, cut) = match dry_run {
+        true => {
+            let directory = directories::or_instead(OpenDir::open_to_look(path), OF_A_SERVER)?;
+            let cut = softflash_device::cut_of(&directory.device_path())?;
+            (directory, cut)
+        }
+        false => {
+            let cut = extend(path)?;
+            (directories::or_instead(OpenDir::open(path), OF_A_SERVER)?, cut)
+        }
     };
+    let cut_units = cut.as_ref().map_or(0..0, |cut| cut.units.clone());
     let detail = &directory.device.info().detail;
     let label = detail.contains("label copy").then(|| detail.clone());
-    let is_extended = extended.is_some();
-    let cut_short = extended
-        .map(|extended| extended.remark)
-        .or_else(|| detail.contains(CUT_SHORT).then(|| detail.clone()));
+    let cut_short = cut.map(|cut| cut.remark);
     let unproven = unproven(&directory, &cut_units);
     let plan = on_device(&directory, async |device, layout, runtime| {
         repair::plan(device, layout, runtime, on_log_loss).await
@@ -106,7 +109,7 @@ pub fn run(
         ok,
         label,
         cut_short,
-        is_extended,
+        is_dry: dry_run,
         unproven,
         found,
         done,
@@ -121,8 +124,8 @@ pub fn run(
     Ok(if outcome.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Extends a device that is cut short; returns the remark about it.
-fn extend(path: &Path) -> Result<Option<Extended>, CliError> {
+/// Extends a device that is cut short; returns what was missing.
+fn extend(path: &Path) -> Result<Option<Cut>, CliError> {
     // The lock of the directory first, as always.
     let data = DataDir::open(path).map_err(|error| match error {
         busy @ DataDirError::Busy { .. } => CliError::Failed(format!("{busy}, or {OF_A_SERVER}")),
@@ -181,16 +184,21 @@ fn verdict(outcome: &Outcome) -> &'static str {
     let of_volumes = outcome.volumes_found.as_ref().is_none_or(|found| found.ok);
     let is_clean = outcome.found.is_clean() && of_volumes;
     let is_done = outcome.done.is_some() || !outcome.volumes_done.is_empty();
+    let is_cut = outcome.cut_short.is_some();
     match (is_done, is_clean) {
+        _ if outcome.is_dry && is_cut => {
+            "nothing was changed; a repair gives the device its size again, with empty flash at its end"
+        }
+        _ if outcome.is_dry && outcome.label.is_some() => {
+            "nothing was changed; a repair writes both copies of the label"
+        }
         (_, true) if outcome.label.is_some() && outcome.ok => "the label is intact again",
-        (_, true) if outcome.cut_short.is_some() && outcome.ok => "the device has its size again",
+        (_, true) if is_cut && outcome.ok => "the device has its size again",
         (_, true) if !outcome.unproven.is_empty() => {
             "the device has its size again; data that were cut off may be lost"
         }
         (_, true) => "nothing to repair",
-        (false, false) if outcome.is_extended => {
-            "the device has its size again; nothing else was changed"
-        }
+        (false, false) if is_cut => "the device has its size again; nothing else was changed",
         (false, false) => "nothing was changed",
         (true, _) if outcome.ok => "repaired; nothing was lost",
         (true, _) if outcome.check.store.ok => "repaired; the data named above are lost",

@@ -66,6 +66,7 @@ fn a_device_one_byte_short_is_read_and_becomes_whole_again() {
             "{}",
             said(&dry)
         );
+        assert!(said(&dry).contains("a repair gives the device its size"), "{}", said(&dry));
         let repaired = run("check", &data, &["--repair"]);
         assert!(repaired.status.success(), "{backend:?}: {}", said(&repaired));
         assert!(said(&repaired).contains("the device has its size again"), "{}", said(&repaired));
@@ -135,6 +136,10 @@ fn where_superblocks_were_cut_off_a_repair_does_not_say_that_all_is_well() {
         }
         assert!(server.terminate().success());
         cut(&data, |len| len / 8 * left + beyond);
+        let dry = run("check", &data, &["--repair", "--dry-run"]);
+        assert_eq!(dry.status.code(), Some(1), "{}", said(&dry));
+        assert!(said(&dry).contains(&format!("found: {named}")), "{}", said(&dry));
+        assert!(said(&dry).contains("a repair gives the device its size"), "{}", said(&dry));
         let repaired = run("check", &data, &["--repair", "-o", "json"]);
         assert_eq!(repaired.status.code(), Some(1), "{}", said(&repaired));
         let report: serde_json::Value = serde_json::from_slice(&repaired.stdout).unwrap();

@@ -213,6 +213,34 @@ fn values_are_moved_in_batches_with_one_event_each() {
 }
 
 #[test]
+fn a_block_with_a_value_that_cannot_be_read_is_kept_until_no_value_is_live() {
+    let bench = bench(16);
+    bench.run(async |stores, _| {
+        let (store, shard) = (&stores[0], stores[0].local());
+        for number in 0..60 {
+            put(store, &key(number), value(number, LARGE)).await;
+        }
+        shard.flush_everything().await.unwrap();
+        let candidates = || -> Vec<u64> {
+            let ledger = shard.values.ledger().borrow();
+            ledger.candidates().map(|candidate| candidate.block).collect()
+        };
+        let block = candidates()[0];
+        shard.values.ledger().borrow_mut().note_unreadable(block);
+        assert!(!candidates().contains(&block), "it is not collected again and again");
+        let is_there = || shard.blocks.contains(softflash_blocks::BlockId(block));
+        for number in 1..60 {
+            delete(store, &key(number)).await;
+        }
+        collect(store).await;
+        assert!(is_there(), "the first value is live");
+        delete(store, &key(0)).await;
+        collect(store).await;
+        assert!(!is_there());
+    });
+}
+
+#[test]
 fn blocks_of_expired_values_are_deleted_without_a_move() {
     let bench = bench(12);
     bench.run(async |stores, runtime| {

@@ -17,8 +17,10 @@ pub struct Tracked {
     live_bytes: u64,
     /// It takes more values.
     is_open: bool,
-    /// It holds values that cannot be read, or that the ledger may not list: it is kept.
+    /// The ledger may not list all of its values: it is kept.
     is_kept: bool,
+    /// A value cannot be read: the block is not collected, and kept as long as a value is live.
+    is_unreadable: bool,
     /// When its last value expires, in milliseconds since the Unix epoch; `u64::MAX` where one does
     /// not expire.
     expires_by_ms: u64,
@@ -87,10 +89,17 @@ impl Ledger {
         }
     }
 
-    /// Marks a block as not collectable.
+    /// A block may have values that the ledger does not list.
     pub fn keep(&mut self, block: u64) {
         if let Some(tracked) = self.blocks.get_mut(&block) {
             tracked.is_kept = true;
+        }
+    }
+
+    /// A value of a block cannot be read.
+    pub fn note_unreadable(&mut self, block: u64) {
+        if let Some(tracked) = self.blocks.get_mut(&block) {
+            tracked.is_unreadable = true;
         }
     }
 
@@ -170,7 +179,9 @@ impl Ledger {
 
     /// Blocks that take no values and may be collected.
     pub fn candidates(&self) -> impl Iterator<Item = Candidate> {
-        let collectable = |(_, tracked): &(&u64, &Tracked)| !tracked.is_open && !tracked.is_kept;
+        let collectable = |(_, tracked): &(&u64, &Tracked)| {
+            !tracked.is_open && !tracked.is_kept && !tracked.is_unreadable
+        };
         self.blocks.iter().filter(collectable).map(|(block, tracked)| Candidate {
             block: *block,
             live_bytes: tracked.live_bytes,
@@ -249,6 +260,7 @@ impl Tracked {
             live_bytes: 0,
             is_open: true,
             is_kept: false,
+            is_unreadable: false,
             expires_by_ms: 0,
             expired_ms: 0,
             born,

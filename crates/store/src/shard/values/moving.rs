@@ -232,7 +232,8 @@ impl Mover<'_> {
     }
 
     /// Reads single values, from another copy where the first one is damaged. A value that cannot
-    /// be read is reported, and its block is kept.
+    /// be read is reported, and its block is kept while it has live values: the value may be one of
+    /// these, or one that only compaction finds to be dead.
     async fn read_alone(
         &self,
         block: u64,
@@ -244,9 +245,9 @@ impl Mover<'_> {
             match read_unnamed(self.blocks, &unnamed, Hint::COLLECTION).await {
                 Ok(stored) => found.push((reference(block, place, stored.checksum), stored)),
                 Err(error) if is_data_loss(&error) => {
-                    tracing::error!(shard = self.id.0, %error, "a value is lost; its block is kept");
+                    tracing::error!(shard = self.id.0, %error, "a value cannot be read; its block is kept");
                     self.counters.count_data_loss();
-                    self.values.ledger().borrow_mut().keep(block);
+                    self.values.ledger().borrow_mut().note_unreadable(block);
                 }
                 Err(error) => return Err(error),
             }

@@ -90,7 +90,7 @@ fn flows_with_a_span_each_are_settled_by_the_sibling() {
     assert!(settled.is_level && settled.rewrites >= 4, "{settled:?}");
     let waf = outcome.programs.waf();
     assert!((waf / settled.waf - 1.0).abs() < 0.02, "{waf} after {settled:?}");
-    // Settling reports each 256 MiB: the drive itself would do so 64 times in a rewrite.
+    // Settling reports each 256 MiB: the drive itself would do so 80 times in a rewrite.
     let reported = reported.into_inner();
     assert!(reported <= settled.rewrites as usize * 32, "{reported} reports, {settled:?}");
 }
