@@ -99,15 +99,22 @@ impl Places {
         classes: &[SizeClass],
         begin_bytes: u64,
     ) -> Option<(Places, Scatter)> {
+        let alone = |granule_bytes: u32| {
+            let is_alone = |class: &SizeClass| {
+                class.bytes == granule_bytes && class.align_bytes == granule_bytes
+            };
+            classes.iter().all(is_alone)
+        };
         match self {
             Places::Zipf { granule_bytes, ranks, scatter: Some(scatter) } => {
-                let alone = |class: &SizeClass| {
-                    class.bytes == granule_bytes && class.align_bytes == granule_bytes
-                };
-                classes.iter().all(alone).then(|| {
-                    let by_rank = Places::Zipf { granule_bytes, ranks, scatter: None };
-                    (by_rank, Scatter::of_span(begin_bytes, granule_bytes, scatter))
-                })
+                let by_rank = Places::Zipf { granule_bytes, ranks, scatter: None };
+                let scatter = Scatter::of_span(begin_bytes, granule_bytes, scatter);
+                alone(granule_bytes).then_some((by_rank, scatter))
+            }
+            Places::Pareto { granule_bytes, granules, power, scatter: Some(scatter) } => {
+                let by_rank = Places::Pareto { granule_bytes, granules, power, scatter: None };
+                let scatter = Scatter::of_span(begin_bytes, granule_bytes, scatter);
+                alone(granule_bytes).then_some((by_rank, scatter))
             }
             Places::Sequential(_) => None,
             places => Some((places, Scatter::default())),

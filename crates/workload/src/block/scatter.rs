@@ -72,7 +72,27 @@ impl ScatteredSpan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::{Begin, BlockWorkload, Pattern, RequestSize, Span};
     use softflash_base::random::Rng;
+
+    #[test]
+    fn requests_by_rank_are_the_same_once_they_are_placed() {
+        for pattern in [
+            Pattern::Zipf { exponent: 0.9, scattered: true },
+            Pattern::Pareto { share: 0.2, scattered: true },
+        ] {
+            let mut workload = BlockWorkload::new("w", RequestSize::Fixed(4096), pattern);
+            (workload.read_fraction, workload.begin) = (0.0, Begin::Share(0.25));
+            workload.span = Span::Share(0.5);
+            let mut source = workload.source(1 << 30, Rng::seeded(3)).unwrap();
+            let (mut by_rank, scatter) = source.clone().by_rank().unwrap();
+            let places: Vec<(u64, u64)> = (0..1000)
+                .map(|_| (source.next().offset_bytes, by_rank.next().offset_bytes))
+                .collect();
+            assert!(places.iter().all(|&(place, rank)| scatter.place(rank) == place));
+            assert!(places.iter().any(|(place, rank)| place != rank));
+        }
+    }
 
     const GRANULE: u64 = 4096;
 

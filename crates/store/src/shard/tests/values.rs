@@ -32,6 +32,12 @@ fn key(number: usize) -> String {
     format!("key{number}")
 }
 
+/// The value blocks that may be collected.
+fn candidates(shard: &Shard) -> Vec<u64> {
+    let ledger = shard.values.ledger().borrow();
+    ledger.candidates().map(|candidate| candidate.block).collect()
+}
+
 /// Runs the collector until it has no work.
 async fn collect(store: &Store) {
     let shard = store.local();
@@ -159,10 +165,7 @@ fn collected_values_are_found_before_and_after_a_restart() {
         for number in (0..60).step_by(3) {
             delete(store, &key(number)).await;
         }
-        let victims: Vec<u64> = {
-            let ledger = shard.values.ledger().borrow();
-            ledger.candidates().map(|candidate| candidate.block).collect()
-        };
+        let victims = candidates(shard);
         assert!(victims.len() >= 3, "{victims:?}");
         for victim in &victims {
             Mover::of(shard).empty_block(*victim).await.unwrap();
@@ -221,13 +224,9 @@ fn a_block_with_a_value_that_cannot_be_read_is_kept_until_no_value_is_live() {
             put(store, &key(number), value(number, LARGE)).await;
         }
         shard.flush_everything().await.unwrap();
-        let candidates = || -> Vec<u64> {
-            let ledger = shard.values.ledger().borrow();
-            ledger.candidates().map(|candidate| candidate.block).collect()
-        };
-        let block = candidates()[0];
+        let block = candidates(shard)[0];
         shard.values.ledger().borrow_mut().note_unreadable(block);
-        assert!(!candidates().contains(&block), "it is not collected again and again");
+        assert!(!candidates(shard).contains(&block), "it is not collected again and again");
         let is_there = || shard.blocks.contains(softflash_blocks::BlockId(block));
         for number in 1..60 {
             delete(store, &key(number)).await;
@@ -324,10 +323,7 @@ fn moves_at_the_same_time_leave_blocks_open_that_have_room_for_a_value() {
             delete(store, &key(number)).await;
         }
         let mover = Mover::of(shard);
-        let full: Vec<u64> = {
-            let ledger = shard.values.ledger().borrow();
-            ledger.candidates().map(|candidate| candidate.block).collect()
-        };
+        let full = candidates(shard);
         let (free, moved) = (shard.blocks.free_blocks(), shard.values.moved_bytes());
         for blocks in full.chunks(3) {
             let emptied = join_all(blocks.iter().map(|block| mover.empty_block(*block))).await;
