@@ -124,8 +124,7 @@ impl<'a> Merger<'a> {
                 slice.live_keys.set(slice.live_keys.get().saturating_sub(keys_expired));
                 self.counters.count_compaction();
             } else {
-                let is_short = |patch: &&Rc<Patch>| patch.bytes() < options.patch_bytes / 4 * 3;
-                under_way.short = outputs.last().filter(is_short).map(Rc::clone);
+                under_way.short = short_end(&outputs, options.patch_bytes);
             }
             under_way.held = (under_way.held + outputs.len()).saturating_sub(inputs.len());
             let added = outputs.into_iter().map(|patch| (to as u8, 0, patch)).collect();
@@ -197,6 +196,16 @@ impl<'a> Merger<'a> {
             false => ledger.remove(reference),
         }
     }
+}
+
+/// The last output of a part, if the next part can fill it: it is short, and holds all fragments of
+/// its first key. The next part judges its records again, at a later time: a version whose first
+/// fragments were kept could have expired meanwhile.
+fn short_end(outputs: &[Rc<Patch>], patch_bytes: u64) -> Option<Rc<Patch>> {
+    let (last, before) = outputs.split_last()?;
+    let straddles = before.last().is_some_and(|before| before.last_key() == last.first_key());
+    let is_short = last.bytes() < patch_bytes / 4 * 3;
+    (is_short && !straddles).then(|| Rc::clone(last))
 }
 
 /// The references to fragments that a merge has kept of the newer versions of a key. A version of

@@ -16,8 +16,8 @@ use crate::shard::Shard;
 use crate::shard::counters::Counters;
 use crate::shard::log::Log;
 use crate::shard::slices::Slices;
-use crate::shard::values::ValueLog;
 use crate::shard::values::reading::read_unnamed_everywhere;
+use crate::shard::values::{LossReport, Unreadable, ValueLog};
 use futures_util::future::select;
 use softflash_base::{ShardId, Time};
 use softflash_blocks::{BlockId, BlockLayer};
@@ -39,6 +39,7 @@ pub(in crate::shard) struct Scrub<'a> {
     values: &'a ValueLog,
     log: &'a Log,
     log_refresh: LogRefresh<'a>,
+    losses: LossReport<'a>,
     tasks: &'a Tasks,
     counters: &'a Counters,
 }
@@ -47,8 +48,19 @@ impl Scrub<'_> {
     /// The parts of a shard that have data.
     pub(in crate::shard) fn of(shard: &Shard) -> Scrub<'_> {
         let Shard { id, runtime, blocks, slices, values, log, tasks, counters, .. } = shard;
-        let log_refresh = LogRefresh::of(shard);
-        Scrub { id: *id, runtime, blocks, slices, values, log, log_refresh, tasks, counters }
+        let (log_refresh, losses) = (LogRefresh::of(shard), LossReport::of(shard, Hint::REFRESH));
+        Scrub {
+            id: *id,
+            runtime,
+            blocks,
+            slices,
+            values,
+            log,
+            log_refresh,
+            losses,
+            tasks,
+            counters,
+        }
     }
 
     /// Scrubs until the shard closes.
@@ -135,15 +147,19 @@ impl Scrub<'_> {
                 }
                 match read_unnamed_everywhere(self.blocks, &place, Hint::REFRESH).await {
                     Ok(_) => self.counters.count_scrubbed(len.into()),
-                    Err(error) => {
-                        tracing::error!(shard = self.id.0, %error, "the scrub has found a lost value");
-                        self.counters.count_data_loss();
-                    }
+                    Err(error) => self.report(Unreadable { place, error }).await,
                 }
                 if self.blocks.any_needs_refresh() {
                     self.tasks.request_collection();
                 }
             }
+        }
+    }
+
+    /// Reports a value as lost, unless it is dead.
+    async fn report(&self, value: Unreadable) {
+        if let Err(error) = self.losses.examine(vec![value]).await {
+            tracing::error!(shard = self.id.0, %error, "a value that cannot be read is not examined");
         }
     }
 

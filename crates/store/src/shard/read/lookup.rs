@@ -244,6 +244,18 @@ impl Reader<'_> {
         Ok(Some(Newest { seq, content }))
     }
 
+    /// The newest version of a key, without a read of its separated value.
+    pub(in crate::shard) async fn newest_content(
+        &self,
+        slice: &Slice,
+        key: &Bytes,
+    ) -> Result<Option<Content>> {
+        match slice.in_memory(key, |version| version.content().clone()) {
+            Some(content) => Ok(Some(content)),
+            None => Ok(self.find_on_flash(slice, key).await?.map(|newest| newest.content)),
+        }
+    }
+
     /// The newest version of a key on flash, or the first record of it.
     async fn first_on_flash(&self, slice: &Slice, key: &Bytes) -> Result<Option<First>> {
         // A snapshot of the tree: a write during the lookup does not change the result.

@@ -228,6 +228,34 @@ fn a_merge_in_parts_gives_what_a_whole_one_gives() {
 }
 
 #[test]
+fn a_version_that_expires_between_two_parts_of_a_merge_is_kept_or_dropped_whole() {
+    let mut bench = Bench::new(1, 32, 256);
+    bench.options.fragment_bytes = 16 << 10;
+    bench.run(async |stores, runtime| {
+        let (store, shard, slice) = only(stores);
+        run_of(store, shard, 1, 0..PART_KEYS, 10_000).await;
+        let first = slice.tree().levels[1].runs[0].patches[0].id();
+        let (key, expires_at_ms) = ("0015", WALL_MS + 60_000);
+        put(store, key, Entry { expires_at_ms, ..entry(150_000) }).await;
+        flush_to(shard, 0).await;
+        let expire = async {
+            while slice.tree().patches().any(|(.., patch)| patch.id() == first) {
+                runtime.sleep_until(runtime.now() + Duration::from_micros(10)).await;
+            }
+            let level = Rc::clone(&slice.tree().levels[1].runs[0]);
+            let (left, right) = (&level.patches[0], &level.patches[1]);
+            assert_eq!((left.last_key(), right.first_key()), (key.as_bytes(), key.as_bytes()));
+            assert!(right.bytes() < left.bytes() / 4 * 3, "short, so the next part can fill it");
+            shard.clock.raise(expires_at_ms);
+        };
+        join(merge_in_parts(shard, slice), expire).await;
+        assert_eq!(slice.tree().level0_runs(), 0);
+        assert_eq!(found(store, key).await, None);
+        assert_eq!(found(store, "0016").await, Some(10_000));
+    });
+}
+
+#[test]
 fn a_merge_that_ends_after_its_first_part_loses_nothing_and_can_be_repeated() {
     let bench = Bench::new(1, 32, 256);
     let keys = bench.run(async |stores, runtime| {

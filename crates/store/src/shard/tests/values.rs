@@ -1,12 +1,14 @@
 //! Separated values: written once, read, moved, deleted, and found again.
 
 use super::*;
+use crate::format::reference::Reference;
 use crate::options::Durability;
-use crate::shard::values::{Collection, Mover};
+use crate::shard::values::{Collection, LossReport, Mover, Unreadable};
 use crate::value::Wanted;
 use futures_util::future::join_all;
 use softflash_base::random::Rng;
 use softflash_base::{SliceId, Time};
+use softflash_ftl::Hint;
 use std::time::Duration;
 
 const LARGE: usize = 20 << 10;
@@ -236,6 +238,47 @@ fn a_block_with_a_value_that_cannot_be_read_is_kept_until_no_value_is_live() {
         delete(store, &key(0)).await;
         collect(store).await;
         assert!(!is_there());
+    });
+}
+
+#[test]
+fn an_unreadable_value_is_lost_unless_a_deletion_on_flash_or_its_expiry_hides_it() {
+    let bench = bench(16);
+    let (live, deleted, short, expired) = (1, 3, 4, 5);
+    bench.run(async |stores, _| {
+        let (store, shard) = (&stores[0], stores[0].local());
+        for number in 0..8 {
+            let expires_at_ms = if number == expired { WALL_MS + 2_000 } else { 0 };
+            put(store, &key(number), Entry { expires_at_ms, ..value(number, LARGE) }).await;
+        }
+        shard.flush_everything().await.unwrap();
+        delete(store, &key(deleted)).await;
+        put(store, &key(short), value(short, 10)).await;
+        shard.flush_everything().await.unwrap();
+        shard.log.stable_soon(shard.history.seq()).await.unwrap();
+    });
+    bench.run(async |stores, runtime| {
+        let (store, shard) = (&stores[0], stores[0].local());
+        rest(runtime, 3 * SECOND_NS).await;
+        let ledger = shard.values.ledger();
+        let place =
+            |number| shard.slices[0].references_on_flash(key(number).as_bytes())[0].reference;
+        let listed = |number| ledger.borrow().is_live(&place(number));
+        assert!([live, deleted, short, expired].map(listed).iter().all(|listed| *listed));
+        let losses = LossReport::of(shard, Hint::COLLECTION);
+        let unreadable = |number| {
+            let of = place(number);
+            let place = Reference::new(of.block(), of.offset(), of.len(), 0);
+            Unreadable { place, error: StoreError::DataLoss("damaged".into()) }
+        };
+        let dead = [deleted, short, expired].map(unreadable);
+        assert!(!losses.examine(dead.into()).await.unwrap());
+        assert_eq!([live, deleted, short, expired].map(listed), [true, false, false, false]);
+        assert_eq!(shard.stats().data_losses, 0);
+        assert!(losses.examine(vec![unreadable(live)]).await.unwrap());
+        assert!(listed(live), "its block is kept for a repair");
+        assert_eq!(shard.stats().data_losses, 1);
+        assert_eq!(got(store, &key(live)).await, Some(value(live, LARGE)));
     });
 }
 

@@ -23,6 +23,7 @@ mod recovery;
 mod relocation;
 mod retiring;
 mod stream;
+mod unreadable;
 mod victim;
 mod writer;
 
@@ -30,6 +31,7 @@ pub(crate) use collect::Collection;
 pub(crate) use moving::Mover;
 pub use retiring::Collector;
 pub use stream::ValueStream;
+pub(crate) use unreadable::{LossReport, Unreadable};
 
 use crate::error::{Result, StoreError};
 use crate::format::reference::Reference;

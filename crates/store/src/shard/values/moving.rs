@@ -7,7 +7,7 @@
 
 use super::extents::{Extent, batches};
 use super::reading::read_unnamed;
-use super::{ValueLog, extent};
+use super::{LossReport, Unreadable, ValueLog, extent};
 use crate::error::{Result, StoreError, is_data_loss};
 use crate::format::log::event::{Event, KeyChange};
 use crate::format::reference::Reference;
@@ -16,10 +16,9 @@ use crate::format::value::{StoredValue, ValueBytes};
 use crate::format::version::{Content, Version};
 use crate::shard::Shard;
 use crate::shard::clock::ExpiryClock;
-use crate::shard::counters::Counters;
 use crate::shard::log::Log;
 use crate::shard::maintenance::tasks::Tasks;
-use crate::shard::read::lookup::{Listed, Newest, Reader};
+use crate::shard::read::lookup::{Listed, Reader};
 use crate::shard::slices::Slices;
 use crate::shard::transactions::history::History;
 use crate::shard::transactions::read_mark::ReadMark;
@@ -34,6 +33,7 @@ use softflash_base::{IoBuf, ShardId};
 use softflash_blocks::{BlockId, BlockLayer};
 use softflash_ftl::{Hint, Priority};
 use softflash_runtime::RuntimeHandle;
+use std::cell::RefCell;
 use std::mem;
 use std::pin::pin;
 use std::rc::Rc;
@@ -55,8 +55,8 @@ pub(crate) struct Mover<'a> {
     log: &'a Log,
     clock: &'a ExpiryClock,
     tasks: &'a Tasks,
-    counters: &'a Counters,
     reader: Reader<'a>,
+    losses: LossReport<'a>,
     room: WriteRoom<'a>,
 }
 
@@ -97,7 +97,7 @@ impl Change {
 }
 
 /// The references of the newest version of a key and its expiry, if it has a separated value.
-type Current = Option<(References, u64)>;
+pub(super) type Current = Option<(References, u64)>;
 
 /// Whether memory knows them.
 enum Known {
@@ -123,6 +123,7 @@ impl Mover<'_> {
     /// The parts of a shard that have values.
     pub(crate) fn of(shard: &Shard) -> Mover<'_> {
         let Shard { id, runtime, blocks, values, slices, history, log, .. } = shard;
+        let hint = Hint::COLLECTION.at(Priority::Foreground);
         Mover {
             id: *id,
             runtime,
@@ -133,8 +134,8 @@ impl Mover<'_> {
             log,
             clock: &shard.clock,
             tasks: &shard.tasks,
-            counters: &shard.counters,
-            reader: Reader::of(shard, Hint::COLLECTION.at(Priority::Foreground)),
+            reader: Reader::of(shard, hint),
+            losses: LossReport::of(shard, hint),
             room: WriteRoom::of(shard),
         }
     }
@@ -146,6 +147,7 @@ impl Mover<'_> {
         let live = self.values.ledger().borrow().live_in(block);
         self.blocks.clear_refresh(BlockId(block));
         let progress = self.values.gain().begin(self.blocks.capacity_bytes(), &live);
+        let unreadable = RefCell::default();
         let mut moves = FuturesUnordered::new();
         let mut outcome = Ok(());
         for batch in batches(&live) {
@@ -157,9 +159,9 @@ impl Mover<'_> {
             if outcome.is_err() {
                 break;
             }
-            let progress = &progress;
+            let (progress, unreadable) = (&progress, &unreadable);
             moves.push(async move {
-                let moved = self.move_batch(block, &batch, born.unwrap_or(0)).await;
+                let moved = self.move_batch(block, &batch, born.unwrap_or(0), unreadable).await;
                 progress.advance(batch.iter().map(Extent::live_bytes).sum());
                 self.values.progress().notify_all();
                 moved
@@ -169,8 +171,14 @@ impl Mover<'_> {
         while let Some(moved) = moves.next().await {
             outcome = outcome.and(moved);
         }
+        drop(moves);
+        outcome?;
+        let unreadable = unreadable.into_inner();
+        if !unreadable.is_empty() && self.losses.examine(unreadable).await? {
+            self.values.ledger().borrow_mut().note_unreadable(block);
+        }
         drop(handle);
-        outcome
+        Ok(())
     }
 
     /// Waits while memtables or log are too long for more moves: nothing else holds the collector
@@ -192,7 +200,13 @@ impl Mover<'_> {
     }
 
     /// Moves the values of a batch, those that are the values of their keys.
-    async fn move_batch(&self, block: u64, batch: &[Extent], born: u64) -> Result<()> {
+    async fn move_batch(
+        &self,
+        block: u64,
+        batch: &[Extent],
+        born: u64,
+        unreadable: &RefCell<Vec<Unreadable>>,
+    ) -> Result<()> {
         self.wait_for_room().await?;
         let reads = join_all(batch.iter().map(|extent| self.read(block, extent))).await;
         let (identity, page) = (self.blocks.identity(BlockId(block)), self.blocks.page_bytes());
@@ -205,7 +219,7 @@ impl Mover<'_> {
                 }
             }
         }
-        let alone = self.read_alone(block, damaged).await?;
+        let alone = self.read_alone(block, damaged, unreadable).await?;
         found.extend(alone.iter().map(|(reference, stored)| (*reference, stored.as_bytes())));
         found.retain(|(old, value)| self.is_worth_moving(old, value.expires_at_ms));
         let (old, values): (Vec<Reference>, Vec<ValueBytes<'_>>) = found.into_iter().unzip();
@@ -231,23 +245,20 @@ impl Mover<'_> {
         self.blocks.read(BlockId(block), first, count, Hint::COLLECTION).await.ok()
     }
 
-    /// Reads single values, from another copy where the first one is damaged. A value that cannot
-    /// be read is reported, and its block is kept while it has live values: the value may be one of
-    /// these, or one that only compaction finds to be dead.
+    /// Reads single values, from another copy where the first one is damaged.
     async fn read_alone(
         &self,
         block: u64,
         places: Vec<(u32, u32)>,
+        unreadable: &RefCell<Vec<Unreadable>>,
     ) -> Result<Vec<(Reference, StoredValue)>> {
         let mut found = Vec::with_capacity(places.len());
-        for place in places {
-            let unnamed = reference(block, place, 0);
-            match read_unnamed(self.blocks, &unnamed, Hint::COLLECTION).await {
-                Ok(stored) => found.push((reference(block, place, stored.checksum), stored)),
+        for value in places {
+            let place = reference(block, value, 0);
+            match read_unnamed(self.blocks, &place, Hint::COLLECTION).await {
+                Ok(stored) => found.push((reference(block, value, stored.checksum), stored)),
                 Err(error) if is_data_loss(&error) => {
-                    tracing::error!(shard = self.id.0, %error, "a value cannot be read; its block is kept");
-                    self.counters.count_data_loss();
-                    self.values.ledger().borrow_mut().note_unreadable(block);
+                    unreadable.borrow_mut().push(Unreadable { place, error });
                 }
                 Err(error) => return Err(error),
             }
@@ -349,12 +360,7 @@ impl Mover<'_> {
     /// As [`known_references`](Self::known_references), with a read of the flash if need be.
     async fn current_references(&self, key: &Bytes) -> Result<Current> {
         let slice = self.slices.of_key(key)?;
-        let newest = match slice.in_memory(key, |version| version.content().clone()) {
-            Some(content) => Some(content),
-            None => {
-                self.reader.find_on_flash(slice, key).await?.map(|Newest { content, .. }| content)
-            }
-        };
+        let newest = self.reader.newest_content(slice, key).await?;
         Ok(references_of(newest))
     }
 
@@ -391,7 +397,7 @@ fn reference(block: u64, (offset, len): (u32, u32), checksum: u64) -> Reference 
     Reference::new(block, offset, len, checksum)
 }
 
-fn references_of(content: Option<Content>) -> Current {
+pub(super) fn references_of(content: Option<Content>) -> Current {
     let Some(Content::Separated(separated)) = content else { return None };
     separated.references().map(|references| (references, separated.expires_at_ms))
 }
