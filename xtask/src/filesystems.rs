@@ -3,7 +3,7 @@
 
 use crate::Outcome;
 use crate::program::program;
-use crate::run::{cargo, run as run_command, target_directory};
+use crate::run::{GATE_BUILD, cargo, run as run_command, target_directory};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
@@ -20,8 +20,7 @@ pub fn run(arguments: &[&str]) -> ExitCode {
 /// The form of the gate, with the builds of the tests, which come next.
 pub fn gate() -> Outcome {
     let program = program(true)?;
-    let build = ["test", "--workspace", "--no-run", "--test", "filesystems", "--locked"];
-    run_command(cargo().args(build))?;
+    run_command(cargo().args(["test", "--no-run", "--test", "filesystems"]).args(GATE_BUILD))?;
     let campaign = target_directory()?.join("debug/softflash-filesystems");
     run_command(Command::new(campaign).arg("--quick").env("SOFTFLASH_BIN", program))
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask hunt`: builds and runs the hunter; also the short form for the gate.
 
 use crate::Outcome;
-use crate::run::{cargo, run as run_command, run_with_lines, shown, target_directory};
+use crate::run::{GATE_BUILD, cargo, run as run_command, run_with_lines, shown, target_directory};
 use std::process::{Command, ExitCode};
 
 /// The build profile for hunts.
@@ -61,14 +61,11 @@ pub fn run(arguments: &[&str]) -> ExitCode {
 /// seed. Built with the test profile, because another build would take longer than it saves; the
 /// hunter itself is the build of the tests, which come next.
 pub fn gate() -> Outcome {
-    run_command(cargo().args(["test", "--workspace", "--no-run", "--test", "hunt", "--locked"]))?;
+    run_command(cargo().args(["test", "--no-run", "--test", "hunt"]).args(GATE_BUILD))?;
     let hunter = target_directory()?.join("debug/softflash-hunt");
     let hunt = |arguments: &[&str]| reporting(Command::new(&hunter).args(arguments));
     hunt(&["--size", "small", "--seeds", "3000"])?;
     hunt(&["--exhaustive", "--operations", "2", "--every", "48"])?;
-    // Of the whole workspace: it shares outside crates with other builds.
-    let planted = ["--features", "softflash-hunt/planted", "--bin", "softflash-hunt-planted"];
-    run_command(cargo().args(["build", "--workspace", "--locked"]).args(planted))?;
     let hunter = hunter.with_file_name("softflash-hunt-planted");
     reporting(Command::new(hunter).args(["--planted", "3"]))
 }

@@ -19,6 +19,12 @@ pub fn cargo() -> Command {
     command
 }
 
+/// What all steps of the gate compile: one build of the whole workspace, in which the hunter can
+/// plant bugs. Without the feature, the hunt for planted bugs would be a second build of nearly
+/// everything.
+pub const GATE_BUILD: [&str; 4] =
+    ["--workspace", "--locked", "--features", "softflash-hunt/planted"];
+
 /// Cargo's target directory.
 pub fn target_directory() -> Outcome<PathBuf> {
     let metadata = metadata(&["--no-deps"])?;

@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::clients::Clients;
-use crate::run::{cargo, run_with_lines};
+use crate::run::{GATE_BUILD, cargo, run_with_lines};
 use std::env;
 use std::num::NonZero;
 use std::process::Command;
@@ -21,7 +21,7 @@ pub fn run(arguments: &[&str]) -> Outcome {
     clients.describe();
     let started = Instant::now();
     let mut command = cargo();
-    command.args(["test", "--workspace", "--locked", "--no-fail-fast"]).args(arguments);
+    command.args(["test", "--no-fail-fast"]).args(GATE_BUILD).args(arguments);
     clients.tell(&mut command);
     if env::var_os(THREADS).is_none() {
         // Many tests wait for servers and clients: one more than there are cores.

@@ -2,8 +2,8 @@
 //!
 //! Product code calls [`bug`] at the line of a plausible mistake. Without the feature `planted`, as
 //! in every release, it returns a constant false and the bug is not compiled. With it, as in the
-//! build of `cargo xtask hunt --planted`, one bug at a time can be planted. The program `softflash`
-//! does not compile with the feature.
+//! build of `cargo xtask hunt --planted` and the one of the gate, one bug at a time can be planted;
+//! only the hunter for planted bugs does. A release build of `softflash` does not compile with it.
 
 /// Defines the table of bugs: variant, description, source file.
 macro_rules! bugs {
