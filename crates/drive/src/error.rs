@@ -1,6 +1,7 @@
 //! Errors of the construction of a drive, and of requests.
 
 use softflash_nand::ConfigError;
+use softflash_policy::LifetimePolicy;
 use thiserror::Error;
 
 /// An error, whose message names the problem and the remedy.
@@ -83,6 +84,11 @@ pub enum DriveError {
         /// What to change.
         remedy: String,
     },
+    /// Classes of the host and predicted ones.
+    #[error(
+        "lifetime = \"{0}\": placement = \"by-hint\" takes the classes of the host; choose one of the two"
+    )]
+    TwoClasses(LifetimePolicy),
     /// A scrub of a length that is none.
     #[error("scrub_hours = {0}: between 0 (no scrub) and 1000000 hours")]
     ScrubHours(f64),

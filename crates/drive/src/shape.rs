@@ -19,7 +19,7 @@
 
 use crate::error::DriveError;
 use crate::spec::MapKind;
-use crate::spec::{DeviceSpec, FrontierScope, PageMapped, SlcCache};
+use crate::spec::{DeviceSpec, FrontierScope, LifetimePolicy, PageMapped, SlcCache};
 use softflash_mapping::CachedMap;
 use softflash_mapping::blocks::MOST_PAGES_PER_BLOCK;
 use softflash_nand::Geometry;
@@ -139,9 +139,12 @@ impl Shape {
             return Err(DriveError::LargeFrontier { pages: pages_per_block, most });
         }
         let map_streams = u32::from(layout.map != MapKind::Page);
+        if layout.placement.classes() > 1 && layout.lifetime != LifetimePolicy::NONE {
+            return Err(DriveError::TwoClasses(layout.lifetime));
+        }
         SlcCache::check(device, layout)?;
         let slc_streams = u32::from(layout.slc_cache.is_some());
-        let streams = layout.placement.classes() + map_streams + slc_streams;
+        let streams = layout.classes() + map_streams + slc_streams;
         let groups = geometry.dies() * groups_per_die;
         let pages_per_slc_block = pages_per_block / device.die.cell.bits() as u32;
         let slc_blocks = layout.slc_cache.map_or(0, |cache| {

@@ -110,6 +110,11 @@ impl<M: Mapping> Space<M> {
         self.mapping.hint_classes()
     }
 
+    /// Whether pages are separated by lifetimes that the drive predicts.
+    pub(crate) fn predicts_lifetimes(&self) -> bool {
+        self.mapping.lifetimes().is_some()
+    }
+
     #[inline]
     pub(crate) fn shape(&self) -> &Shape {
         &self.shape
@@ -376,7 +381,8 @@ impl<M: Mapping> Space<M> {
             return;
         };
         let room = free.saturating_sub(self.blocks.valid_in(victim));
-        self.collect_into(first + self.mapping.stream_of(victim), victim, room);
+        let frontier = first + self.stream_of_moved(victim);
+        self.collect_into(frontier, victim, room);
     }
 
     /// A block has been read.
@@ -407,7 +413,7 @@ impl<M: Mapping> Space<M> {
         else {
             return;
         };
-        let frontier = self.shape.frontiers_in(group).start + self.mapping.stream_of(victim);
+        let frontier = self.shape.frontiers_in(group).start + self.stream_of_moved(victim);
         let left = match self.frontier(frontier).open_block() {
             NONE => 0,
             _ => self.shape.data_pages_from(frontier, self.frontier(frontier).next()),
@@ -430,7 +436,7 @@ impl<M: Mapping> Space<M> {
         else {
             return false;
         };
-        let frontier = self.shape.frontiers_in(group).start + self.mapping.stream_of(victim);
+        let frontier = self.shape.frontiers_in(group).start + self.stream_of_moved(victim);
         self.reclaim(frontier, victim, free);
         true
     }

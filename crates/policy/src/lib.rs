@@ -17,6 +17,7 @@
 //! ```
 
 mod chosen;
+pub mod lifetime;
 mod list;
 pub mod order;
 pub mod placement;
@@ -25,6 +26,7 @@ pub mod victim;
 pub mod wear;
 
 pub use chosen::{ChoiceError, Chosen};
+pub use lifetime::LifetimePolicy;
 pub use list::{Listed, ListedParameter, all};
 pub use order::Schedule;
 pub use placement::PlacementPolicy;

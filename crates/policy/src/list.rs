@@ -1,5 +1,6 @@
 //! The list of all policies, for those who choose one.
 
+use crate::lifetime::Lifetime;
 use crate::order::Order;
 use crate::placement::Placement;
 use crate::registry::{Entry, Kind};
@@ -39,7 +40,14 @@ pub struct ListedParameter {
 
 /// Every policy of every kind.
 pub fn all() -> Vec<Listed> {
-    [of_kind::<Victim>(), of_kind::<Wear>(), of_kind::<Placement>(), of_kind::<Order>()].concat()
+    [
+        of_kind::<Victim>(),
+        of_kind::<Wear>(),
+        of_kind::<Placement>(),
+        of_kind::<Order>(),
+        of_kind::<Lifetime>(),
+    ]
+    .concat()
 }
 
 fn of_kind<K: Kind>() -> Vec<Listed> {
@@ -89,12 +97,13 @@ mod tests {
         check::<Wear>();
         check::<Placement>();
         check::<Order>();
+        check::<Lifetime>();
     }
 
     #[test]
     fn the_list_has_all_kinds() {
         let kinds: BTreeSet<&str> = all().iter().map(|listed| listed.kind).collect();
-        assert_eq!(kinds, BTreeSet::from(["order", "placement", "victim", "wear"]));
+        assert_eq!(kinds, BTreeSet::from(["lifetime", "order", "placement", "victim", "wear"]));
         let d = all().into_iter().find(|listed| listed.name == "d-choices").unwrap();
         assert_eq!((d.form.as_str(), d.parameters[0].least), ("d-choices:D", 1));
     }

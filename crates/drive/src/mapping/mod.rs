@@ -1,8 +1,9 @@
 //! What the map of a drive needs beside its table of pages: the choice of a write frontier for each
-//! page, streams, an SLC cache, counts of reads, and a map that lies on flash. The state machine is
-//! written once, for a drive that has all of them, and compiled for each kind of mapping: where a
-//! mapping has none, its steps vanish.
+//! page, streams, predicted lifetimes, an SLC cache, counts of reads, and a map that lies on flash.
+//! The state machine is written once, for a drive that has all of them, and compiled for each kind
+//! of mapping: where a mapping has none, its steps vanish.
 
+mod lifetimes;
 mod placed;
 mod placing;
 mod read_disturb;
@@ -10,6 +11,7 @@ mod slc_cache;
 mod static_stripe;
 mod translation;
 
+pub(crate) use lifetimes::Lifetimes;
 pub(crate) use placed::PlacedMapping;
 pub(crate) use placing::Placing;
 pub(crate) use read_disturb::ReadDisturb;
@@ -47,6 +49,12 @@ pub(crate) trait Mapping: Sized {
 
     /// As [`placing`](Mapping::placing), to change it.
     fn placing_mut(&mut self) -> Option<&mut Placing>;
+
+    /// The lifetimes of pages, if they are predicted.
+    fn lifetimes(&self) -> Option<&Lifetimes>;
+
+    /// As [`lifetimes`](Mapping::lifetimes), to change them.
+    fn lifetimes_mut(&mut self) -> Option<&mut Lifetimes>;
 
     /// The map's pages on flash, if it lies there.
     fn translation(&self) -> Option<&Translation>;

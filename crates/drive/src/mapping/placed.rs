@@ -1,6 +1,6 @@
 //! Mappings that place pages by a policy or in streams, or lie on flash themselves.
 
-use super::{Mapping, Placing, ReadDisturb, SlcCache, Translation};
+use super::{Lifetimes, Mapping, Placing, ReadDisturb, SlcCache, Translation};
 use crate::shape::Shape;
 use crate::spec::PageMapped;
 use softflash_policy::placement::by_hint;
@@ -13,6 +13,7 @@ pub(crate) struct PlacedMapping {
     /// The stream of each block in use, if there are several.
     stream_of: Vec<u8>,
     placing: Option<Placing>,
+    lifetimes: Option<Lifetimes>,
     translation: Option<Translation>,
     slc_cache: Option<SlcCache>,
     read_disturb: Option<ReadDisturb>,
@@ -27,6 +28,7 @@ impl PlacedMapping {
             classes: layout.placement.classes(),
             stream_of: vec![0; if several { shape.blocks_end() as usize } else { 0 }],
             placing: Placing::new(layout.placement, shape),
+            lifetimes: Lifetimes::new(layout, shape),
             translation: Translation::new(layout.map, shape),
             slc_cache: SlcCache::new(layout, shape),
             read_disturb: ReadDisturb::new(layout, shape),
@@ -79,6 +81,16 @@ impl Mapping for PlacedMapping {
     }
 
     #[inline]
+    fn lifetimes(&self) -> Option<&Lifetimes> {
+        self.lifetimes.as_ref()
+    }
+
+    #[inline]
+    fn lifetimes_mut(&mut self) -> Option<&mut Lifetimes> {
+        self.lifetimes.as_mut()
+    }
+
+    #[inline]
     fn translation(&self) -> Option<&Translation> {
         self.translation.as_ref()
     }
@@ -111,6 +123,7 @@ impl Mapping for PlacedMapping {
     fn memory_bytes(&self) -> u64 {
         self.stream_of.capacity() as u64
             + self.placing.as_ref().map_or(0, Placing::memory_bytes)
+            + self.lifetimes.as_ref().map_or(0, Lifetimes::memory_bytes)
             + self.translation.as_ref().map_or(0, Translation::memory_bytes)
             + self.slc_cache.as_ref().map_or(0, SlcCache::memory_bytes)
             + self.read_disturb.as_ref().map_or(0, ReadDisturb::memory_bytes)

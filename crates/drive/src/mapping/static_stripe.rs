@@ -1,7 +1,7 @@
 //! The mapping of most drives: a logical page always has the same write frontier, the only one of
 //! its group, and the map is in memory.
 
-use super::{Mapping, Placing, ReadDisturb, SlcCache, Translation};
+use super::{Lifetimes, Mapping, Placing, ReadDisturb, SlcCache, Translation};
 use crate::shape::Shape;
 use crate::spec::{MapKind, PageMapped};
 
@@ -12,7 +12,7 @@ impl StaticMapping {
     /// The mapping of a layout; `None` if it needs more.
     pub(crate) fn of(layout: &PageMapped, shape: &Shape) -> Option<StaticMapping> {
         let placement = layout.placement;
-        let is_static = placement.is_static() && placement.classes() == 1;
+        let is_static = placement.is_static() && layout.classes() == 1;
         let has_more = layout.map != MapKind::Page || shape.is_packed() || shape.has_slc_cache();
         let has_more = has_more || layout.scrub_hours > 0.0 || layout.read_reclaim_reads > 0;
         (is_static && !has_more).then_some(StaticMapping)
@@ -57,6 +57,16 @@ impl Mapping for StaticMapping {
 
     #[inline(always)]
     fn placing_mut(&mut self) -> Option<&mut Placing> {
+        None
+    }
+
+    #[inline(always)]
+    fn lifetimes(&self) -> Option<&Lifetimes> {
+        None
+    }
+
+    #[inline(always)]
+    fn lifetimes_mut(&mut self) -> Option<&mut Lifetimes> {
         None
     }
 

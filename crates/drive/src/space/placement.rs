@@ -3,6 +3,7 @@
 use super::Space;
 use crate::mapping::Mapping;
 use crate::pages::Pages;
+use softflash_mapping::NONE;
 
 impl<M: Mapping> Space<M> {
     /// Adds a page to be programmed in the write frontier that the placement chooses; returns the
@@ -15,7 +16,10 @@ impl<M: Mapping> Space<M> {
         pages: &mut Pages,
     ) -> Option<u32> {
         let cached = self.cache_stream().filter(|_| logical < self.shape.logical_pages());
-        let stream = cached.unwrap_or_else(|| self.stream_for(logical, pages.hint(page)));
+        let stream = match cached {
+            Some(stream) => stream,
+            None => self.stream_for(logical, pages.hint(page)),
+        };
         let chosen = self.frontier_in(logical, stream);
         if let Some(frontier) = chosen {
             self.take_cache_room(frontier, 1);
@@ -32,15 +36,33 @@ impl<M: Mapping> Space<M> {
     /// none has room.
     #[inline(always)]
     pub(crate) fn frontier_for(&mut self, logical: u32, hint: u32) -> Option<u32> {
-        self.frontier_in(logical, self.stream_for(logical, hint))
+        let stream = self.stream_for(logical, hint);
+        self.frontier_in(logical, stream)
     }
 
     /// The stream of a page that goes past the SLC cache.
     #[inline(always)]
-    fn stream_for(&self, logical: u32, hint: u32) -> u32 {
-        match logical >= self.shape.logical_pages() {
-            true => self.mapping.streams() - 1,
-            false => self.mapping.stream_of_hint(hint),
+    fn stream_for(&mut self, logical: u32, hint: u32) -> u32 {
+        if logical >= self.shape.logical_pages() {
+            return self.mapping.streams() - 1;
+        }
+        let Space { shape, map, mapping, .. } = self;
+        match mapping.lifetimes_mut() {
+            None => mapping.stream_of_hint(hint),
+            Some(lifetimes) => {
+                let old = map.physical_of(logical);
+                let block = if map.is_page(old) { shape.block_of(old) } else { NONE };
+                lifetimes.class_of_write(logical, block)
+            }
+        }
+    }
+
+    /// The stream of the pages of a block that is collected.
+    pub(super) fn stream_of_moved(&mut self, victim: u32) -> u32 {
+        let (stream, of_map) = (self.mapping.stream_of(victim), self.is_block_of_map(victim));
+        match self.mapping.lifetimes_mut() {
+            Some(lifetimes) if !of_map => lifetimes.class_of_moved(stream, victim),
+            _ => stream,
         }
     }
 

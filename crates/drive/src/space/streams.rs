@@ -37,6 +37,10 @@ impl<M: Mapping> Space<M> {
             let stream = frontier - self.shape.frontiers_in(group).start;
             let block = state.open_block();
             self.mapping.set_stream(block, stream);
+            let victim = if collects { self.frontier(frontier).victim() } else { NONE };
+            if let Some(lifetimes) = self.mapping.lifetimes_mut() {
+                lifetimes.opened(block, victim);
+            }
         }
         if self.blocks.free_in(group) <= KEPT_BLOCKS {
             self.give_up_folding(group);

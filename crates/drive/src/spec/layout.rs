@@ -6,7 +6,8 @@ use super::slc_cache::SlcCache;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softflash_mapping::MapKind;
-use softflash_policy::{PlacementPolicy, Schedule, VictimPolicy, WearPolicy};
+use softflash_policy::lifetime;
+use softflash_policy::{LifetimePolicy, PlacementPolicy, Schedule, VictimPolicy, WearPolicy};
 
 /// A page-mapped layout, as a preset in TOML states it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +45,11 @@ pub struct PageMapped {
     #[serde(default, skip_serializing_if = "is_static")]
     #[schemars(extend("default" = "static"))]
     pub placement: PlacementPolicy,
+    /// Which pages are expected to become invalid at about the same time, and share blocks, by
+    /// classes that the drive predicts. `by-hint` takes those of the host instead.
+    #[serde(default, skip_serializing_if = "predicts_none")]
+    #[schemars(extend("default" = "none"))]
+    pub lifetime: LifetimePolicy,
     /// Whether the map is in memory, or on flash with a share of it in memory.
     #[serde(default, skip_serializing_if = "is_page_map")]
     #[schemars(extend("default" = "page"))]
@@ -92,6 +98,7 @@ impl Default for PageMapped {
             wear: WearPolicy::default(),
             schedule: Schedule::default(),
             placement: PlacementPolicy::default(),
+            lifetime: LifetimePolicy::NONE,
             map: MapKind::default(),
             parity_data_pages: 0,
             copyback: false,
@@ -106,6 +113,11 @@ impl Default for PageMapped {
 }
 
 impl PageMapped {
+    /// Classes of pages that have write frontiers of their own.
+    pub fn classes(&self) -> u32 {
+        self.placement.classes().max(lifetime::classes(self.lifetime))
+    }
+
     /// Bytes of a mapping unit on a device: those of a page where the layout does not fit it.
     pub fn unit_bytes(&self, device: &DeviceSpec) -> u32 {
         let page_bytes = device.geometry.page_bytes;
@@ -139,6 +151,10 @@ fn is_zero_hours(hours: &f64) -> bool {
 
 fn is_static(placement: &PlacementPolicy) -> bool {
     *placement == PlacementPolicy::STATIC
+}
+
+fn predicts_none(lifetime: &LifetimePolicy) -> bool {
+    *lifetime == LifetimePolicy::NONE
 }
 
 fn is_page_map(map: &MapKind) -> bool {

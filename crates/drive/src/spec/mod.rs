@@ -10,4 +10,4 @@ pub use layout::{FrontierScope, PageMapped};
 pub use mapping_unit::MappingUnit;
 pub use slc_cache::{Folding, SlcCache};
 pub use softflash_mapping::{MapKind, Share};
-pub use softflash_policy::{PlacementPolicy, Schedule, VictimPolicy, WearPolicy};
+pub use softflash_policy::{LifetimePolicy, PlacementPolicy, Schedule, VictimPolicy, WearPolicy};

@@ -75,10 +75,10 @@ impl SlcCache {
         if layout.map != MapKind::Page {
             return refused("a map on flash has blocks of its own", "use map = \"page\"");
         }
-        if layout.placement.classes() > 1 {
+        if layout.classes() > 1 {
             return refused(
-                "the cache mixes the classes of hints",
-                "use another placement than \"by-hint\"",
+                "the cache mixes classes of pages",
+                "use another placement than \"by-hint\", and lifetime = \"none\"",
             );
         }
         Ok(())

@@ -3,6 +3,7 @@
 mod as_device;
 mod cached_map;
 mod durability;
+mod lifetimes;
 mod mapping_unit;
 mod placement;
 mod policies;

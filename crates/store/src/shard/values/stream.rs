@@ -5,6 +5,7 @@
 //! their age (SepBIT, FAST '22), and values with expiry by their time to live.
 
 use softflash_ftl::LifetimeClass;
+use softflash_policy::lifetime::{AGE_FACTOR, class_of};
 
 /// A stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,9 +37,6 @@ impl ValueStream {
 const TTL_FACTOR: u64 = 16;
 /// The longest time to live in the first stream of values with expiry, in milliseconds.
 const FIRST_TTL_MS: u64 = 10_000;
-/// The ratio of the ages of neighbouring streams of moved values, and the first age, as multiples
-/// of the lifetime of short-lived blocks.
-const AGE_FACTOR: u64 = 4;
 
 /// The number of streams; small devices have no room for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,8 +68,8 @@ impl StreamCounts {
     /// version that it replaces, and `short` the lifetime below which a version is short-lived, in
     /// bytes of values written meanwhile.
     pub fn fresh(self, ttl_ms: Option<u64>, replaced_age: Option<u64>, short: u64) -> ValueStream {
-        if let (Some(ttl_ms), Some(last)) = (ttl_ms, self.expiring.checked_sub(1)) {
-            let stream = class(ttl_ms, FIRST_TTL_MS, TTL_FACTOR, last);
+        if let Some(ttl_ms) = ttl_ms.filter(|_| self.expiring > 0) {
+            let stream = class_of(ttl_ms, FIRST_TTL_MS, TTL_FACTOR, self.expiring);
             return ValueStream::Expiring(stream);
         }
         match replaced_age {
@@ -83,21 +81,8 @@ impl StreamCounts {
     /// The stream of a collected value of this age, in the same unit.
     pub fn moved(self, age: u64, short: u64) -> ValueStream {
         let first = short.saturating_mul(AGE_FACTOR).max(1);
-        ValueStream::Moved(class(age, first, AGE_FACTOR, self.moved.saturating_sub(1)))
+        ValueStream::Moved(class_of(age, first, AGE_FACTOR, self.moved))
     }
-}
-
-/// The number of the class of `value`: 0 up to `first`, and each next one up to `factor` times as
-/// much; at most `last`.
-fn class(value: u64, first: u64, factor: u64, last: u8) -> u8 {
-    let mut limit = first;
-    (0..last)
-        .find(|_| {
-            let is_inside = value < limit;
-            limit = limit.saturating_mul(factor);
-            is_inside
-        })
-        .unwrap_or(last)
 }
 
 #[cfg(test)]
