@@ -4,6 +4,5 @@ mod adaptors;
 mod malformed;
 mod round_trips;
 mod samples;
-mod streaming;
 mod summary;
 mod support;

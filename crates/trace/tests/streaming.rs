@@ -1,4 +1,5 @@
-//! A long trace through a pipe: memory does not grow with its length.
+//! A long trace through a pipe: memory does not grow with its length. Alone in its process, because
+//! other tests would raise the peak.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
