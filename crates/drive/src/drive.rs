@@ -270,7 +270,8 @@ impl Drive {
     }
 
     /// Whether theory gives the state that [`make_steady`](Drive::make_steady) sets: for a map in
-    /// memory, and for the victim policies `greedy` and `fifo`. For others it is a state to start
+    /// memory, for the victim policies `greedy` and `fifo`, and without predicted lifetimes. For
+    /// others it is a state to start
     /// from.
     pub fn steady_state_is_known(&self) -> bool {
         each!(self, controller => controller.steady_state_is_known())

@@ -118,8 +118,9 @@ fn reopen<M: Mapping>(space: &mut Space<M>, frontier: u32) {
 /// Whether theory gives the distribution of valid pages that [`make_steady`] sets.
 pub(crate) fn is_known<M: Mapping>(space: &Space<M>) -> bool {
     let victims = [VictimPolicy::GREEDY, VictimPolicy::FIFO, VictimPolicy::windowed_greedy(1)];
-    let is_single = space.shape().translation_pages() == 0 && !space.predicts_lifetimes();
-    victims.contains(&space.victim_policy()) && is_single
+    victims.contains(&space.victim_policy())
+        && space.shape().translation_pages() == 0
+        && !space.predicts_lifetimes()
 }
 
 /// Sets the steady state of uniform random writes of single pages over the whole drive, which must

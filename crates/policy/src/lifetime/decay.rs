@@ -26,7 +26,7 @@ fn write(write: &Write, estimate: &mut Estimate, [classes, _]: Numbers) -> u32 {
     if let Some(age) = write.age {
         estimate.lifetime = match estimate.lifetime {
             0 => age.max(1),
-            known => known / 2 + age / 2 + (known & age & 1),
+            known => known.midpoint(age),
         };
     }
     match estimate.lifetime {

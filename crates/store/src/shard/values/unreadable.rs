@@ -67,7 +67,7 @@ impl LossReport<'_> {
         let is_live = |value: &Unreadable| self.values.ledger().borrow().is_live(&value.place);
         let mut any = false;
         for Unreadable { error, .. } in unreadable.into_iter().filter(is_live) {
-            tracing::error!(shard = self.id.0, %error, "a value cannot be read; its block is kept");
+            tracing::error!(shard = self.id.0, %error, "a value cannot be read");
             self.counters.count_data_loss();
             any = true;
         }
