@@ -140,12 +140,14 @@ impl Client<'_> {
     /// Data of mapping units that are about to be written.
     pub(super) fn new_data(&self, name: &Name, lba: u32, count: u32) -> Vec<u8> {
         let mut reference = self.reference.borrow_mut();
-        let states = (lba..lba + count).map(|lba| {
-            let state = reference.next_state();
-            reference.begin(name, lba, state);
-            unit(state)
-        });
-        states.flatten().collect()
+        let units: Vec<_> = (lba..lba + count)
+            .map(|lba| {
+                let state = reference.next_state();
+                reference.begin(name, lba, state);
+                unit(state)
+            })
+            .collect();
+        units.concat()
     }
 
     /// Takes what is read as the newest states.
