@@ -67,13 +67,19 @@ impl NewFile {
 
     /// Writes a whole file; creates its directory where it is missing.
     pub fn write(path: &Path, existing: Existing, bytes: &[u8]) -> Result<(), CliError> {
-        if let Some(parent) = path.parent() {
+        NewFile::at(path, existing)?.fill(bytes)
+    }
+
+    /// As [`write`](NewFile::write), for an output that is open.
+    pub fn fill(mut self, bytes: &[u8]) -> Result<(), CliError> {
+        if let Destination::File(target) = &self.destination
+            && let Some(parent) = target.path.parent()
+        {
             fs::create_dir_all(parent).map_err(CliError::file(parent))?;
         }
-        let mut new = NewFile::at(path, existing)?;
-        let mut file = new.create()?;
-        file.write_all(bytes).map_err(CliError::file(&new.name))?;
-        new.complete(&file)
+        let mut file = self.create()?;
+        file.write_all(bytes).map_err(CliError::file(&self.name))?;
+        self.complete(&file)
     }
 
     /// Its name in messages.

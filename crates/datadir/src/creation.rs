@@ -20,7 +20,8 @@ const TEMPORARY_MANIFEST: &str = "softflash.toml.tmp";
 pub(crate) const UNFINISHED_MANIFEST: &str = "softflash.toml.unfinished";
 
 /// The device, and what is made beside it to find out whether there is room.
-const DEVICE_FILES: [&str; 2] = [DEVICE_NAME, "flash.sfd.probe"];
+const DEVICE_FILES: [&str; 2] = [DEVICE_NAME, PROBE_NAME];
+const PROBE_NAME: &str = "flash.sfd.probe";
 
 /// A data directory being created. What it has made is removed if this is dropped before
 /// [`NewDataDir::finish`].
@@ -202,6 +203,8 @@ fn check_free_to_take(path: &Path, force: bool) -> Result<(), DataDirError> {
         let name = entry.map_err(io_error)?.file_name();
         let is_any_of = |names: &[&str]| names.iter().any(|known| name == **known);
         let ours = is_any_of(&[LOCK_NAME, TEMPORARY_MANIFEST, UNFINISHED_MANIFEST, "lost+found"])
+            // It is made and removed before the unfinished manifest is.
+            || is_any_of(&[PROBE_NAME])
             || (is_unfinished || force) && is_any_of(&DEVICE_FILES)
             || is_unfinished && is_any_of(&[USERS_NAME]);
         if !ours {

@@ -84,7 +84,13 @@ impl DataDir {
         match fs::read_to_string(&file) {
             Ok(text) => Manifest::parse(&file, &text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(DataDirError::NotADataDir { path: owned() })
+                // An interrupted format leaves a device, too, and its mark.
+                let is_orphan =
+                    path.join(DEVICE_NAME).exists() && !path.join(UNFINISHED_MANIFEST).exists();
+                match is_orphan {
+                    true => Err(DataDirError::NoManifest { path: owned() }),
+                    false => Err(DataDirError::NotADataDir { path: owned() }),
+                }
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 let reason = "it is not UTF-8 text".to_owned();

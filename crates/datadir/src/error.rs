@@ -24,6 +24,12 @@ pub enum DataDirError {
         /// The directory.
         path: PathBuf,
     },
+    /// The directory has a device, and no `softflash.toml`, which describes it.
+    #[error("{}: flash.sfd is there, and softflash.toml, which describes it, is missing; restore that file from a backup", path.display())]
+    NoManifest {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The path is not a directory.
     #[error("{}: not a directory; name the directory that holds softflash.toml", path.display())]
     NotADirectory {

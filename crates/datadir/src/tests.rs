@@ -96,9 +96,10 @@ fn force_replaces_a_data_directory_and_nothing_less_does() {
 /// What a format that is killed leaves behind each step.
 #[test]
 fn a_directory_whose_format_was_killed_is_free_again() {
-    let steps: [(&str, &[&str]); 6] = [
+    let steps: [(&str, &[&str]); 7] = [
         ("the directory", &[]),
         ("its lock", &[LOCK_NAME]),
+        ("a look for room", &[LOCK_NAME, "flash.sfd.probe"]),
         ("a manifest without contents", &[LOCK_NAME, UNFINISHED_MANIFEST]),
         ("a probe", &[LOCK_NAME, UNFINISHED_MANIFEST, "flash.sfd.probe"]),
         ("a device", &[LOCK_NAME, UNFINISHED_MANIFEST, DEVICE_NAME]),
@@ -159,6 +160,10 @@ fn each_kind_of_wrong_directory_has_its_own_error() {
     let file = temp.path().join("file");
     fs::write(&file, "").unwrap();
     assert!(matches!(DataDir::open(&file), Err(DataDirError::NotADirectory { .. })));
+    fs::write(temp.path().join(DEVICE_NAME), "").unwrap();
+    let orphan = DataDir::open(temp.path()).unwrap_err();
+    assert!(matches!(orphan, DataDirError::NoManifest { .. }));
+    assert!(!orphan.to_string().contains("softflash format"), "the advice destroys nothing");
 }
 
 #[test]

@@ -128,7 +128,7 @@ pub enum Wake {
 #[non_exhaustive]
 pub enum OpenError {
     /// The file does not exist.
-    #[error("{}: no such device; create one with `softflash format`", path.display())]
+    #[error("{}: no such device; mount the file system that has it, or restore it from a backup", path.display())]
     Missing {
         /// The path tried.
         path: PathBuf,

@@ -52,6 +52,6 @@ pub use error::ServerError;
 pub use nbd::NbdSettings;
 pub use runtime::TokioRuntime;
 pub use server::serve;
-pub use telemetry::{DomainStats, ServerStats, Snapshot, VolumeStats};
+pub use telemetry::{DomainStats, ServerStats, Snapshot};
 pub use tls::{ClientAuth, TlsError, TlsSettings, Trust, is_of_authority, trust_in};
 pub use users::check_users;

@@ -4,7 +4,7 @@ use serde::Serialize;
 use softflash_ftl::{ProgramBytes, UnitTelemetry};
 use softflash_protocol::CommandStat;
 use softflash_store::stats::StoreStats;
-use softflash_volume::VolumeLatencies;
+use softflash_volume::VolumeFigures;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters of one shard's thread, which is their only writer.
@@ -78,43 +78,7 @@ pub struct DomainStats {
     /// Bytes programmed on its units since the start, by origin.
     pub programmed: ProgramBytes,
     /// Each of its volumes.
-    pub by_volume: Vec<VolumeStats>,
-}
-
-/// The requests of clients to a volume and its snapshots since the start.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct VolumeStats {
-    /// Its name.
-    pub volume: String,
-    /// Its size.
-    pub size_bytes: u64,
-    /// Bytes that it and its snapshots hold.
-    pub used_bytes: u64,
-    /// The most that they may hold.
-    pub quota_bytes: Option<u64>,
-    /// Reads.
-    pub reads: u64,
-    /// Writes.
-    pub writes: u64,
-    /// Discards.
-    pub discards: u64,
-    /// Bytes of the reads.
-    pub read_bytes: u64,
-    /// Bytes of the writes.
-    pub written_bytes: u64,
-    /// Requests that waited for the limit of requests.
-    pub iops_waits: u64,
-    /// Requests that waited for the limit of bandwidth.
-    pub bandwidth_waits: u64,
-    /// Requests that waited for their turn among competing volumes.
-    pub weight_waits: u64,
-    /// Writes that the quota refused.
-    pub quota_refusals: u64,
-    /// Writes refused because the volumes' space was full.
-    pub full_refusals: u64,
-    /// Latencies of its requests.
-    #[serde(skip)]
-    pub latencies: VolumeLatencies,
+    pub by_volume: Vec<VolumeFigures>,
 }
 
 impl Snapshot {

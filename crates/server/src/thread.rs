@@ -249,7 +249,7 @@ fn sweep_for_ever(
         loop {
             clock.sleep_until(clock.now() + SWEEP_INTERVAL).await;
             let waiting = Waiting {
-                for_replies: budgets.replies.waiting(),
+                for_replies: budgets.replies.waiting() + budgets.spare.waiting_reads(),
                 for_requests: budgets.requests.waiting(),
             };
             registry.sweep(clock.now(), idle, waiting);

@@ -2,7 +2,7 @@
 //! caches use it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Growth of the taken memory that does not shrink the caches at once.
 const SHRINK_STEP_BYTES: u64 = 4 << 20;
@@ -17,6 +17,10 @@ pub struct SpareMemory {
 #[derive(Debug, Default)]
 struct Taken {
     bytes: AtomicU64,
+    /// Those of unsent replies.
+    unsent_bytes: AtomicU64,
+    /// Reads that wait for room beside them.
+    waiting: AtomicUsize,
     /// The taken bytes for which the caches have made room.
     made_room_bytes: AtomicU64,
 }
@@ -48,6 +52,38 @@ impl SpareMemory {
         }
     }
 
+    /// As [`change`](Self::change), for unsent replies.
+    pub fn change_unsent(&self, before: u64, after: u64) {
+        let unsent = &self.taken.unsent_bytes;
+        match after >= before {
+            true => unsent.fetch_add(after - before, Ordering::Relaxed),
+            false => unsent.fetch_sub(before - after, Ordering::Relaxed),
+        };
+        self.change(before, after);
+    }
+
+    /// The part of it that is for replies: half.
+    pub(crate) fn reply_bytes(&self) -> u64 {
+        self.total_bytes / 2
+    }
+
+    /// Whether a reply of so many bytes has room beside the unsent ones. The first one has.
+    pub(crate) fn holds_reply(&self, bytes: u64) -> bool {
+        let unsent = self.taken.unsent_bytes.load(Ordering::Relaxed);
+        unsent == 0 || unsent + bytes <= self.reply_bytes()
+    }
+
+    /// Counts a read that waits for room, as long as the result lives.
+    pub(crate) fn wait(&self) -> WaitingRead<'_> {
+        self.taken.waiting.fetch_add(1, Ordering::Relaxed);
+        WaitingRead(&self.taken)
+    }
+
+    /// Reads that wait until replies have been sent.
+    pub fn waiting_reads(&self) -> usize {
+        self.taken.waiting.load(Ordering::Relaxed)
+    }
+
     /// Whether so much has been taken that the caches must make room; they are then taken to have
     /// made it.
     pub fn needs_cache_shrink(&self) -> bool {
@@ -58,6 +94,15 @@ impl SpareMemory {
             self.taken.made_room_bytes.store(bytes, Ordering::Relaxed);
         }
         is_much
+    }
+}
+
+/// A read that waits for room beside unsent replies.
+pub(crate) struct WaitingRead<'a>(&'a Taken);
+
+impl Drop for WaitingRead<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -73,6 +118,19 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn a_reply_has_room_in_half_of_the_memory_and_the_first_one_always() {
+        let spare = SpareMemory::new(64 * MIB);
+        spare.change(0, 40 * MIB);
+        assert!(spare.holds_reply(100 * MIB), "requests do not take the room of replies");
+        spare.change_unsent(0, 20 * MIB);
+        assert!(spare.holds_reply(12 * MIB));
+        assert!(!spare.holds_reply(13 * MIB));
+        assert_eq!(spare.taken_bytes(), 60 * MIB);
+        spare.change_unsent(20 * MIB, 0);
+        assert!(spare.holds_reply(13 * MIB));
+    }
 
     #[test]
     fn taken_memory_is_not_free_and_a_large_growth_shrinks_the_caches_once() {

@@ -1,7 +1,8 @@
 //! The classes of a domain's data, by the hints of its volumes.
 
+pub(crate) mod numbers;
+
 use crate::image::Images;
-use crate::placement::by_hint;
 use crate::settings::Lifetime;
 use softflash_ftl::LifetimeClass;
 use std::cell::{Cell, RefCell};
@@ -44,9 +45,9 @@ impl Classes {
     #[inline]
     pub fn of(&self, lifetime: Lifetime) -> u8 {
         if self.count.get() == 1 {
-            return by_hint::NO_HINT;
+            return numbers::NO_HINT;
         }
-        self.of.borrow().get(&lifetime).copied().unwrap_or(by_hint::NO_HINT)
+        self.of.borrow().get(&lifetime).copied().unwrap_or(numbers::NO_HINT)
     }
 
     /// The lifetime of the data of a class.
@@ -59,12 +60,12 @@ impl Classes {
         let volumes = images.iter().filter(|(_, image)| image.is_volume());
         let lifetimes: BTreeSet<Lifetime> =
             volumes.map(|(_, image)| image.settings.lifetime).collect();
-        let classes = by_hint::classes(&lifetimes, self.most);
+        let classes = numbers::classes(&lifetimes, self.most);
         self.count.set(classes.values().copied().max().unwrap_or(0) + 1);
         let mut of_classes = vec![LifetimeClass::UNKNOWN; usize::from(self.count.get())];
         for (lifetime, class) in &classes {
             // Data without hints decide where others share their class.
-            if *class != by_hint::NO_HINT {
+            if *class != numbers::NO_HINT {
                 of_classes[usize::from(*class)] = lifetime.temperature.lifetime();
             }
         }

@@ -2,11 +2,11 @@
 //! can be erased. One task for each unit.
 
 use crate::checkpoint::checkpoint;
+use crate::classes::numbers::NO_HINT;
 use crate::core::{Core, Shared};
 use crate::error::VolumeError;
 use crate::map_space::kept_for_checkpoint;
 use crate::moving::{self, Moving, read_slots, run_length};
-use crate::placement::by_hint::NO_HINT;
 use crate::releases::{ask_if_short, release_collected};
 use crate::retiring::Collected;
 use crate::stream::Stream;

@@ -1,6 +1,7 @@
 //! The state that all mechanisms of a domain share.
 
 use crate::changes::Changes;
+use crate::classes::numbers::most_classes;
 use crate::clients::Clients;
 use crate::config::DomainConfig;
 use crate::counters::{Counters, DomainCounters};
@@ -12,7 +13,6 @@ use crate::frontier::Frontiers;
 use crate::geometry::Geometry;
 use crate::map_space::map_units;
 use crate::order::Order;
-use crate::placement::by_hint::most_classes;
 use crate::retiring::Retiring;
 use crate::room::{most_data, usable_units};
 use crate::roots::Roots;

@@ -32,6 +32,7 @@ use crate::settings::{Setting, VolumeSettings};
 use crate::tenant::VolumeCounters;
 use crate::volume::Volume;
 use futures_util::future::LocalBoxFuture;
+use serde::Serialize;
 use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
 use softflash_device::QueuePair;
@@ -59,9 +60,10 @@ pub struct DomainSpace {
 }
 
 /// The figures of a volume for monitors.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct VolumeFigures {
     /// Its name.
+    #[serde(rename = "volume")]
     pub name: String,
     /// Its size.
     pub size_bytes: u64,
@@ -70,8 +72,10 @@ pub struct VolumeFigures {
     /// The most that they may hold.
     pub quota_bytes: Option<u64>,
     /// Counts of its requests.
+    #[serde(flatten)]
     pub counters: VolumeCounters,
     /// Latencies of its requests.
+    #[serde(skip)]
     pub latencies: VolumeLatencies,
 }
 

@@ -2,6 +2,7 @@
 //! frames to it.
 
 use crate::changes::{Teller, Told};
+use crate::classes::numbers::NO_HINT;
 use crate::core::{Core, Shared};
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
@@ -12,7 +13,6 @@ use crate::format::tag;
 use crate::frames::Completion;
 use crate::map_space::kept_for_checkpoint;
 use crate::open_frame::OpenFrame;
-use crate::placement::by_hint::NO_HINT;
 use crate::stream::Stream;
 use futures_util::future::LocalBoxFuture;
 use softflash_base::{IoBuf, cast};

@@ -1,6 +1,7 @@
 //! Operations and discards: changes that recovery must replay exactly where they were made among
 //! the writes. No frame is appended between the frame of an operation and its effect.
 
+use crate::classes::numbers::NO_HINT;
 use crate::core::{Core, Shared};
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
@@ -9,7 +10,6 @@ use crate::format::operation::Operation;
 use crate::frames::Completion;
 use crate::frontier;
 use crate::image::{ImageId, Images};
-use crate::placement::by_hint::NO_HINT;
 use crate::stream::Stream;
 use crate::writer::unit_for;
 use softflash_base::{cast, checksum};

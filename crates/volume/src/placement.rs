@@ -1,7 +1,4 @@
-//! The unit of the next frame: the policy's choice of those that can take it. The class of its data
-//! is chosen [by hint](by_hint).
-
-pub(crate) mod by_hint;
+//! The unit of the next frame: the policy's choice of those that can take it.
 
 use crate::core::Core;
 use crate::frontier;

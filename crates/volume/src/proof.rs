@@ -2,10 +2,10 @@
 //! they are durable. The loss of the last frames before a power cut is known from then on, where it
 //! would look like a torn write otherwise.
 
+use crate::classes::numbers::NO_HINT;
 use crate::core::{Core, Shared};
 use crate::flusher::flush;
 use crate::frontier;
-use crate::placement::by_hint::NO_HINT;
 use crate::stream::Stream;
 use softflash_base::cast;
 use softflash_base::planted::{self, Bug};

@@ -1,11 +1,11 @@
 //! The release of superblocks whose data have moved: after a flush, which one task makes for those
 //! of all units while collection goes on, and after the next root if recovery still needs them.
 
+use crate::classes::numbers::NO_HINT;
 use crate::core::{Core, Shared};
 use crate::error::VolumeError;
 use crate::flusher::flush;
 use crate::frontier;
-use crate::placement::by_hint::NO_HINT;
 use crate::stream::Stream;
 use softflash_base::planted::{self, Bug};
 

@@ -3,12 +3,12 @@
 //! the next root on only, so a mount that is interrupted leaves nothing but superblocks that the
 //! next one releases: power cuts in a row use up no space.
 
+use crate::classes::numbers::NO_HINT;
 use crate::collector::{self, choose, collect};
 use crate::core::Shared;
 use crate::error::VolumeError;
 use crate::frontier::{self, reserve};
 use crate::moving::{self, Moving};
-use crate::placement::by_hint::NO_HINT;
 use crate::stream::Stream;
 use crate::writer::unit_for;
 

@@ -4,6 +4,7 @@ use crate::image::{ImageId, Images};
 use crate::latencies::VolumeLatencies;
 use crate::settings::VolumeSettings;
 use crate::token_bucket::TokenBucket;
+use serde::Serialize;
 use softflash_base::Time;
 use softflash_base::planted::{self, Bug};
 use softflash_runtime::{ByteSemaphore, Notify};
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Counts of the requests of a volume and of its snapshots since the mount.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct VolumeCounters {
     /// Reads.
     pub reads: u64,

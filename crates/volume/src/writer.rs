@@ -1,6 +1,7 @@
 //! Writes of clients: mapping units are gathered in a frame, which is appended to the least loaded
 //! unit. The map names their new slots at once; reads of them wait for the frame.
 
+use crate::classes::numbers::NO_HINT;
 use crate::core::{Core, Shared};
 use crate::domain_map::low;
 use crate::error::VolumeError;
@@ -11,7 +12,6 @@ use crate::frontier::{self, Appended};
 use crate::image::ImageId;
 use crate::open_frame::OpenFrame;
 use crate::placement;
-use crate::placement::by_hint::NO_HINT;
 use crate::quota::{self, Inside};
 use crate::stream::Stream;
 use crate::tenant::{Growth, Tenant};

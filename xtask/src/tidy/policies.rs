@@ -12,11 +12,10 @@ const STEMS: [&str; 7] =
 const ASKS: [&str; 2] = ["softflash_policy", "worth_moving"];
 
 /// Sources of these names that make another choice, or none, with the reason.
-const OTHERS: [(&str, &str); 4] = [
+const OTHERS: [(&str, &str); 3] = [
     ("crates/cli/src/cmd/record/placement.rs", "places the keys of a recorded trace"),
     ("crates/drive/src/space/placement.rs", "hands pages to `placing.rs`"),
     ("crates/ftl/src/policy/wear.rs", "orders free superblocks that are equally ready"),
-    ("crates/volume/src/placement/by_hint.rs", "numbers the classes of hints"),
 ];
 
 /// Checks the sources of all crates but the registry's.

@@ -193,15 +193,15 @@ impl<'a> Run<'a> {
         let slices: Vec<SliceId> =
             self.store.layout().slices_of(self.store.local_id()).map(SliceId).collect();
         let mut after: Option<Bytes> = None;
-        let mut turn = 0;
+        let mut cursor = 0;
         while self.work.take() {
-            let Some(&slice) = slices.get(turn % slices.len().max(1)) else { break };
+            let Some(&slice) = slices.get(cursor % slices.len().max(1)) else { break };
             let limit = self.work.workload.scan_keys(&mut self.rng.borrow_mut());
             let (took, next) = self.page(slice, after.take(), limit).await?;
             tally.record(took, self.at_ns());
             after = next;
             if after.is_none() {
-                turn += 1;
+                cursor += 1;
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! `softflash format`: completely or not at all, whatever ends it, and checked before anything is
 //! lost.
 
+use crate::support::clients::skip;
 use crate::support::program::{Backend, binary, fails, format, said, softflash};
 use crate::support::server::Server;
 use crate::support::{setting, time_of_day_us};
@@ -119,4 +120,31 @@ fn what_a_format_with_force_cannot_do_is_refused_before_anything_is_deleted() {
     let server = Server::start(&data, &["--memory", "32MiB"]);
     assert_eq!(server.client().get(b"k").as_deref(), Some(&b"v"[..]), "the data are there");
     assert!(server.terminate().success());
+}
+
+/// A file system of 80 MiB with a device of 64 MiB, of which a process keeps the file open for a
+/// moment, as the kernel does for one that has ended: a new device has room only in its place. Then
+/// a second name keeps the old file.
+const IN_PLACE: &str = r#"
+    mount -t tmpfs -o size=80m tmpfs "$0" || exit 77
+    new() { "$1" format "$2/data" --size 64MiB --units 2 --shards 1 $3; }
+    new "$1" "$0" "" || exit 78
+    exec 3<"$0/data/flash.sfd"; sleep 1 <&3 & exec 3<&-
+    new "$1" "$0" --force || exit 79
+    wait; ln "$0/data/flash.sfd" "$0/second"
+    new "$1" "$0" --force && exit 80
+    "$1" check "$0/data"
+"#;
+
+#[test]
+fn forced_format_takes_the_space_of_the_old_device_or_leaves_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", IN_PLACE]).arg(temp.path()).arg(binary());
+    let output = command.output().unwrap();
+    if output.status.code() == Some(77) || said(&output).contains("unshare failed") {
+        return skip("namespaces for mounts");
+    }
+    assert!(output.status.success(), "{}: {}", output.status, said(&output));
+    assert!(said(&output).contains("no space for"), "the second name: {}", said(&output));
 }

@@ -131,6 +131,21 @@ fn a_named_pipe_is_written_at_once_and_stays() {
     assert!(fs::metadata(&to).unwrap().file_type().is_fifo());
 }
 
+/// Opened once: a reader takes the end of the first opening for the end of the report.
+#[test]
+fn a_named_pipe_gets_a_report() {
+    let temp = tempfile::tempdir().unwrap();
+    let (results, pipe) = (temp.path().join("results"), temp.path().join("pipe"));
+    let run = ["lab", "run", "sdf-erase", "--quick", "--out", results.to_str().unwrap()];
+    assert!(softflash(run).status.success());
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let to = pipe.to_str().unwrap().to_owned();
+    let reader = std::thread::spawn(move || fs::read_to_string(pipe).unwrap());
+    let reported = softflash(["lab", "report", results.to_str().unwrap(), "--to", &to]);
+    assert!(reported.status.success(), "{}", said(&reported));
+    assert!(reader.join().unwrap().ends_with("</html>\n"));
+}
+
 #[test]
 fn a_file_that_exists_is_replaced_only_by_force() {
     let temp = tempfile::tempdir().unwrap();

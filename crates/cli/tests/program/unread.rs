@@ -119,6 +119,37 @@ fn small_commands_do_not_wait_for_400_clients_that_read_nothing() {
     small_commands_are_answered(400, "64MiB", "2");
 }
 
+/// The replies of late were short, and memory does not hold the large value: its length is known
+/// when it is looked up, and no more reads begin than there is memory for.
+#[test]
+fn values_that_memory_does_not_hold_are_not_all_read_at_once() {
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    format_with(&data, Backend::File, 1024 * MIB as u64, &["--units", "8", "--shards", "2"]);
+    let server = Server::start(&data, &["--memory", "64MiB", "--durability", "100ms"]);
+    let mut client = server.client();
+    assert!(client.set(b"large", &noise(3, 8 * MIB)).is_ok());
+    for number in 0..200_u32 {
+        assert!(client.set(format!("medium{number}").as_bytes(), &noise(4, 60_000)).is_ok());
+    }
+    for number in 0..50_u32 {
+        assert_eq!(client.get(format!("medium{number}").as_bytes()).unwrap().len(), 60_000);
+    }
+    let unread: Vec<TcpStream> = (0..5).flat_map(|_| leave_unread(&server, 40)).collect();
+    for _ in 0..10 {
+        for words in SMALL {
+            let what = String::from_utf8_lossy(&words.join(&b' ')).into_owned();
+            shortest(&what, || assert_eq!(client.call(words).error(), None, "{what}"));
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let most = server.peak_bytes();
+    assert!(most < 400 * MIB as u64, "{most} bytes with --memory 64MiB");
+    drop(unread);
+    assert_eq!(client.get(b"large").unwrap().len(), 8 * MIB);
+    assert!(server.terminate().success());
+}
+
 #[test]
 fn a_client_that_reads_a_few_bytes_now_and_then_is_disconnected_while_others_wait() {
     let temp = tempfile::tempdir().unwrap();

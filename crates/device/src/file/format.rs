@@ -14,11 +14,12 @@ use crate::geometry::UnitGeometry;
 use crate::label::{Configuration, LABEL_AREA_BYTES, Label, LabelStore, LockedFile};
 use crate::queue_pair::OpenError;
 use crate::size::size_of;
-use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs, syncfs};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use thiserror::Error;
 
 /// Pages of a superblock beyond its payload, for the headers of the layer above.
@@ -32,6 +33,10 @@ const PAGE_BYTES: u32 = 4096;
 
 /// Commands that a unit of a file device accepts at a time.
 const QUEUE_DEPTH: u16 = 64;
+
+/// Attempts to find the space of a device on its file system, and the pause between them.
+const ROOM_ATTEMPTS: usize = 60;
+const ROOM_WAIT: Duration = Duration::from_millis(50);
 
 /// The options of a new file device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -282,12 +287,7 @@ impl NewFile {
             return self.check_size(bytes);
         }
         self.empty()?;
-        // Checked before the allocation, because one that fails half-way fills the file system
-        // meanwhile.
-        let space = fstatvfs(&self.file).map_err(|errno| self.io(errno.into()))?;
-        if space.f_bavail.saturating_mul(space.f_frsize) < bytes {
-            return Err(FormatError::NoSpace { path: self.path.clone(), bytes });
-        }
+        self.wait_for_room(bytes)?;
         match fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
             Ok(()) => Ok(()),
             Err(rustix::io::Errno::NOSPC | rustix::io::Errno::FBIG) => {
@@ -295,6 +295,25 @@ impl NewFile {
             }
             Err(errno) => Err(self.io(errno.into())),
         }
+    }
+
+    /// Waits a few seconds at most until the file system has `bytes`: the space of a file that was
+    /// deleted is free once the kernel has closed it for a process that has ended, and once the
+    /// journal is written. Checked before the allocation, because one that fails half-way fills the
+    /// file system meanwhile.
+    #[expect(clippy::disallowed_methods, reason = "a device is formatted outside every runtime")]
+    fn wait_for_room(&self, bytes: u64) -> Result<(), FormatError> {
+        for attempt in 0..ROOM_ATTEMPTS {
+            let space = fstatvfs(&self.file).map_err(|errno| self.io(errno.into()))?;
+            if space.f_bavail.saturating_mul(space.f_frsize) >= bytes {
+                return Ok(());
+            }
+            if attempt == 0 {
+                syncfs(&self.file).map_err(|errno| self.io(errno.into()))?;
+            }
+            std::thread::sleep(ROOM_WAIT);
+        }
+        Err(FormatError::NoSpace { path: self.path.clone(), bytes })
     }
 
     /// Discards the contents of the file and makes it `bytes` long without allocating space.

@@ -66,7 +66,9 @@ pub(crate) fn check_sparse_place(path: &Path, force: bool, bytes: u64) -> Result
 /// Whether the file system has `bytes`, with those of the file that will be deleted.
 fn check_room(path: &Path, bytes: u64) -> Result<(), FormatError> {
     let io_error = |source| FormatError::Io { path: path.to_owned(), source };
-    let freed = fs::metadata(path).map_or(0, |old| old.blocks().saturating_mul(BLOCK_BYTES));
+    // A file with a second name keeps its space when this one is deleted.
+    let old = fs::metadata(path).ok().filter(|old| old.nlink() == 1);
+    let freed = old.map_or(0, |old| old.blocks().saturating_mul(BLOCK_BYTES));
     let space = statvfs(parent(path)).map_err(|errno| io_error(errno.into()))?;
     match space.f_bavail.saturating_mul(space.f_frsize).saturating_add(freed) < bytes {
         true => Err(FormatError::NoSpace { path: path.to_owned(), bytes }),

@@ -165,7 +165,7 @@ impl Engine {
         let queue = &mut self.dies[die.index()];
         queue.load += 1;
         queue.waiting.push_back(slot);
-        self.feed(group, die);
+        self.dispatch(group, die);
     }
 
     /// Records the rows that the array has just completed, and submits further rows to their dies.
@@ -174,7 +174,7 @@ impl Engine {
             self.row_finished(group, row);
         }
         for row in finished {
-            self.feed(group, row.die);
+            self.dispatch(group, row.die);
         }
     }
 
@@ -199,7 +199,7 @@ impl Engine {
 
     /// Submits rows to a die while it has room, oldest command first; if reads may pass, they do
     /// not wait behind commands for which there is no room.
-    fn feed(&mut self, group: &mut Group, die: DieIndex) {
+    fn dispatch(&mut self, group: &mut Group, die: DieIndex) {
         let mut place = 0;
         while let Some(&slot) = self.dies[die.index()].waiting.get(place) {
             let kind = self.active(slot).kind;

@@ -42,10 +42,11 @@ impl Report {
                 return Err(CliError::Usage(problem.to_owned()));
             }
         };
-        // Before the work of drawing it.
-        NewFile::at(&to, existing)?;
+        // Before the work of drawing it. A pipe is opened once: its reader takes the end for that
+        // of the report.
+        let new = NewFile::at(&to, existing)?;
         let html = report::of_directories(&self.directories)?;
-        NewFile::write(&to, existing, html.as_bytes())?;
+        new.fill(html.as_bytes())?;
         output::say(&format!("{}: written", to.display()));
         Ok(())
     }

@@ -31,7 +31,7 @@ fn choices_are_those_computed_by_hand() {
 }
 
 #[test]
-fn nothing_is_chosen_where_no_lane_has_room() {
+fn nothing_is_chosen_where_no_candidate_has_room() {
     let full = Candidates { most: 5, ..four() };
     for entry in Placement::ENTRIES.iter().filter(|entry| entry.parameters.is_empty()) {
         assert_eq!(choose(Policy::of(entry), &full), None, "{}", entry.name);

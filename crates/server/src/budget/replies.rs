@@ -78,8 +78,8 @@ impl State {
         let unsent = self.unsent.get() - from + to;
         self.unsent.set(unsent);
         let reported = self.reported.get();
-        if unsent.abs_diff(reported) >= REPORTED_BYTES {
-            self.spare.change(reported, unsent);
+        if unsent.abs_diff(reported) >= REPORTED_BYTES || unsent == 0 && reported > 0 {
+            self.spare.change_unsent(reported, unsent);
             self.reported.set(unsent);
         }
     }

@@ -1,11 +1,11 @@
 use super::*;
-use crate::telemetry::{DomainStats, ServerStats, VolumeStats};
+use crate::telemetry::{DomainStats, ServerStats};
 use softflash_base::EDGES_US;
 use softflash_base::UnitId;
 use softflash_ftl::{ProgramBytes, Service, SpaceAccount, UnitState, UnitTelemetry};
 use softflash_protocol::CommandStat;
 use softflash_store::stats::StoreStats;
-use softflash_volume::VolumeLatencies;
+use softflash_volume::{VolumeCounters, VolumeFigures, VolumeLatencies};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -50,16 +50,19 @@ fn example() -> Snapshot {
         volumes: vec![DomainStats {
             volume_bytes_written: 4096,
             volume_used_bytes: 8192,
-            by_volume: vec![VolumeStats {
-                volume: "disk".to_owned(),
-                reads: 3,
-                written_bytes: 4096,
-                iops_waits: 2,
-                quota_refusals: 1,
+            by_volume: vec![VolumeFigures {
+                name: "disk".to_owned(),
+                counters: VolumeCounters {
+                    reads: 3,
+                    written_bytes: 4096,
+                    iops_waits: 2,
+                    quota_refusals: 1,
+                    ..VolumeCounters::default()
+                },
                 size_bytes: 1 << 20,
                 quota_bytes: Some(1 << 19),
                 latencies,
-                ..VolumeStats::default()
+                ..VolumeFigures::default()
             }],
             ..DomainStats::default()
         }],

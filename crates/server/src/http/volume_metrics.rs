@@ -1,33 +1,34 @@
 //! Metrics of each volume.
 
-use crate::telemetry::{DomainStats, VolumeStats};
+use crate::telemetry::DomainStats;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 use softflash_base::EDGES_US;
-use softflash_volume::Latencies;
+use softflash_volume::{Latencies, VolumeFigures};
 use std::fmt;
 
 /// A counter of a volume, with the value of its second label.
-type PerVolume = (&'static str, fn(&VolumeStats) -> u64);
+type PerVolume = (&'static str, fn(&VolumeFigures) -> u64);
 
 /// A gauge of a volume; none where it has no value.
-type Gauge = (&'static str, &'static str, fn(&VolumeStats) -> Option<u64>);
+type Gauge = (&'static str, &'static str, fn(&VolumeFigures) -> Option<u64>);
 
 /// Writes size, requests and latencies of each volume.
 pub(super) fn encode(out: &mut DescriptorEncoder<'_>, domains: &[DomainStats]) -> fmt::Result {
     if domains.is_empty() {
         return Ok(());
     }
-    let volumes: Vec<&VolumeStats> = domains.iter().flat_map(|domain| &domain.by_volume).collect();
+    let volumes: Vec<&VolumeFigures> =
+        domains.iter().flat_map(|domain| &domain.by_volume).collect();
     gauges(out, &volumes)?;
     counters(out, &volumes)?;
     latencies(out, &volumes)
 }
 
-fn gauges(out: &mut DescriptorEncoder<'_>, volumes: &[&VolumeStats]) -> fmt::Result {
+fn gauges(out: &mut DescriptorEncoder<'_>, volumes: &[&VolumeFigures]) -> fmt::Result {
     let gauges: [Gauge; 3] = [
         ("volume_size", "Size of a volume", |it| Some(it.size_bytes)),
         ("volume_held", "Bytes that a volume and its snapshots hold", |it| Some(it.used_bytes)),
@@ -38,7 +39,7 @@ fn gauges(out: &mut DescriptorEncoder<'_>, volumes: &[&VolumeStats]) -> fmt::Res
         let mut family = out.encode_descriptor(name, help, unit, MetricType::Gauge)?;
         for volume in volumes {
             if let Some(value) = value(volume) {
-                let label = [("volume", volume.volume.as_str())];
+                let label = [("volume", volume.name.as_str())];
                 let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
                 gauge.encode(family.encode_family(&label)?)?;
             }
@@ -47,38 +48,42 @@ fn gauges(out: &mut DescriptorEncoder<'_>, volumes: &[&VolumeStats]) -> fmt::Res
     Ok(())
 }
 
-fn counters(out: &mut DescriptorEncoder<'_>, volumes: &[&VolumeStats]) -> fmt::Result {
+fn counters(out: &mut DescriptorEncoder<'_>, volumes: &[&VolumeFigures]) -> fmt::Result {
     let mut family = |name: &str, help: &str, unit: Option<Unit>, key, counters: &[PerVolume]| {
         let kind = MetricType::Counter;
         let mut family = out.encode_descriptor(name, help, unit.as_ref(), kind)?;
         for volume in volumes {
             for (label, value) in counters {
-                let labels = [("volume", volume.volume.as_str()), (key, label)];
+                let labels = [("volume", volume.name.as_str()), (key, label)];
                 ConstCounter::new(value(volume)).encode(family.encode_family(&labels)?)?;
             }
         }
         fmt::Result::Ok(())
     };
-    let operations: [PerVolume; 3] =
-        [("read", |it| it.reads), ("write", |it| it.writes), ("discard", |it| it.discards)];
+    let operations: [PerVolume; 3] = [
+        ("read", |it| it.counters.reads),
+        ("write", |it| it.counters.writes),
+        ("discard", |it| it.counters.discards),
+    ];
     family("volume_requests", "Requests to a volume", None, "operation", &operations)?;
-    let bytes: [PerVolume; 2] = [("read", |it| it.read_bytes), ("write", |it| it.written_bytes)];
+    let bytes: [PerVolume; 2] =
+        [("read", |it| it.counters.read_bytes), ("write", |it| it.counters.written_bytes)];
     let unit = Some(Unit::Bytes);
     family("volume_request", "Bytes of the requests to a volume", unit, "operation", &bytes)?;
     let waits: [PerVolume; 3] = [
-        ("iops", |it| it.iops_waits),
-        ("bandwidth", |it| it.bandwidth_waits),
-        ("weight", |it| it.weight_waits),
+        ("iops", |it| it.counters.iops_waits),
+        ("bandwidth", |it| it.counters.bandwidth_waits),
+        ("weight", |it| it.counters.weight_waits),
     ];
     family("volume_waits", "Requests to a volume that waited", None, "limit", &waits)?;
     let refusals: [PerVolume; 2] =
-        [("quota", |it| it.quota_refusals), ("space", |it| it.full_refusals)];
+        [("quota", |it| it.counters.quota_refusals), ("space", |it| it.counters.full_refusals)];
     family("volume_refusals", "Writes to a volume that were refused", None, "limit", &refusals)
 }
 
-type PerOperation = (&'static str, fn(&VolumeStats) -> &Latencies);
+type PerOperation = (&'static str, fn(&VolumeFigures) -> &Latencies);
 
-fn latencies(out: &mut DescriptorEncoder<'_>, volumes: &[&VolumeStats]) -> fmt::Result {
+fn latencies(out: &mut DescriptorEncoder<'_>, volumes: &[&VolumeFigures]) -> fmt::Result {
     let (name, unit) = ("volume_duration", Some(&Unit::Seconds));
     let help = "Latency of the requests to a volume, waits for its limits included";
     let mut family = out.encode_descriptor(name, help, unit, MetricType::Histogram)?;
@@ -94,7 +99,7 @@ fn latencies(out: &mut DescriptorEncoder<'_>, volumes: &[&VolumeStats]) -> fmt::
             if latencies.count() == 0 {
                 continue;
             }
-            let labels = [("volume", volume.volume.as_str()), ("operation", operation)];
+            let labels = [("volume", volume.name.as_str()), ("operation", operation)];
             let mut encoder = family.encode_family(&labels)?;
             let edges = EDGES_US.iter().map(|us| *us as f64 / 1e6).chain([f64::INFINITY]);
             let buckets: Vec<_> = edges.zip(latencies.by_edge().iter().copied()).collect();

@@ -2,11 +2,11 @@
 
 use super::requests::{Answer, ExportInfo, Request, ShardCounters, ShardVolumes};
 use crate::nbd::client::Client;
-use crate::telemetry::{DomainStats, VolumeStats};
+use crate::telemetry::DomainStats;
 use futures_util::future::join_all;
 use softflash_datadir::{DomainLoad, most_free};
 use softflash_protocol::volumes::VolumeChange;
-use softflash_volume::{MAPPING_UNIT_BYTES, VolumeError, VolumeFigures};
+use softflash_volume::{MAPPING_UNIT_BYTES, VolumeError};
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Mutex, oneshot};
@@ -173,27 +173,6 @@ fn domain_stats(shard: u64, of: ShardCounters) -> DomainStats {
         volume_full: u64::from(of.space.is_full),
         volume_refused_writes: of.counters.refused,
         programmed: of.programmed,
-        by_volume: of.volumes.into_iter().map(volume_stats).collect(),
-    }
-}
-
-fn volume_stats(figures: VolumeFigures) -> VolumeStats {
-    let VolumeFigures { name, size_bytes, used_bytes, quota_bytes, counters, latencies } = figures;
-    VolumeStats {
-        volume: name,
-        size_bytes,
-        used_bytes,
-        quota_bytes,
-        latencies,
-        reads: counters.reads,
-        writes: counters.writes,
-        discards: counters.discards,
-        read_bytes: counters.read_bytes,
-        written_bytes: counters.written_bytes,
-        iops_waits: counters.iops_waits,
-        bandwidth_waits: counters.bandwidth_waits,
-        weight_waits: counters.weight_waits,
-        quota_refusals: counters.quota_refusals,
-        full_refusals: counters.full_refusals,
+        by_volume: of.volumes,
     }
 }

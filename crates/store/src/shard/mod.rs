@@ -49,6 +49,7 @@ use resources::budget::Budget;
 use resources::cache_room::CacheRoom;
 use resources::caches::Caches;
 use resources::fullness::Fullness;
+use resources::large_reads::LargeReads;
 use resources::limits::{LastLimits, Limits};
 use resources::space::Space;
 use slices::Slices;
@@ -88,6 +89,7 @@ pub struct Shard {
     merge_pace: MergePace,
     history: History,
     caches: Caches,
+    large_reads: LargeReads,
     tasks: Tasks,
     counters: Counters,
     fullness: Fullness,
@@ -126,6 +128,7 @@ impl Shard {
             transactions: Transactions::new(next_transaction, commits, layout.shards),
             history: History::new(seq, options.watch_sweep),
             caches: Caches::new(budget.scan_readahead_bytes),
+            large_reads: LargeReads::new(runtime.clone(), options.spare.clone(), layout.shards),
             slices: Slices::new(id, layout.clone(), slices),
             layout,
             collector: Collector::new(options.value_victim, id),

@@ -18,8 +18,8 @@ pub struct Segment {
     pub after: u64,
     /// Its block.
     pub block: BlockId,
-    /// The lowest_sequence first sequence of a later segment. Frames from that sequence on are not
-    /// part of the log.
+    /// The lowest first sequence of a later segment. Frames from that sequence on are not part of
+    /// the log.
     pub superseded_from: Option<u64>,
 }
 

@@ -27,7 +27,7 @@ const ANNOUNCEMENT_PAGES: u32 = 1;
 
 /// The point in the stream at which a segment starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Segment {
+pub(super) enum SegmentStart {
     /// Before any event was appended.
     OfNewWriter,
     /// While events are pending, so that memory is ahead of the log.
@@ -37,7 +37,7 @@ pub(super) enum Segment {
 impl Inner {
     /// Ends the current segment and starts the next one. Tries another block where the write of the
     /// checkpoint fails.
-    pub(super) async fn start_segment(&self, kind: Segment) -> Result<()> {
+    pub(super) async fn start_segment(&self, kind: SegmentStart) -> Result<()> {
         for _ in 1..MAX_ATTEMPTS {
             let next_frame = self.segments.position.borrow().next_frame;
             match self.try_segment(kind).await {
@@ -68,7 +68,7 @@ impl Inner {
     }
 
     /// Starts a segment with a checkpoint.
-    async fn try_segment(&self, kind: Segment) -> Result<()> {
+    async fn try_segment(&self, kind: SegmentStart) -> Result<()> {
         let successor = self.segments.position.borrow_mut().successor.take();
         let (block, pages) = match successor {
             Some(block) => (block, ANNOUNCEMENT_PAGES),
@@ -120,15 +120,15 @@ impl Inner {
         if durable && !alone { self.flush().await } else { Ok(()) }
     }
 
-    fn make_checkpoint(&self, kind: Segment) -> Result<Bytes> {
-        self.unwritten.rolling_over.set(kind == Segment::InStream);
+    fn make_checkpoint(&self, kind: SegmentStart) -> Result<Bytes> {
+        self.unwritten.rolling_over.set(kind == SegmentStart::InStream);
         let checkpoint = match self.checkpoint.borrow().as_ref() {
             Some(make) => make(),
             None => Vec::new(),
         };
         self.unwritten.rolling_over.set(false);
         let checkpoint = Bytes::from(checkpoint);
-        if kind == Segment::OfNewWriter && !checkpoint.is_empty() {
+        if kind == SegmentStart::OfNewWriter && !checkpoint.is_empty() {
             // No event is pending: the checkpoint may name any start, also its own segment.
             let body = checkpoint.slice(event::LENGTH_BYTES.min(checkpoint.len())..);
             let made = event::decode(&body).map_err(|error| {
@@ -222,9 +222,9 @@ impl Inner {
 
     /// Opens the block of a segment that was not announced. On a full device waits for space,
     /// unless the writer is new: nothing frees space before the log has begun.
-    async fn open_block(&self, kind: Segment) -> Result<OpenBlock> {
+    async fn open_block(&self, kind: SegmentStart) -> Result<OpenBlock> {
         let block_kind = self.next_kind();
-        let attempts = if kind == Segment::OfNewWriter { 1 } else { SPACE_ATTEMPTS };
+        let attempts = if kind == SegmentStart::OfNewWriter { 1 } else { SPACE_ATTEMPTS };
         for _ in 0..attempts {
             let id = self.blocks.new_id();
             match self.blocks.open(id, block_kind, Hint::LOG) {

@@ -3,7 +3,7 @@
 
 use super::Inner;
 use super::open_word_lines::Reach;
-use super::segments::Segment;
+use super::segments::SegmentStart;
 use crate::error::{Result, StoreError};
 use crate::format::log::event::{self, Unfilled};
 use crate::format::log::frame::{self, FrameHeader, FrameRole};
@@ -94,7 +94,7 @@ impl Inner {
     async fn write_until_closed(&self) -> Result<()> {
         // The new segment records that all recovered frames are durable but the last one, which it
         // repeats. The opener has flushed them.
-        self.start_segment(Segment::OfNewWriter).await?;
+        self.start_segment(SegmentStart::OfNewWriter).await?;
         self.segments.recovered_frame.take();
         self.note_reached(0);
         self.make_durable().await?;
@@ -115,7 +115,7 @@ impl Inner {
 
             let rotation = self.requests.rotation.replace(false);
             if rotation {
-                self.start_segment(Segment::InStream).await?;
+                self.start_segment(SegmentStart::InStream).await?;
                 // A proof frame, which also makes the clock in the opening valid.
                 self.write(&[], &[]).await?;
                 self.note_reached(self.progress.written_seq.get());
@@ -288,7 +288,7 @@ impl Inner {
             };
             if let Err(error) = self.try_frame(draft).await? {
                 tracing::warn!(shard = self.shard.0, %error, "the write of a log frame failed; rotating to a new segment");
-                self.start_segment(Segment::InStream).await?;
+                self.start_segment(SegmentStart::InStream).await?;
             }
         }
     }
@@ -384,7 +384,7 @@ impl Inner {
                 let left = (pages - next_page) as usize * page;
                 return Ok(left.min(self.frame_bytes()) - frame::HEADER_BYTES);
             }
-            self.start_segment(Segment::InStream).await?;
+            self.start_segment(SegmentStart::InStream).await?;
         }
     }
 
@@ -410,7 +410,7 @@ impl Inner {
                         // The caller's segment is unusable without its checkpoint.
                         return Err(error.into());
                     }
-                    self.start_segment(Segment::InStream).await?;
+                    self.start_segment(SegmentStart::InStream).await?;
                 }
             }
         }

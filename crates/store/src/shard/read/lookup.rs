@@ -19,6 +19,7 @@ use crate::shard::counters::Counters;
 use crate::shard::log::Log;
 use crate::shard::resources::cache_room::CacheRoom;
 use crate::shard::resources::caches::Caches;
+use crate::shard::resources::large_reads::{Admitted, LargeReads};
 use crate::shard::slices::Slices;
 use crate::shard::transactions::gate::Gate;
 use crate::shard::transactions::history::History;
@@ -89,6 +90,7 @@ pub(crate) struct Reader<'a> {
     clock: &'a ExpiryClock,
     slices: &'a Slices,
     caches: &'a Caches,
+    large_reads: &'a LargeReads,
     cache_room: CacheRoom<'a>,
     values: &'a ValueLog,
     log: &'a Log,
@@ -101,7 +103,8 @@ pub(crate) struct Reader<'a> {
 impl Reader<'_> {
     /// The parts of a shard that lookups use.
     pub(crate) fn of(shard: &Shard, hint: Hint) -> Reader<'_> {
-        let Shard { gate, history, clock, slices, caches, values, log, counters, .. } = shard;
+        let Shard { gate, history, clock, slices, caches, large_reads, .. } = shard;
+        let Shard { values, log, counters, .. } = shard;
         let (cache_room, expirations) = (shard.cache_room(), &shard.expirations);
         Reader {
             gate,
@@ -109,6 +112,7 @@ impl Reader<'_> {
             clock,
             slices,
             caches,
+            large_reads,
             cache_room,
             values,
             log,
@@ -131,8 +135,10 @@ impl Reader<'_> {
         // A missing key may be the effect of a removal of all keys, so the reply must wait until
         // that is durable.
         let cleared_seq = slice.cleared_seq.get();
-        let version =
-            self.newest_entry(slice, key, wanted, &mut now_ms).await.inspect_err(|error| {
+        let version = self
+            .newest_entry(slice, key, wanted, exclusive, &mut now_ms)
+            .await
+            .inspect_err(|error| {
                 if is_data_loss(error) {
                     self.counters.count_data_loss();
                 }
@@ -163,8 +169,10 @@ impl Reader<'_> {
         slice: &Slice,
         key: &Bytes,
         wanted: Wanted,
+        exclusive: bool,
         now_ms: &mut u64,
     ) -> Result<Option<(u64, Option<Entry>)>> {
+        let mut admitted: Option<Admitted> = None;
         for lookup in 1..=MAX_LOOKUPS {
             if lookup > 1 {
                 // The block of an expired value may have been deleted.
@@ -193,6 +201,15 @@ impl Reader<'_> {
             }
             if let Some(value) = separated.value() {
                 return Ok(Some((seq, Some(Entry { value, expires_at_ms }))));
+            }
+            // All others wait for one that reads alone.
+            let bytes = separated.stored_bytes();
+            if !exclusive && admitted.is_none() && self.large_reads.wants_admission(bytes) {
+                // Boxed, to keep the future of the common read small.
+                let large = admitted.insert(Box::pin(self.large_reads.admit(bytes)).await);
+                if large.has_waited {
+                    continue;
+                }
             }
             if lookup == 1 {
                 self.counters.count_flash_lookup();

@@ -4,5 +4,6 @@ pub(crate) mod budget;
 pub(super) mod cache_room;
 pub(super) mod caches;
 pub(super) mod fullness;
+pub(super) mod large_reads;
 pub(super) mod limits;
 pub(super) mod space;

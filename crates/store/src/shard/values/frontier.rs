@@ -6,12 +6,15 @@ use crate::format::reference::Reference;
 use crate::format::value::ValueBytes;
 use crate::options::Durability;
 use crate::shard::values::block::ValueBlock;
-use softflash_base::cast::{saturating_u32, wide};
+use smallvec::SmallVec;
+use softflash_base::cast::{self, saturating_u32, wide};
 use softflash_base::planted::{self, Bug};
 use softflash_blocks::space::{BLOCKS_OF_LOG, KEPT_BY_BACKGROUND, SPARES_OF_LOG};
 use softflash_blocks::{BlockError, BlockId, BlockKind, OpenBlock};
 use softflash_flash::Outcome;
 use softflash_ftl::{FtlError, Hint};
+use softflash_policy::PlacementPolicy;
+use softflash_policy::placement::{self, Candidates};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::ops::Range;
@@ -124,11 +127,9 @@ impl Inner {
             let open = {
                 let frontiers = self.frontiers.borrow();
                 let of_stream = frontiers.get(&stream).map_or(&[][..], Vec::as_slice);
-                let taking = of_stream.iter().filter(|frontier| !frontier.is_full);
-                let may_open = taking.clone().count() < self.width();
-                taking
-                    .filter(|frontier| self.left(frontier) >= bytes)
-                    .min_by_key(|frontier| frontier.under_way.len())
+                let taking = of_stream.iter().filter(|frontier| !frontier.is_full).count();
+                let may_open = taking < self.width();
+                self.idlest(of_stream, bytes)
                     .filter(|idlest| idlest.under_way.is_empty() || !may_open)
                     .map(|frontier| (frontier.block.id(), self.left(frontier)))
             };
@@ -144,8 +145,7 @@ impl Inner {
                 Ok(opened) => return Ok((opened, self.capacity())),
                 Err(StoreError::OutOfSpace) => {
                     // With other open blocks the stream goes on in one of them.
-                    let taking = self.idlest(stream, bytes);
-                    if let Some(open) = taking {
+                    if let Some(open) = self.idlest_of(stream, bytes) {
                         return Ok(open);
                     }
                     if self.is_closed.get() {
@@ -160,13 +160,29 @@ impl Inner {
         Err(StoreError::OutOfSpace)
     }
 
-    /// The idlest frontier with room for `bytes`.
-    fn idlest(&self, stream: ValueStream, bytes: usize) -> Option<(BlockId, usize)> {
+    /// The idlest frontier of a stream with room for `bytes`.
+    fn idlest_of(&self, stream: ValueStream, bytes: usize) -> Option<(BlockId, usize)> {
         let frontiers = self.frontiers.borrow();
-        let taking = frontiers.get(&stream)?.iter().filter(|frontier| !frontier.is_full);
-        let taking = taking.filter(|frontier| self.left(frontier) >= bytes);
-        let idlest = taking.min_by_key(|frontier| frontier.under_way.len())?;
+        let idlest = self.idlest(frontiers.get(&stream)?, bytes)?;
         Some((idlest.block.id(), self.left(idlest)))
+    }
+
+    /// The one with the fewest appends under way of those with room for `bytes`.
+    fn idlest<'f>(&self, frontiers: &'f [Frontier], bytes: usize) -> Option<&'f Frontier> {
+        let column = |of: &dyn Fn(&Frontier) -> u32| -> SmallVec<[u32; MAX_WIDTH as usize]> {
+            frontiers.iter().map(of).collect()
+        };
+        let is_full = |frontier: &Frontier| frontier.is_full || self.left(frontier) < bytes;
+        let candidates = Candidates {
+            occupied: &column(&|frontier| u32::from(is_full(frontier))),
+            most: 1,
+            erases: &column(&|_| 0),
+            die: &(0..saturating_u32(frontiers.len())).collect::<SmallVec<[u32; 4]>>(),
+            waiting: &column(&|frontier| saturating_u32(frontier.under_way.len())),
+            cursor: 0,
+        };
+        let chosen = placement::choose(PlacementPolicy::LEAST_QUEUE, &candidates)?;
+        frontiers.get(cast::index(chosen))
     }
 
     fn left(&self, frontier: &Frontier) -> usize {
