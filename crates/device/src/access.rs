@@ -10,6 +10,7 @@ pub enum Access {
     /// shorter than its label says; reads beyond its end fail.
     Look,
     /// As [`Look`](Access::Look), but programs succeed: they change a copy in memory, which ends
-    /// with the device.
+    /// with the device. What is missing at the end of the file is empty flash, as after
+    /// [`extend`](crate::extend).
     Scratch,
 }

@@ -1,6 +1,6 @@
 //! `softflash dump`: writes all keys to a file.
 
-use super::repair::{FOUND, lines, on_device};
+use super::repair::{FOUND, lines, on_device, unproven_shards};
 use crate::client::{Access, Client, Reply, ServerAddress};
 use crate::directories::{self, block_on};
 use crate::dump_file::{DumpError, DumpWriter, Record};
@@ -101,7 +101,7 @@ impl Dump {
         new.complete(&file)?;
         let keys = plural(records, "key");
         if has_loss {
-            let problem = "what is named above is lost";
+            let problem = "what is named above is lost, or may be";
             return Err(CliError::Failed(format!(
                 "{name}: {keys}, all that can be read; {problem}"
             )));
@@ -169,8 +169,14 @@ impl From<StoreError> for Failed {
     }
 }
 
-/// Repairs the store in memory, gives up what is lost, and names it. Returns whether anything is.
+/// Repairs the store in memory, gives up what is lost, and names it. Returns whether anything is,
+/// or may be: of a shard that a cut of the device took, nothing may be left that tells.
 fn salvage(directory: &OpenDir) -> Result<bool, CliError> {
+    let cut = softflash_device::cut_of(&directory.device_path())?;
+    let unproven = cut.iter().flat_map(|cut| unproven_shards(directory, &cut.units));
+    let unproven: Vec<String> = unproven.collect();
+    let of_device = cut.iter().map(|cut| &cut.remark).chain(&unproven);
+    of_device.for_each(|problem| output::say(&format!("{FOUND}: {problem}")));
     let plan = on_device(directory, async |device, layout, runtime| {
         repair::plan(device, layout, runtime, OnLogLoss::Accept).await
     })?;
@@ -181,7 +187,7 @@ fn salvage(directory: &OpenDir) -> Result<bool, CliError> {
     })?;
     match done.failures.first() {
         Some(failure) => Err(CliError::Failed(format!("{}: {failure}", directory.path.display()))),
-        None => Ok(plan.report.has_loss() || done.has_loss()),
+        None => Ok(!unproven.is_empty() || plan.report.has_loss() || done.has_loss()),
     }
 }
 

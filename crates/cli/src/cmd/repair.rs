@@ -139,7 +139,18 @@ fn extend(path: &Path) -> Result<Option<Cut>, CliError> {
 /// tell. Copies on units that are whole can.
 fn unproven(directory: &OpenDir, cut: &Range<u16>) -> Vec<String> {
     let is_cut = |unit: u16| cut.contains(&unit);
-    let OpenDir { layout, domains, .. } = directory;
+    let of_volumes = directory.domains.iter().filter(|domain| domain.units.iter().any(is_cut));
+    let of_volumes = of_volumes.map(|domain| {
+        let shard = domain.shard.0;
+        format!("volumes of shard {shard}: superblocks of them were cut off; data may be lost without a trace")
+    });
+    unproven_shards(directory, cut).into_iter().chain(of_volumes).collect()
+}
+
+/// The shards of [`unproven`].
+pub(super) fn unproven_shards(directory: &OpenDir, cut: &Range<u16>) -> Vec<String> {
+    let is_cut = |unit: u16| cut.contains(&unit);
+    let layout = &directory.layout;
     let has_copies = layout.redundancy().is_some();
     let of_keys = (0..layout.shards).map(ShardId).filter(|shard| {
         let units = layout.units_of(*shard);
@@ -150,12 +161,7 @@ fn unproven(directory: &OpenDir, cut: &Range<u16>) -> Vec<String> {
         let shard = shard.0;
         format!("shard {shard}: superblocks of it were cut off; keys may be lost without a trace")
     });
-    let of_volumes = domains.iter().filter(|domain| domain.units.iter().any(is_cut));
-    let of_volumes = of_volumes.map(|domain| {
-        let shard = domain.shard.0;
-        format!("volumes of shard {shard}: superblocks of them were cut off; data may be lost without a trace")
-    });
-    of_keys.chain(of_volumes).collect()
+    of_keys.collect()
 }
 
 pub(super) fn on_device<R>(

@@ -150,6 +150,76 @@ fn where_superblocks_were_cut_off_a_repair_does_not_say_that_all_is_well() {
     }
 }
 
+/// A salvage keeps what a repair would: the keys of the shard that is whole. It names the other.
+#[test]
+fn a_salvage_keeps_the_shard_that_a_cut_has_left() {
+    for backend in [Backend::File, Backend::Model] {
+        let temp = tempfile::tempdir().unwrap();
+        let data = temp.path().join("data");
+        format_with(&data, backend, 256 * MIB, &["--units", "4", "--shards", "2"]);
+        let server = Server::start(&data, &["--memory", "64MiB"]);
+        let mut client = server.client();
+        for key in 0..KEYS {
+            assert!(client.set(format!("k{key}").as_bytes(), &noise(key, 900)).is_ok());
+        }
+        assert!(server.terminate().success());
+        cut(&data, |len| len / 2);
+        let length = || fs::metadata(data.join("flash.sfd")).unwrap().len();
+        let (saved, whole) = (temp.path().join("saved"), temp.path().join("whole"));
+        let left = length();
+        let dumped = run("dump", &data, &[saved.to_str().unwrap()]);
+        assert_eq!(dumped.status.code(), Some(1), "{backend:?}: {}", said(&dumped));
+        assert!(!saved.exists(), "{backend:?}: a dump has all keys");
+        let salvaged = run("dump", &data, &[saved.to_str().unwrap(), "--salvage"]);
+        assert_eq!(salvaged.status.code(), Some(1), "{backend:?}: {}", said(&salvaged));
+        for told in ["cut short", "shard 1: superblocks of it were cut off"] {
+            assert!(said(&salvaged).contains(told), "{backend:?}: {}", said(&salvaged));
+        }
+        assert!(!said(&salvaged).contains("shard 0:"), "{backend:?}: {}", said(&salvaged));
+        assert_eq!(length(), left, "{backend:?}: a salvage changes nothing");
+        let repaired = run("check", &data, &["--repair", "--accept-log-loss"]);
+        assert_eq!(repaired.status.code(), Some(1), "{backend:?}: {}", said(&repaired));
+        let dumped = run("dump", &data, &[whole.to_str().unwrap()]);
+        assert!(dumped.status.success(), "{backend:?}: {}", said(&dumped));
+        let keys = |output: &Output| {
+            let text = said(output);
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let mut counts = words.windows(2).filter(|pair| pair[1].starts_with("keys"));
+            counts.find_map(|pair| pair[0].parse::<u64>().ok()).expect("a number of keys")
+        };
+        assert_eq!(keys(&salvaged), keys(&dumped), "{backend:?}: {}", said(&salvaged));
+        assert!((1..KEYS).contains(&keys(&dumped)), "{backend:?}: {}", said(&dumped));
+    }
+}
+
+/// The file system of the device may not be mounted: a new device would take its place.
+#[test]
+fn where_a_file_is_missing_the_first_advice_is_a_backup() {
+    let (temp, data) = with_keys(Backend::File, &["--units", "4"]);
+    for (name, told) in [("flash.sfd", "no such device"), ("softflash.toml", "is missing")] {
+        let aside = temp.path().join(name);
+        fs::rename(data.join(name), &aside).unwrap();
+        let mut all = vec![serve_says(&data)];
+        for (command, more) in [
+            ("info", &[][..]),
+            ("units", &[]),
+            ("check", &[]),
+            ("check", &["--repair"]),
+            ("dump", &["-"]),
+        ] {
+            let output = run(command, &data, more);
+            assert_eq!(output.status.code(), Some(1), "{command}: {}", said(&output));
+            all.push(said(&output));
+        }
+        for text in all {
+            assert!(text.contains(told) && text.contains("from a backup"), "{name}: {text}");
+            assert!(!text.contains("softflash format"), "{name}: {text}");
+        }
+        fs::rename(aside, data.join(name)).unwrap();
+    }
+    check_clean(&data);
+}
+
 #[test]
 fn a_damaged_label_copy_is_used_repaired_and_told() {
     for copy in LABEL_COPIES {

@@ -122,7 +122,7 @@ impl FileDevice {
         let failed = |source| OpenError::Io { path: store.path().to_owned(), source };
         let file = store.file().try_clone().map_err(failed)?;
         let options = OpenOptions { io_uring: Use::Off, direct: Use::Off, ..options };
-        FileDevice::over(store, repair_note, options, Some(Arc::new(ScratchFile::over(file))))
+        FileDevice::over(store, repair_note, options, Some(Arc::new(ScratchFile::extending(file))))
     }
 
     fn over(

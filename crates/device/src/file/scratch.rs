@@ -18,6 +18,8 @@ type Pages = BTreeMap<u64, Box<[u8; PAGE]>>;
 pub(crate) struct ScratchFile {
     file: File,
     changed: Mutex<Pages>,
+    /// Reads beyond the end of the file find zeros, as if it had been extended.
+    is_extended: bool,
 }
 
 /// A part of a range inside one page: the page, and where the part begins in it and in the range.
@@ -42,7 +44,13 @@ fn parts(offset: u64, len: usize) -> impl Iterator<Item = Part> {
 impl ScratchFile {
     /// Nothing has changed yet.
     pub(crate) fn over(file: File) -> ScratchFile {
-        ScratchFile { file, changed: Mutex::default() }
+        ScratchFile { file, changed: Mutex::default(), is_extended: false }
+    }
+
+    /// As [`over`](ScratchFile::over). A file that was cut short has zeros behind its end, as it
+    /// has once a repair has extended it.
+    pub(crate) fn extending(file: File) -> ScratchFile {
+        ScratchFile { is_extended: true, ..ScratchFile::over(file) }
     }
 
     fn changed(&self) -> MutexGuard<'_, Pages> {
@@ -52,14 +60,32 @@ impl ScratchFile {
     /// A page of the file; zeros beyond its end.
     fn page(&self, page: u64) -> io::Result<Box<[u8; PAGE]>> {
         let mut bytes = Box::new([0; PAGE]);
+        self.fill(&mut bytes[..], page * PAGE as u64)?;
+        Ok(bytes)
+    }
+
+    /// Reads up to the end of the file; returns how much there is.
+    fn fill(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut filled = 0;
         while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            match FileExt::read_at(&self.file, rest, page * PAGE as u64 + filled as u64)? {
-                0 => break,
-                count => filled += count,
+            match FileExt::read_at(&self.file, rest, offset + filled as u64) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
-        Ok(bytes)
+        Ok(filled)
+    }
+
+    /// Reads what has not changed.
+    fn read_file(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        if !self.is_extended {
+            return self.file.read_exact_at(bytes, offset);
+        }
+        let filled = self.fill(bytes, offset)?;
+        bytes.iter_mut().skip(filled).for_each(|byte| *byte = 0);
+        Ok(())
     }
 }
 
@@ -69,13 +95,13 @@ impl FileCalls for ScratchFile {
         let end = (offset + bytes.len() as u64).div_ceil(PAGE as u64);
         if changed.range(offset / PAGE as u64..end).next().is_none() {
             drop(changed);
-            return self.file.read_exact_at(bytes, offset);
+            return self.read_file(bytes, offset);
         }
         for Part { page, at, from, len } in parts(offset, bytes.len()) {
             let Some(into) = bytes.get_mut(from..from + len) else { break };
             match changed.get(&page).and_then(|page| page.get(at..at + len)) {
                 Some(kept) => into.copy_from_slice(kept),
-                None => self.file.read_exact_at(into, page * PAGE as u64 + at as u64)?,
+                None => self.read_file(into, page * PAGE as u64 + at as u64)?,
             }
         }
         Ok(())
@@ -139,5 +165,25 @@ mod tests {
         assert_eq!(std::fs::read(file.path()).unwrap(), whole);
         let beyond = scratch.read_at(&mut part, 20 * PAGE as u64).unwrap_err();
         assert_eq!(beyond.kind(), io::ErrorKind::UnexpectedEof, "the file was cut short");
+    }
+
+    #[test]
+    fn a_file_that_is_extended_has_zeros_behind_its_end() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&[7; 10]).unwrap();
+        let scratch = ScratchFile::extending(file.reopen().unwrap());
+        let mut read = [1; 20];
+        for behind in [3 * PAGE as u64, 10] {
+            scratch.read_at(&mut read, behind).unwrap();
+            assert_eq!(read, [0; 20]);
+        }
+        scratch.write_at(&[9; 2], PAGE as u64 - 1).unwrap();
+        let mut over = vec![1; 2 * PAGE];
+        scratch.read_at(&mut over, 0).unwrap();
+        let mut expected = vec![0; 2 * PAGE];
+        expected[..10].fill(7);
+        expected[PAGE - 1..=PAGE].fill(9);
+        assert!(over == expected);
+        assert_eq!(file.as_file().metadata().unwrap().len(), 10);
     }
 }

@@ -133,7 +133,8 @@ impl ModelDevice {
         let file: Box<dyn FileCalls> = match access {
             Access::Write => Box::new(file),
             // An array changes with every read, too.
-            Access::Look | Access::Scratch => Box::new(ScratchFile::over(file)),
+            Access::Look => Box::new(ScratchFile::over(file)),
+            Access::Scratch => Box::new(ScratchFile::extending(file)),
         };
         let medium: Arc<dyn Medium> = Arc::new(FileMedium::new(file, &config.array.geometry));
         let medium = (medium, Contents::Bytes);
