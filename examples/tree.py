@@ -17,11 +17,20 @@ if len(words) < 2 or len(words) != WORDS.get(words[1]) or not words[0].isdecimal
     print(__doc__, file=sys.stderr)
     sys.exit(2)
 
-import redis  # noqa: E402, after the usage, which needs no client
+try:
+    import redis  # after the usage, which needs no client
+except ImportError:
+    sys.exit("tree.py: the Redis client is missing: apt install python3-redis, or pip install redis")
 
 port, command, tree, *rest = words
 store = redis.Redis(port=int(port))
 root = pathlib.Path(tree)
+try:
+    store.ping()
+except redis.RedisError as error:
+    sys.exit(f"tree.py: {error}")
+if command != "get" and not root.is_dir():
+    sys.exit(f"tree.py: {root}: no such directory")
 
 
 def files():
@@ -40,6 +49,7 @@ elif command == "compare":
     sys.exit(f"different: {', '.join(different)}" if different else 0)
 else:
     for key in store.scan_iter(f"{root}/*", count=1000):
-        path = pathlib.Path(rest[0]) / key.decode()
+        # Relative, so that nothing is written outside the new place.
+        path = pathlib.Path(rest[0]) / key.decode().lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(store.get(key))
