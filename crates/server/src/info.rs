@@ -61,10 +61,12 @@ pub(crate) fn fields(
             fields.add_bytes("total_system_memory", "total_system_memory_human", bytes);
         }
         fields.add_bytes("maxmemory", "maxmemory_human", budget);
+        // First, so that it is not the time of a later moment than that of all threads.
+        let of_shards = process::processor_of_shards();
         if let Some(time) = process::processor() {
             fields.add_processor(&time);
         }
-        if let Some(Processor { user, system, .. }) = process::processor_of_shards() {
+        if let Some(Processor { user, system, .. }) = of_shards {
             fields.add_seconds("used_cpu_sys_main_thread", system);
             fields.add_seconds("used_cpu_user_main_thread", user);
         }
