@@ -202,7 +202,10 @@ impl Reader<'_> {
             if let Some(value) = separated.value() {
                 return Ok(Some((seq, Some(Entry { value, expires_at_ms }))));
             }
-            // All others wait for one that reads alone.
+            if lookup == 1 {
+                self.counters.count_flash_lookup();
+            }
+            // An exclusive read is not admitted: all others wait for it.
             let bytes = separated.stored_bytes();
             if !exclusive && admitted.is_none() && self.large_reads.wants_admission(bytes) {
                 // Boxed, to keep the future of the common read small.
@@ -210,9 +213,6 @@ impl Reader<'_> {
                 if large.has_waited {
                     continue;
                 }
-            }
-            if lookup == 1 {
-                self.counters.count_flash_lookup();
             }
             let references = separated.references().unwrap_or_default();
             let read = self.values.read(key, &references, expires_at_ms, self.hint).await?;
