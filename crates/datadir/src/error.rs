@@ -79,7 +79,7 @@ pub enum DataDirError {
         reason: String,
     },
     /// The data directory exists already.
-    #[error("{}: already a SoftFlash data directory; use --force to delete its contents and create a new one", path.display())]
+    #[error("{}: already a SoftFlash data directory; name another one, or use --force to delete its contents", path.display())]
     Exists {
         /// The directory.
         path: PathBuf,

@@ -48,6 +48,8 @@ impl CommandError {
     /// A command other than AUTH from a client that has not authenticated.
     pub const NOT_AUTHENTICATED: CommandError =
         CommandError::Known("NOAUTH Authentication required.");
+    /// A read for a client that has left; nobody receives this text.
+    pub const HAS_LEFT: CommandError = CommandError::Known("ERR the connection was reset");
     /// A wrong password.
     pub const WRONG_PASSWORD: CommandError =
         CommandError::Known("WRONGPASS invalid username-password pair or user is disabled.");

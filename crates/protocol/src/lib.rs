@@ -35,7 +35,7 @@ pub use error::CommandError;
 pub use resp::output::Output;
 pub use resp::reply::{Protocol, Reply};
 pub use resp::request::{Args, Parsed, ProtocolError, Request, RequestParser};
-pub use session::Session;
+pub use session::{Session, TURN};
 pub use shared::clients::{Client, Clients};
 pub use shared::command_stats::CommandStat;
 pub use shared::kept::KeptMemory;

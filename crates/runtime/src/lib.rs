@@ -52,6 +52,13 @@ pub trait Runtime {
 
     /// Runs a task on this thread until it completes or the runtime ends.
     fn spawn(&self, task: LocalBoxFuture<'static, ()>);
+
+    /// Lets the other ready tasks run before the caller, which has worked for long, continues. A
+    /// runtime with clients lets one such task continue at a time, in the order of their calls, so
+    /// that a task that works for a short time never waits for more than one of them.
+    fn turn(&self) -> LocalBoxFuture<'static, ()> {
+        Box::pin(yield_now())
+    }
 }
 
 /// A shared handle to the runtime of a thread.

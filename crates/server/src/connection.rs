@@ -8,8 +8,7 @@ use crate::registry::{Phase, Registered};
 use crate::seldom::Seldom;
 use softflash_base::Time;
 use softflash_ftl::Hint;
-use softflash_protocol::{Connection, Context, Step};
-use softflash_runtime::yield_now;
+use softflash_protocol::{Connection, Context, Step, TURN};
 use softflash_store::Store;
 use std::future::Future;
 use std::future::poll_fn;
@@ -23,10 +22,6 @@ use tokio::time::timeout;
 
 /// A connection that waits after reads smaller than this frees its read buffer meanwhile.
 const BUSY_READ_BYTES: usize = 8 << 10;
-
-/// A client that always has more requests at hand lets the other clients of its thread run after
-/// this time.
-const TURN: Duration = Duration::from_micros(500);
 
 /// After a final error reply, input is discarded for this long, so that the client can read the
 /// reply before it notices the end.
@@ -56,6 +51,7 @@ pub(crate) async fn run(
     let Services { store, context, budgets, .. } = &services;
     let admission = ServerAdmission::new(store.clone(), budgets);
     let connection = Connection::new(Arc::clone(context), peer, local, store.now_ms(), admission);
+    registered.peer.set_client(connection.session().client());
     let turn_began = store.runtime().now();
     let mut served =
         Served { registered, slot, services, connection, last_read_bytes: 0, turn_began };
@@ -106,7 +102,7 @@ impl Served {
     async fn take_turns(&mut self) {
         let runtime = self.services.store.runtime();
         if Duration::from_nanos(runtime.now().since_ns(self.turn_began)) > TURN {
-            yield_now().await;
+            runtime.turn().await;
             self.turn_began = runtime.now();
         }
     }

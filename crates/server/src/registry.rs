@@ -3,16 +3,18 @@
 //!
 //! A connection records its phase and its progress in plain cells; it never reads the clock. A
 //! sweep, twice a second, finds connections without progress and shuts down their sockets, which
-//! ends the connection's own wait.
+//! ends the connection's own wait; and it notices clients that left while their requests wait.
 
 #![expect(unsafe_code, reason = "the sweep shuts down sockets that other tasks own")]
 
 use crate::telemetry::{ThreadCounters, count};
 use crate::transport::Transport;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{Shutdown, shutdown};
 use softflash_base::Time;
+use softflash_protocol::Client;
 use softflash_runtime::Event;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::rc::Rc;
@@ -69,6 +71,8 @@ pub(crate) enum Phase {
 /// A connection's state for the sweep.
 pub(crate) struct Peer {
     socket: RawFd,
+    /// Set when its connection begins.
+    client: OnceCell<Arc<Client>>,
     authenticated: Cell<bool>,
     /// When the sweep first saw the connection unauthenticated.
     unauthenticated_since: Cell<Option<Time>>,
@@ -103,6 +107,11 @@ impl Peer {
         }
     }
 
+    /// Records the client, when its connection begins.
+    pub fn set_client(&self, client: &Arc<Client>) {
+        self.client.get_or_init(|| Arc::clone(client));
+    }
+
     /// Records whether the client has authenticated, or need not.
     pub fn set_authenticated(&self, authenticated: bool) {
         self.authenticated.set(authenticated);
@@ -132,12 +141,28 @@ impl Peer {
         if self.authenticated.get() { Duration::ZERO } else { now - since }
     }
 
-    fn shut(&self, how: Shutdown) {
+    fn socket(&self) -> BorrowedFd<'_> {
         // SAFETY: a peer leaves the registry, which is the only caller of this function, before its
         // socket is closed (`Registered` drops in that order).
-        let socket = unsafe { BorrowedFd::borrow_raw(self.socket) };
+        unsafe { BorrowedFd::borrow_raw(self.socket) }
+    }
+
+    fn shut(&self, how: Shutdown) {
         // A socket that the client has reset is closed anyway.
-        let _ = shutdown(socket, how);
+        let _ = shutdown(self.socket(), how);
+    }
+
+    /// Tells the client's requests that nobody receives their replies, if its connection was reset
+    /// while they wait. A client that has only ended its requests still receives.
+    fn notice_reset(&self) {
+        let Some(client) = self.client.get() else { return };
+        let mut events = [PollFd::from_borrowed_fd(self.socket(), PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if poll(&mut events, Some(&now)).is_ok_and(|count| count > 0)
+            && events[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+        {
+            client.note_reset();
+        }
     }
 
     /// Time without progress.
@@ -194,6 +219,7 @@ impl Registry {
     pub fn enter(&self, socket: Transport, now: Time, authenticated: bool) -> Registered {
         let peer = Rc::new(Peer {
             socket: socket.as_raw_fd(),
+            client: OnceCell::new(),
             authenticated: Cell::new(authenticated),
             unauthenticated_since: Cell::new((!authenticated).then_some(now)),
             phase: Cell::new(Phase::Reading),
@@ -241,9 +267,13 @@ impl Registry {
         }
     }
 
-    /// Disconnects clients whose time limit has expired, while others wait for memory.
+    /// Disconnects clients whose time limit has expired, while others wait for memory, and notices
+    /// those that have left.
     pub fn sweep(&self, now: Time, idle: Option<Duration>, waiting: Waiting) {
         for peer in self.state.peers.borrow().values() {
+            if peer.phase.get() == Phase::Working {
+                peer.notice_reset();
+            }
             if peer.is_overdue(now, idle, waiting) {
                 tracing::debug!(phase = ?peer.phase.get(), "connection timed out");
                 count(&self.state.counters.timeouts, 1);

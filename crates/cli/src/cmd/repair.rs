@@ -61,7 +61,7 @@ pub fn run(
 ) -> Result<ExitCode, CliError> {
     let (directory, cut) = match dry_run {
         true => {
-            let directory = directories::or_instead(OpenDir::open_to_look(path), OF_A_SERVER)?;
+            let directory = directories::or_instead(OpenDir::open_to_try(path), OF_A_SERVER)?;
             let cut = softflash_device::cut_of(&directory.device_path())?;
             (directory, cut)
         }

@@ -150,6 +150,80 @@ fn values_that_memory_does_not_hold_are_not_all_read_at_once() {
     assert!(server.terminate().success());
 }
 
+/// Clients whose pipelines take much processor time take turns with the others.
+fn pipelines_leave_turns(request: &[u8]) {
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    format_with(&data, Backend::File, 512 * MIB as u64, &["--units", "4", "--shards", "1"]);
+    let server = Server::start(&data, &["--memory", "64MiB", "--durability", "1s"]);
+    let mut client = server.client();
+    for number in 0..20_000_u32 {
+        client.send(&[b"SET", format!("key{number}").as_bytes(), &[b'x'; 50]]).unwrap();
+    }
+    (0..20_000).for_each(|_| assert!(client.receive().unwrap().is_ok()));
+    let connect = |_| {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.write_all(request).unwrap();
+        stream
+    };
+    let unread: Vec<TcpStream> = (0..400).map(connect).collect();
+    for words in [&[&b"PING"[..]][..], &[b"SET", b"one", b"1"], &[b"GET", b"one"]] {
+        let what = String::from_utf8_lossy(&words.join(&b' ')).into_owned();
+        shortest(&what, || assert_eq!(client.call(words).error(), None, "{what}"));
+    }
+    drop(unread);
+    assert!(server.terminate().success());
+}
+
+#[test]
+fn pipelines_of_scans_leave_turns_to_others() {
+    pipelines_leave_turns(&encode(&[b"SCAN", b"0", b"COUNT", b"1000"]).repeat(200));
+}
+
+#[test]
+fn pipelines_of_long_texts_leave_turns_to_others() {
+    pipelines_leave_turns(&encode(&[b"COMMAND"]).repeat(200));
+}
+
+/// Requests that wait when their client leaves are not worked off for nobody: those that only read
+/// end without a read.
+#[test]
+fn large_reads_of_clients_that_have_left_are_not_made() {
+    const CLIENTS: u64 = 200;
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    format_with(&data, Backend::File, 1024 * MIB as u64, &["--units", "8", "--shards", "2"]);
+    let server = Server::start(&data, &["--memory", "64MiB", "--durability", "100ms"]);
+    let mut client = server.client();
+    assert!(client.set(b"large", &noise(3, 8 * MIB)).is_ok());
+    for number in 0..200_u32 {
+        assert!(client.set(format!("medium{number}").as_bytes(), &noise(4, 60_000)).is_ok());
+    }
+    let get = encode(&[b"GET", b"large"]).repeat(4);
+    let request = [encode(&[b"MULTI"]), get, encode(&[b"EXEC"])].concat();
+    let connect = |_| {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.write_all(&request).unwrap();
+        stream
+    };
+    let unread: Vec<TcpStream> = (0..CLIENTS).map(connect).collect();
+    std::thread::sleep(Duration::from_millis(500));
+    drop(unread);
+    let mut field = |name: &str| -> u64 {
+        let info = client.call(&[b"INFO"]).text();
+        let value = info.lines().find_map(|line| line.strip_prefix(name)).expect(name);
+        value.trim_start_matches(':').trim().parse().unwrap()
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while field("connected_clients") > 1 {
+        assert!(Instant::now() < deadline, "{} clients", field("connected_clients"));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let hits = field("keyspace_hits");
+    assert!(hits < CLIENTS * 4 / 2, "{hits} reads");
+    assert!(server.terminate().success());
+}
+
 #[test]
 fn a_client_that_reads_a_few_bytes_now_and_then_is_disconnected_while_others_wait() {
     let temp = tempfile::tempdir().unwrap();

@@ -83,6 +83,9 @@ impl Session {
             };
             return Admitted::Answer(if silent { Reply::None } else { reply });
         }
+        if spec.flags.has(Flags::READONLY) && self.client.has_left() {
+            return Admitted::Answer(Reply::Error(CommandError::HAS_LEFT));
+        }
         match handler_of(spec) {
             // It is counted when it runs.
             Handler::Waiting(_) => return Admitted::Waiting(Command { spec, args, silent }),

@@ -84,6 +84,7 @@ impl Session {
         let of_watch = |watched: &Watched| (watched.key.clone(), Wanted::Keys);
         let mut keys: Vec<(Bytes, Wanted)> = commands.iter().flat_map(of_command).collect();
         keys.extend(watched.iter().filter(|watched| watched.expires).map(of_watch));
+        self.check_receiver(&commands)?;
         let read = keys.iter().filter(|(_, wanted)| *wanted == Wanted::Entries);
         let read: Vec<Bytes> = read.map(|(key, _)| key.clone()).collect();
         if read.len() > FEW_VALUES {
@@ -95,6 +96,8 @@ impl Session {
         let checked = planted::bug(Bug::ExecChecksBeforeGate)
             && watched.iter().all(|watched| !watched.token.touched());
         let exclusive = store.exclusive(shards_of(store, &commands, &watched)).await?;
+        // Others have run meanwhile, perhaps for seconds.
+        self.check_receiver(&commands)?;
         for watched in watched.iter().filter(|_| !checked) {
             if !watched.holds(&exclusive).await? {
                 return Ok(Reply::NullArray);
@@ -105,6 +108,7 @@ impl Session {
         let mut replies = Vec::with_capacity(commands.len());
         watch.restart();
         for command in &commands {
+            watch.take_turns().await;
             let reply = match self.permit_queued(store, command) {
                 Ok(()) => {
                     let reply = running.run(self, command).await.into();
@@ -131,6 +135,14 @@ impl Session {
 }
 
 impl Session {
+    /// Refuses a transaction that only reads, for a client that has left.
+    fn check_receiver(&self, commands: &[Command]) -> Result<()> {
+        match self.client.has_left() && commands.iter().all(Command::is_read) {
+            true => Err(CommandError::HAS_LEFT),
+            false => Ok(()),
+        }
+    }
+
     /// Checks a queued command again: the permissions may have changed since it was queued.
     fn permit_queued(&mut self, store: &Store, command: &Command) -> Result<(), CommandError> {
         self.identity.refresh(&self.context.acl);

@@ -24,6 +24,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 pub(crate) use stopwatch::Stopwatch;
+pub use stopwatch::TURN;
 use tally::Tally;
 use transaction::{Transaction, Watches};
 

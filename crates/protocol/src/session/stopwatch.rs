@@ -1,4 +1,4 @@
-//! The durations of a connection's commands, for the slow log.
+//! The durations of a connection's commands, for the slow log and for its turns.
 
 use crate::command::{CommandId, Flags, Spec};
 use crate::session::Origin;
@@ -6,6 +6,11 @@ use bytes::Bytes;
 use softflash_base::Time;
 use softflash_store::Store;
 use std::cell::Cell;
+use std::time::Duration;
+
+/// A client that always has more requests at hand lets the other clients of its thread run after
+/// this time.
+pub const TURN: Duration = Duration::from_micros(250);
 
 /// Measures commands that run one after the other: each begins when the one before it has ended, so
 /// that a command costs one reading of the clock.
@@ -13,12 +18,14 @@ pub(crate) struct Stopwatch<'a> {
     store: &'a Store,
     origin: &'a Origin,
     begun: Cell<Time>,
+    /// When others could last run.
+    turn_began: Cell<Time>,
 }
 
 impl<'a> Stopwatch<'a> {
     /// The first command began at `begun`.
     pub fn new(store: &'a Store, origin: &'a Origin, begun: Time) -> Stopwatch<'a> {
-        Stopwatch { store, origin, begun: Cell::new(begun) }
+        Stopwatch { store, origin, begun: Cell::new(begun), turn_began: Cell::new(begun) }
     }
 
     /// When the current command began.
@@ -29,6 +36,15 @@ impl<'a> Stopwatch<'a> {
     /// The next command begins now.
     pub fn restart(&self) {
         self.begun.set(self.store.runtime().now());
+    }
+
+    /// Lets others run if the commands have taken long together.
+    pub async fn take_turns(&self) {
+        if self.begun.get() - self.turn_began.get() > TURN {
+            self.store.runtime().turn().await;
+            self.restart();
+            self.turn_began.set(self.begun.get());
+        }
     }
 
     /// The current command has ended, and the next one begins.

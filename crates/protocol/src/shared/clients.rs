@@ -4,7 +4,7 @@ use crate::shared::kill::KillSwitch;
 use crate::shared::lock::lock;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// A client's state and last command.
@@ -39,6 +39,7 @@ pub struct Client {
     pub connected_at_ms: u64,
     activity: Mutex<ClientActivity>,
     kill: KillSwitch,
+    has_left: AtomicBool,
 }
 
 impl Client {
@@ -65,6 +66,17 @@ impl Client {
     /// socket.
     pub async fn killed(&self) {
         self.kill.thrown().await;
+    }
+
+    /// Records that its connection was reset, so that nobody receives its replies.
+    pub fn note_reset(&self) {
+        self.has_left.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether its connection was reset. Its requests that change data run all the same, as in
+    /// Redis; those that only read are for nobody.
+    pub(crate) fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::Relaxed)
     }
 
     /// Its line in CLIENT LIST.
@@ -108,6 +120,7 @@ impl Clients {
             connected_at_ms: now_ms,
             activity: Mutex::new(activity),
             kill: KillSwitch::new(),
+            has_left: AtomicBool::new(false),
         });
         lock(&self.connected).insert(id, Arc::clone(&client));
         client

@@ -9,13 +9,14 @@ use descriptors::Descriptors;
 use futures_util::future::LocalBoxFuture;
 use rustix::time::{ClockId, clock_gettime};
 use softflash_base::Time;
-use softflash_runtime::{Runtime, RuntimeHandle};
+use softflash_runtime::{Runtime, RuntimeHandle, yield_now};
 use std::future::Future;
 use std::io;
 use std::os::fd::RawFd;
 use std::rc::Rc;
 use std::sync::OnceLock;
 use timers::Timers;
+use tokio::sync::Semaphore;
 use tokio::task::LocalSet;
 
 /// Number of task polls between two checks of sockets and the device while tasks are always ready.
@@ -31,6 +32,8 @@ pub struct TokioRuntime {
     tasks: Rc<LocalSet>,
     timers: Rc<Timers>,
     descriptors: Rc<Descriptors>,
+    /// Held by the task that continues next of those that have worked for long.
+    turn: Rc<Semaphore>,
     /// The monotonic clock at [`Time::ZERO`].
     start: Time,
 }
@@ -53,6 +56,7 @@ impl TokioRuntime {
                 tasks: Rc::clone(&tasks),
                 timers: Timers::start(start)?,
                 descriptors: Rc::default(),
+                turn: Rc::new(Semaphore::new(1)),
                 start,
             };
             Ok(program(Rc::new(runtime)).await)
@@ -81,6 +85,14 @@ impl Runtime for TokioRuntime {
 
     fn spawn(&self, task: LocalBoxFuture<'static, ()>) {
         self.tasks.spawn_local(task);
+    }
+
+    fn turn(&self) -> LocalBoxFuture<'static, ()> {
+        let turn = Rc::clone(&self.turn);
+        Box::pin(async move {
+            let _next = turn.acquire().await;
+            yield_now().await;
+        })
     }
 }
 

@@ -88,3 +88,35 @@ fn descriptors_are_waited_for_again_and_again() {
 fn a_closed_descriptor_does_not_hang() {
     run(|runtime| async move { runtime.readable(-1).await });
 }
+
+/// Of the tasks that always have work, one continues each time that the others have run.
+#[test]
+fn a_short_task_waits_for_one_long_one_at_a_time() {
+    const LONG: usize = 20;
+    let (before, after) = run(|runtime| {
+        let turns = Rc::new(std::cell::Cell::new(0));
+        async move {
+            for _ in 0..LONG {
+                let (turns, long) = (Rc::clone(&turns), Rc::clone(&runtime));
+                runtime.spawn(Box::pin(async move {
+                    loop {
+                        turns.set(turns.get() + 1);
+                        long.turn().await;
+                    }
+                }));
+            }
+            let (done, ended) = tokio::sync::oneshot::channel();
+            runtime.spawn(Box::pin(async move {
+                let before = turns.get();
+                for _ in 0..LONG {
+                    yield_now().await;
+                }
+                let _ = done.send((before, turns.get()));
+            }));
+            ended.await.unwrap()
+        }
+    });
+    assert!(before >= LONG, "{before}: each has begun");
+    let more = after - before;
+    assert!((1..=2 * LONG).contains(&more), "{more} turns of {LONG} tasks in {LONG} rounds");
+}
