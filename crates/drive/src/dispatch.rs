@@ -144,7 +144,11 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
             }
             frontier = next;
         }
-        if collectable == NONE { None } else { self.collect_from(die, collectable, accepts) }
+        if collectable == NONE {
+            return None;
+        }
+        self.space.collects_in_idle_time(collectable, true);
+        self.collect_from(die, collectable, accepts)
     }
 
     /// Starts work for the frontiers of the map's pages, which go before others: otherwise changes
@@ -174,7 +178,11 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
         match self.space.due(frontier) {
             Due::Collection => {
                 let collector = self.space.collector_for(frontier);
-                if collector == NONE { None } else { self.collect_from(die, collector, accepts) }
+                if collector == NONE {
+                    return None;
+                }
+                self.space.collects_in_idle_time(collector, false);
+                self.collect_from(die, collector, accepts)
             }
             Due::Program { most } if self.space.fills_row(frontier, most) => {
                 self.program(die, frontier, most)

@@ -337,6 +337,9 @@ impl<M: Mapping> Space<M> {
     /// Counts pages that collection has programmed in a write frontier.
     #[inline]
     fn count_moved(&mut self, frontier: u32, pages: u32) {
+        if self.frontier(frontier).moves_for_before() {
+            return;
+        }
         if !self.is_of_map(frontier) {
             self.programs.for_collection += u64::from(pages);
         } else {
@@ -589,6 +592,19 @@ impl<M: Mapping> Space<M> {
         counters.partial_page_programs += partial;
         counters.read_reclaims += read_reclaims;
         counters.erases += erases;
+    }
+
+    /// The next step of a frontier's collection is in idle time, or not.
+    #[inline]
+    pub(crate) fn collects_in_idle_time(&mut self, frontier: u32, in_idle_time: bool) {
+        self.frontiers[frontier as usize].set_in_idle_time(in_idle_time);
+    }
+
+    /// A run begins with the drive as it is. Each frontier writes all pages of its group.
+    pub(crate) fn begin_run(&mut self) {
+        if self.streams() == 1 {
+            self.frontiers.iter_mut().for_each(WriteFrontier::begin_run);
+        }
     }
 
     /// Sets the counters to 0.

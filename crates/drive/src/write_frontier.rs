@@ -36,6 +36,10 @@ pub(crate) struct WriteFrontier {
     /// and flash pages that collection has read since its last program.
     waiting: u32,
     read: Gathered,
+    /// Whether the collection of the victim began before the run, and whether it goes on in idle
+    /// time.
+    begun_before: bool,
+    in_idle_time: bool,
 }
 
 /// Pages that collection has read since its last program, and the flash pages that they came from.
@@ -86,7 +90,26 @@ impl WriteFrontier {
             pace: Pace::default(),
             waiting: 0,
             read: Gathered::default(),
+            begun_before: false,
+            in_idle_time: false,
         }
+    }
+
+    /// A run begins.
+    pub(crate) fn begin_run(&mut self) {
+        self.begun_before = self.collects();
+    }
+
+    /// The next step of its collection is in idle time, or not.
+    #[inline]
+    pub(crate) fn set_in_idle_time(&mut self, in_idle_time: bool) {
+        self.in_idle_time = in_idle_time && self.begun_before;
+    }
+
+    /// Whether what it moves is not of the run: a die that has idle time has moved it before.
+    #[inline]
+    pub(crate) fn moves_for_before(&self) -> bool {
+        self.in_idle_time
     }
 
     /// Pages that wait to be programmed.
@@ -373,6 +396,7 @@ impl WriteFrontier {
     #[inline]
     pub(crate) fn take_victim(&mut self) -> u32 {
         assert_ne!(self.victim, NONE, "frontier {} collects no block", self.number);
+        (self.begun_before, self.in_idle_time) = (false, false);
         std::mem::replace(&mut self.victim, NONE)
     }
 }

@@ -9,7 +9,7 @@ use softflash_console::output::{self, Form};
 use softflash_console::progress::Progress;
 use softflash_lab::presets::Kind;
 use softflash_lab::{Cell, FlowWorkload, Parameters, Workload, engine, presets};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `bench sim`.
 #[derive(Debug, Args)]
@@ -41,8 +41,9 @@ pub struct Sim {
     target: Target,
     #[command(flatten)]
     asked: Asked,
-    /// Only the job of this name of --fio, with the global options; once for each of several
-    #[arg(long, value_name = "NAME", requires = "fio")]
+    /// Only the job of this name of a job file of fio, with the global options; once for each of
+    /// several
+    #[arg(long, value_name = "NAME")]
     section: Vec<String>,
     /// Number of requests in the measured part, of all flows together; by default a million, or
     /// until every flow has reached limits of its own
@@ -132,9 +133,15 @@ impl Sim {
     /// The workload, its name, and what was ignored of it.
     fn workload(&self) -> Result<(String, Workload, Vec<String>), CliError> {
         let Asked { workload, flow, fio } = &self.asked;
-        let document = match (workload, fio) {
-            (Some(name), _) => Kind::Workload.find(name)?,
-            (None, Some(path)) => presets::jobs_of_fio(path, &self.section)?,
+        let of_fio = |name: &&String| Path::new(name).extension().is_some_and(|it| it == "fio");
+        let jobs = fio.as_deref().or(workload.as_ref().filter(of_fio).map(Path::new));
+        if let (false, None) = (self.section.is_empty(), jobs) {
+            let remedy = "--section chooses a job of a job file of fio: give one with --fio FILE";
+            return Err(CliError::Usage(remedy.to_owned()));
+        }
+        let document = match (workload, jobs) {
+            (Some(name), None) => Kind::Workload.find(name)?,
+            (_, Some(path)) => presets::jobs_of_fio(path, &self.section)?,
             (None, None) if flow.is_empty() => {
                 let missing = "what is to run is missing: give --workload NAME, --flow NAME=WORKLOAD or --fio FILE";
                 return Err(CliError::Usage(missing.to_owned()));

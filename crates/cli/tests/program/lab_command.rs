@@ -484,8 +484,12 @@ fn jobs_of_fio_are_flows() {
     assert!(report["remarks"][0].as_str().unwrap().contains("bogus (line 5)"), "{report}");
     let by_path = json(&sim(&laboratory, &["--workload", &path, "-o", "json"]));
     assert_eq!(report["flows"], by_path["flows"]);
-    let section = json(&sim(&laboratory, &["--fio", &path, "--section", "write", "-o", "json"]));
-    assert_eq!(section["requests"], 2048);
+    for by in ["--fio", "--workload"] {
+        let section = json(&sim(&laboratory, &[by, &path, "--section", "write", "-o", "json"]));
+        assert_eq!(section["requests"], 2048, "{by}");
+    }
+    let preset = ["--workload", "mixed-8k", "--section", "write"];
+    fails(&sim(&laboratory, &preset), 2, &["--section chooses a job", "--fio FILE"]);
     // In an experiment, by a path from its directory.
     let experiment = "title = \"f\"\n[[group]]\ndevice = \"DEVICE\"\nworkload = \"./jobs.fio\"\n\
         [[group.row]]\nlabel = \"reads\"\nmeasure = \"flow.read.read_p99_us\"\n";

@@ -134,6 +134,10 @@ impl<M: Mapping> Controller<M> {
         precondition::make_steady(&mut self.space, seed);
     }
 
+    pub(crate) fn begin_steady_run(&mut self) {
+        self.space.begin_run();
+    }
+
     pub(crate) fn arrangement(&self) -> Arrangement {
         self.space.arrangement()
     }

@@ -135,14 +135,12 @@ fn timed(
 fn settling_line(settling: &Settling, seconds: f64) -> String {
     let Settling { rewrites, most, waf } = *settling;
     let left = match rewrites > 0.1 {
-        true => format!("{:.0} s", seconds * (f64::from(most) / rewrites - 1.0)),
-        false => "unknown".to_owned(),
+        true => format!("at most {:.0} s left", seconds * (f64::from(most) / rewrites - 1.0)),
+        false => "time left not known yet".to_owned(),
     };
     // A window of rewrites has programmed nothing at its beginning.
     let waf = if waf > 0.0 { format!("{waf:.3}") } else { "not known yet".to_owned() };
-    format!(
-        "settling: rewrite {rewrites:.1} of at most {most}, write amplification {waf}, at most {left} left"
-    )
+    format!("settling: rewrite {rewrites:.1} of at most {most}, write amplification {waf}, {left}")
 }
 
 fn positive_seconds(text: &str) -> Result<f64, String> {

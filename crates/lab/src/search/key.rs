@@ -78,7 +78,8 @@ impl SearchedKey {
         let step = match (span.step, sensible) {
             (Some(step), _) => step,
             (None, Some([_, _, step])) if !given || to - from >= FACTOR * step => step,
-            _ => self.rounded((to - from) / STEPS),
+            // An empty range is refused as such.
+            _ => self.rounded((to - from).abs() / STEPS),
         };
         Grid::new(&self.path, [from, to, step], self.whole)
     }
@@ -161,4 +162,29 @@ fn present(cell: &Cell, path: &str) -> Option<f64> {
         None => format!("/parameters/{path}"),
     };
     cell.pointer(&pointer).and_then(Value::as_f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_in_the_wrong_order_are_refused_as_an_empty_range() {
+        for (whole, unit) in [(false, "%"), (true, "")] {
+            let key = SearchedKey {
+                path: "some.key".to_owned(),
+                unit,
+                whole,
+                range: None,
+                present: Some(16.0),
+            };
+            let grid = |from, to| {
+                let span = Span { from: Some(from), to: Some(to), step: None };
+                key.grid(span).map(|grid| grid.count()).map_err(|error| error.to_string())
+            };
+            assert!(grid(10.0, 20.0).is_ok());
+            let refused = grid(20.0, 10.0).unwrap_err();
+            assert!(refused.contains("--from 20 is not below --to 10"), "{refused}");
+        }
+    }
 }

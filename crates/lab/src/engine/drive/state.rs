@@ -45,6 +45,7 @@ pub(in crate::engine) fn prepare(
         }
         Precondition::Steady { rewrites } => {
             settled = make_steady(drive, hardware, rewrites, writing, rng, control)?;
+            drive.begin_steady_run();
         }
         Precondition::Random4k { seconds } => {
             drive.fill();

@@ -148,6 +148,25 @@ fn a_steady_state_is_settled_and_its_run_does_not_drift() {
     assert!(fresh.settled.is_none() && fresh.drift.unwrap().is_significant(), "{:?}", fresh.drift);
 }
 
+/// A drive with idle time collects ahead. In its steady state it has done so before the run, which
+/// does not begin with the collections of all dies at once.
+#[test]
+fn a_load_below_the_rate_of_the_drive_begins_in_its_steady_state() {
+    let waf = |load: Load, requests: u64, seed: u64| {
+        let (workload, mut cell) = cell(load, requests);
+        cell.parameters.precondition = Precondition::STEADY;
+        cell.device.geometry.pages_per_block = 256;
+        cell.seed = seed;
+        run((workload, cell)).programs.waf()
+    };
+    let long = waf(Load::closed(1, 32), 50_000, 7);
+    let slow = Load::Open { requests_per_second: 500.0, arrivals: ArrivalPattern::Poisson };
+    let seeds = 1..=20;
+    let runs = f64::from(*seeds.end() as u32);
+    let short = seeds.map(|seed| waf(slow, 400, seed)).sum::<f64>() / runs;
+    assert!((short / long - 1.0).abs() < 0.15, "{short} of short runs, {long} of a long one");
+}
+
 #[test]
 fn trims_belong_to_the_steady_state() {
     let (mut workload, mut cell) = hot_and_cold(VictimPolicy::GREEDY);
