@@ -283,9 +283,9 @@ impl Drive {
         each!(self, controller => controller.make_steady(seed))
     }
 
-    /// A run begins in a steady state that was set in no virtual time. The state is that of a drive
-    /// that collects as it writes. A die that has idle time would have collected further: what it
-    /// makes up for in idle time is not counted. Nothing may be under way.
+    /// A run begins in a steady state that was set in no virtual time, of a drive that collects in
+    /// step with its writes. A die that has idle time would have collected further: what it makes
+    /// up for in idle time is not counted. Nothing may be under way.
     pub fn begin_steady_run(&mut self) {
         each!(self, controller => controller.begin_steady_run())
     }

@@ -108,7 +108,6 @@ impl Session {
         let mut replies = Vec::with_capacity(commands.len());
         watch.restart();
         for command in &commands {
-            watch.take_turns().await;
             let reply = match self.permit_queued(store, command) {
                 Ok(()) => {
                     let reply = running.run(self, command).await.into();

@@ -114,7 +114,7 @@ impl Pipeline {
                 break;
             };
             commands += 1;
-            watch.take_turns().await;
+            batch.shard_pipeline.take_turns().await;
             match self.session.admit(store, request, &watch) {
                 Admitted::Answer(reply) => match &mut batch.segment {
                     Some(segment) => segment.answer(reply),

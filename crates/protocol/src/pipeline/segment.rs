@@ -80,7 +80,7 @@ async fn run_share(store: &Store, origin: Origin, commands: Vec<Command>) -> Vec
     let load = move |store, keys, wanted| load(store, keys, wanted, limit);
     let mut shard_pipeline = ShardPipeline::new(store, &origin, &watch, load);
     for command in commands {
-        watch.take_turns().await;
+        shard_pipeline.take_turns().await;
         shard_pipeline.run(command, &mut replies).await;
     }
     shard_pipeline.drain(&mut replies).await;

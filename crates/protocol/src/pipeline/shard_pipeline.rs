@@ -85,6 +85,14 @@ where
         }
     }
 
+    /// Lets others run if the commands have taken long together; not while reads are under way,
+    /// which may hold what others wait for, and let others run when they are awaited.
+    pub async fn take_turns(&self) {
+        if self.waiting.is_empty() {
+            self.watch.take_turns().await;
+        }
+    }
+
     /// Runs a command whose keys are on this shard.
     pub async fn run(&mut self, command: Command, sink: &mut impl Sink) {
         if command.is_read() {

@@ -45,7 +45,6 @@ pub(in crate::engine) fn prepare(
         }
         Precondition::Steady { rewrites } => {
             settled = make_steady(drive, hardware, rewrites, writing, rng, control)?;
-            drive.begin_steady_run();
         }
         Precondition::Random4k { seconds } => {
             drive.fill();
@@ -87,6 +86,7 @@ fn make_steady(
     }
     if let Writing::Workload(workload) = writing {
         synchronise(drive, workload, rng)?;
+        drive.begin_steady_run();
     }
     Ok(settled)
 }
