@@ -337,7 +337,7 @@ impl<M: Mapping> Space<M> {
     /// Counts pages that collection has programmed in a write frontier.
     #[inline]
     fn count_moved(&mut self, frontier: u32, pages: u32) {
-        if self.frontier(frontier).moves_for_before() {
+        if self.frontier(frontier).moves_uncounted() {
             return;
         }
         if !self.is_of_map(frontier) {

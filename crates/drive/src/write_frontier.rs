@@ -106,9 +106,9 @@ impl WriteFrontier {
         self.in_idle_time = in_idle_time && self.begun_before;
     }
 
-    /// Whether what it moves is not of the run: a die that has idle time has moved it before.
+    /// Whether the pages that it moves are not counted: an idle die has moved them before the run.
     #[inline]
-    pub(crate) fn moves_for_before(&self) -> bool {
+    pub(crate) fn moves_uncounted(&self) -> bool {
         self.in_idle_time
     }
 

@@ -148,8 +148,8 @@ fn a_steady_state_is_settled_and_its_run_does_not_drift() {
     assert!(fresh.settled.is_none() && fresh.drift.unwrap().is_significant(), "{:?}", fresh.drift);
 }
 
-/// A drive with idle time collects ahead. In its steady state it has done so before the run, which
-/// does not begin with the collections of all dies at once.
+/// A drive with idle time collects ahead, and has done so before a run in its steady state: the
+/// blocks that all dies collect at the beginning are not counted.
 #[test]
 fn a_load_below_the_rate_of_the_drive_begins_in_its_steady_state() {
     let waf = |load: Load, requests: u64, seed: u64| {
