@@ -119,10 +119,8 @@ fn small_commands_do_not_wait_for_400_clients_that_read_nothing() {
     small_commands_are_answered(400, "64MiB", "2");
 }
 
-/// The replies of late were short, and memory does not hold the large value: its length is known
-/// when it is looked up, and no more reads begin than there is memory for.
-#[test]
-fn values_that_memory_does_not_hold_are_not_all_read_at_once() {
+/// A server with a large value that its memory does not hold, since many smaller ones followed.
+fn with_a_large_value_on_flash() -> (tempfile::TempDir, Server, Client) {
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
     format_with(&data, Backend::File, 1024 * MIB as u64, &["--units", "8", "--shards", "2"]);
@@ -132,6 +130,14 @@ fn values_that_memory_does_not_hold_are_not_all_read_at_once() {
     for number in 0..200_u32 {
         assert!(client.set(format!("medium{number}").as_bytes(), &noise(4, 60_000)).is_ok());
     }
+    (temp, server, client)
+}
+
+/// The replies of late were short, and memory does not hold the large value: its length is known
+/// when it is looked up, and no more reads begin than there is memory for.
+#[test]
+fn values_that_memory_does_not_hold_are_not_all_read_at_once() {
+    let (_temp, server, mut client) = with_a_large_value_on_flash();
     for number in 0..50_u32 {
         assert_eq!(client.get(format!("medium{number}").as_bytes()).unwrap().len(), 60_000);
     }
@@ -190,15 +196,7 @@ fn pipelines_of_long_texts_leave_turns_to_others() {
 #[test]
 fn large_reads_of_clients_that_have_left_are_not_made() {
     const CLIENTS: u64 = 200;
-    let temp = tempfile::tempdir().unwrap();
-    let data = temp.path().join("data");
-    format_with(&data, Backend::File, 1024 * MIB as u64, &["--units", "8", "--shards", "2"]);
-    let server = Server::start(&data, &["--memory", "64MiB", "--durability", "100ms"]);
-    let mut client = server.client();
-    assert!(client.set(b"large", &noise(3, 8 * MIB)).is_ok());
-    for number in 0..200_u32 {
-        assert!(client.set(format!("medium{number}").as_bytes(), &noise(4, 60_000)).is_ok());
-    }
+    let (_temp, server, mut client) = with_a_large_value_on_flash();
     let get = encode(&[b"GET", b"large"]).repeat(4);
     let request = [encode(&[b"MULTI"]), get, encode(&[b"EXEC"])].concat();
     let connect = |_| {
