@@ -14,6 +14,7 @@ pub mod output;
 pub mod plural;
 mod program;
 pub mod progress;
+pub mod question;
 mod signals;
 pub mod sizes;
 pub mod values;

@@ -1,11 +1,14 @@
 //! Nothing that volumes hold is lost without a word that says so.
 
 use crate::nbd::{change, serve, volume, with_volume_units};
+use crate::support::clients;
 use crate::support::nbd::NbdClient;
 use crate::support::noise;
-use crate::support::program::{fails, json, said, softflash};
+use crate::support::program::{binary, fails, json, said, softflash};
 use crate::support::server::Server;
+use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
@@ -106,4 +109,59 @@ fn a_volume_or_snapshot_that_clients_use_is_not_deleted() {
     drop(clients);
     change_soon(&server, &["DELETE", "vm"]);
     assert!(server.terminate().success());
+}
+
+/// Runs `softflash volume` on a terminal, where this answer is typed.
+fn volume_on_a_terminal(arguments: &str, answer: &str) -> Output {
+    let command = format!("{} volume {arguments}", binary().display());
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--flush", "--command", &command, "/dev/null"]);
+    script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = script.spawn().expect("`script` can be started");
+    let typed = running.stdin.as_mut().unwrap().write_all(format!("{answer}\n").as_bytes());
+    typed.expect("the answer can be typed");
+    // The input stays open: `script` would type an end of file.
+    let input = running.stdin.take();
+    let output = running.wait_with_output().unwrap();
+    drop(input);
+    output
+}
+
+#[test]
+fn a_deletion_asks_on_a_terminal() {
+    if Command::new("script").arg("--version").output().is_err() {
+        return clients::skip("`script` of util-linux");
+    }
+    let (_temp, data) = with_volume_units();
+    let path = data.to_str().unwrap();
+    let server = serve(&data);
+    for name in ["vm", "empty", "forced", "named"] {
+        change(&server, &["CREATE", name, "8MiB"]);
+        if name != "empty" {
+            assert_eq!(connect(&server, name).write(0, &noise(1, 4096)), 0);
+        }
+    }
+    change(&server, &["SNAPSHOT", "vm", "s"]);
+    assert!(server.terminate().success());
+    let on_terminal = |arguments: &str, answer: &str, code: i32, parts: &[&str]| {
+        let output = volume_on_a_terminal(arguments, answer);
+        let told = said(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments}: {told}");
+        assert!(parts.iter().all(|part| told.contains(part)), "{arguments}: {told}");
+        told
+    };
+    let question = ["delete snapshot `s` of volume `vm`? [y/N]"];
+    on_terminal(&format!("delete-snapshot {path} vm s"), "n", 1, &question);
+    on_terminal(&format!("delete-snapshot {path} vm s"), "yes", 0, &["deleted snapshot `s`"]);
+    let question = ["delete volume `vm`, which holds 4.0 KiB? [y/N]", "nothing was changed"];
+    on_terminal(&format!("delete {path} vm"), "", 1, &question);
+    on_terminal(&format!("delete {path} vm"), "y", 0, &["deleted volume `vm`"]);
+    // Neither an empty volume nor a forced command nor a script is asked.
+    for arguments in [format!("delete {path} empty"), format!("delete {path} forced --force")] {
+        let told = on_terminal(&arguments, "", 0, &["deleted volume"]);
+        assert!(!told.contains("[y/N]"), "{told}");
+    }
+    let deleted = softflash(["volume", "delete", path, "named"]);
+    assert!(deleted.status.success(), "{}", said(&deleted));
+    assert_eq!(json(&softflash(["volume", "list", path, "-o", "json"])), serde_json::json!([]));
 }

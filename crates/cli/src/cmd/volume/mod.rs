@@ -1,5 +1,6 @@
 //! `softflash volume`: creates, changes, lists and deletes volumes and their snapshots.
 
+mod delete;
 mod give_up;
 mod list;
 mod settings;
@@ -77,11 +78,13 @@ Examples:
         shrink: bool,
     },
     /// Delete a volume and its data; its snapshots must be deleted before
-    #[command(after_help = "Example:\n  softflash volume delete ./data disk")]
-    Delete {
-        #[command(flatten)]
-        volume: Named,
-    },
+    #[command(after_help = "\
+Examples:
+  softflash volume delete ./data disk             on a terminal, asks if it holds data
+  softflash volume delete ./data disk --force     never asks
+
+A script is never asked: what it names is deleted.")]
+    Delete(delete::Delete),
     /// Keep the present state of a volume as a snapshot, which shares its space
     #[command(after_help = "Example:\n  softflash volume snapshot ./data disk monday")]
     Snapshot {
@@ -103,14 +106,11 @@ Examples:
         new: String,
     },
     /// Delete a snapshot; its clones must be deleted before
-    #[command(after_help = "Example:\n  softflash volume delete-snapshot ./data disk monday")]
-    DeleteSnapshot {
-        #[command(flatten)]
-        volume: Named,
-        /// A snapshot of that volume
-        #[arg(value_name = "SNAP")]
-        snapshot: String,
-    },
+    #[command(after_help = "\
+Examples:
+  softflash volume delete-snapshot ./data disk monday             asks on a terminal
+  softflash volume delete-snapshot ./data disk monday --force     never asks")]
+    DeleteSnapshot(delete::DeleteSnapshot),
     /// Give up a volume with its snapshots, or all volumes of a shard, also damaged ones
     #[command(after_help = "\
 Examples:
@@ -154,10 +154,10 @@ impl Volume {
             What::Create { volume, size, settings } => volume.create(size, &settings),
             What::Set { volume, settings } => volume.set(&settings),
             What::Resize { volume, size, shrink } => volume.resize(size, shrink),
-            What::Delete { volume } => volume.delete(),
+            What::Delete(delete) => delete.run(),
             What::Snapshot { volume, snapshot } => volume.snapshot(&snapshot),
             What::Clone { volume, snapshot, new } => volume.clone_snapshot(&snapshot, &new),
-            What::DeleteSnapshot { volume, snapshot } => volume.delete_snapshot(&snapshot),
+            What::DeleteSnapshot(delete) => delete.run(),
         }
     }
 }
@@ -215,13 +215,6 @@ impl Named {
         Ok(())
     }
 
-    fn delete(&self) -> Result<(), CliError> {
-        let name = &self.name;
-        self.change(async |domains| domains.holder(name)?.delete(name).await)?;
-        self.say(&format!("deleted volume `{name}`"));
-        Ok(())
-    }
-
     fn snapshot(&self, snapshot: &str) -> Result<(), CliError> {
         let name = &self.name;
         self.change(async |domains| domains.holder(name)?.snapshot(name, snapshot).await)?;
@@ -239,13 +232,6 @@ impl Named {
         })?;
         self.say(&format!("created volume `{new}` from snapshot `{snapshot}` of volume `{name}`"));
         self.warn_if_larger(size, usable_bytes);
-        Ok(())
-    }
-
-    fn delete_snapshot(&self, snapshot: &str) -> Result<(), CliError> {
-        let name = &self.name;
-        self.change(async |domains| domains.holder(name)?.delete_snapshot(name, snapshot).await)?;
-        self.say(&format!("deleted snapshot `{snapshot}` of volume `{name}`"));
         Ok(())
     }
 
