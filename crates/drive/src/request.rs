@@ -14,7 +14,9 @@ pub struct HostRequest {
     /// Its length.
     pub bytes: u64,
     /// The class of its data: what is written with one hint becomes invalid at about the same time.
-    /// Only the placement `by-hint` uses it.
+    /// Only the placement `by-hint` uses it. For the lifetime policy `oracle` it is the lifetime
+    /// itself: the pages that the host will write before these are overwritten or discarded; 0 if
+    /// that is not known.
     pub hint: u32,
     /// When a write ends. With [power-loss protection](crate::spec::ControllerSpec), or without a
     /// write buffer, all that has ended is durable anyway.

@@ -8,10 +8,9 @@ use crate::shape::Shape;
 use crate::spec::PageMapped;
 use softflash_mapping::NONE;
 use softflash_policy::LifetimePolicy;
-use softflash_policy::lifetime::{Estimate, Moved, Write, class_of_moved, class_of_write};
-
-/// Pages that share an estimate, as a power of two.
-const CHUNK_SHIFT: u32 = 8;
+use softflash_policy::lifetime::{
+    CHUNK_PAGES, Estimate, Moved, Write, class_of_moved, class_of_write,
+};
 
 /// The weight of the last block in the mean lifetime of blocks of class 0, as a divisor.
 const SHORT_WEIGHT: u32 = 16;
@@ -29,33 +28,76 @@ pub(crate) struct Lifetimes {
     estimates: Vec<Estimate>,
     /// The mean age at which blocks of class 0 are collected.
     short: u32,
+    /// The page after the last write, and its class.
+    continued_by: (u32, u32),
+    /// The clock at which each page becomes invalid, if the host foretells that; it wraps.
+    ends: Vec<u32>,
 }
 
 impl Lifetimes {
     /// Of a layout; `None` if it predicts none.
     pub(crate) fn new(layout: &PageMapped, shape: &Shape) -> Option<Lifetimes> {
-        let chunks = (shape.logical_pages() >> CHUNK_SHIFT) as usize + 1;
+        let chunks = shape.logical_pages() / CHUNK_PAGES + 1;
         (layout.lifetime != LifetimePolicy::NONE).then(|| Lifetimes {
             policy: layout.lifetime,
             capacity: shape.logical_pages(),
             clock: 0,
             born: vec![0; shape.blocks_end() as usize],
-            estimates: vec![Estimate::default(); chunks],
+            estimates: vec![Estimate::default(); chunks as usize],
             short: u32::MAX,
+            continued_by: (NONE, 0),
+            ends: match layout.lifetime.is_foretold() {
+                true => vec![0; shape.logical_pages() as usize],
+                false => Vec::new(),
+            },
         })
     }
 
-    /// The class of a page that the host writes, whose last version lies in the block `old`, or
-    /// nowhere.
-    pub(crate) fn class_of_write(&mut self, logical: u32, old: u32) -> u32 {
+    /// The class of a page that the host writes with a hint, whose last version lies in the block
+    /// `old`, or nowhere.
+    pub(crate) fn class_of_write(&mut self, logical: u32, hint: u32, old: u32) -> u32 {
         self.clock = self.clock.wrapping_add(1);
         let age = (old != NONE).then(|| self.age_of(old));
-        let write = Write { age, capacity: self.capacity, short: self.short };
-        class_of_write(self.policy, &write, &mut self.estimates[(logical >> CHUNK_SHIFT) as usize])
+        let (next, class) = self.continued_by;
+        let write = Write {
+            age,
+            clock: self.clock,
+            continues: (next == logical).then_some(class),
+            foretold: (hint > 0).then_some(hint),
+            capacity: self.capacity,
+            short: self.short,
+        };
+        let estimate = &mut self.estimates[(logical / CHUNK_PAGES) as usize];
+        let class = class_of_write(self.policy, &write, estimate);
+        self.continued_by = (logical + 1, class);
+        if let Some(end) = self.ends.get_mut(logical as usize) {
+            // What is beyond the capacity is of the last class, whenever it ends.
+            let unknown = self.capacity;
+            *end = self.clock.wrapping_add(write.foretold.unwrap_or(unknown).min(unknown));
+        }
+        class
     }
 
-    /// The class of the pages of a victim, which is of this class.
-    pub(crate) fn class_of_moved(&mut self, class: u32, victim: u32) -> u32 {
+    /// Whether the host foretells the lifetimes of pages.
+    pub(crate) fn are_foretold(&self) -> bool {
+        !self.ends.is_empty()
+    }
+
+    /// Pages that the host will write before these are invalid, in the mean.
+    pub(crate) fn left_to(&self, pages: impl Iterator<Item = u32>) -> Option<u32> {
+        let (mut left, mut count) = (0, 0);
+        for page in pages {
+            let ends_in = self.ends.get(page as usize)?.wrapping_sub(self.clock);
+            // One whose end has passed lives longer than was seen.
+            left += u64::from(if ends_in <= self.capacity { ends_in } else { self.capacity });
+            count += 1;
+        }
+        left.checked_div(count).map(|mean| mean as u32)
+    }
+
+    /// The class of the pages of a victim, which is of this class; `left` is what is
+    /// [left to them](Lifetimes::left_to), if that is foretold.
+    pub(crate) fn class_of_moved(&mut self, class: u32, victim: u32, left: Option<u32>) -> u32 {
         let age = self.age_of(victim);
         if class == 0 {
             self.short = match self.short {
@@ -63,7 +105,8 @@ impl Lifetimes {
                 mean => mean - mean / SHORT_WEIGHT + age / SHORT_WEIGHT,
             };
         }
-        let moved = Moved { class, age, capacity: self.capacity, short: self.short };
+        let Lifetimes { capacity, short, .. } = *self;
+        let moved = Moved { class, age, foretold: left, capacity, short };
         class_of_moved(self.policy, &moved)
     }
 
@@ -81,6 +124,7 @@ impl Lifetimes {
 
     pub(crate) fn memory_bytes(&self) -> u64 {
         let born = self.born.capacity() * size_of::<u32>();
-        (born + self.estimates.capacity() * size_of::<Estimate>()) as u64
+        let ends = self.ends.capacity() * size_of::<u32>();
+        (born + ends + self.estimates.capacity() * size_of::<Estimate>()) as u64
     }
 }

@@ -52,7 +52,7 @@ impl<M: Mapping> Space<M> {
             Some(lifetimes) => {
                 let old = map.physical_of(logical);
                 let block = if map.is_page(old) { shape.block_of(old) } else { NONE };
-                lifetimes.class_of_write(logical, block)
+                lifetimes.class_of_write(logical, hint, block)
             }
         }
     }
@@ -60,10 +60,24 @@ impl<M: Mapping> Space<M> {
     /// The stream of the pages of a block that is collected.
     pub(super) fn stream_of_moved(&mut self, victim: u32) -> u32 {
         let (stream, of_map) = (self.mapping.stream_of(victim), self.is_block_of_map(victim));
+        let left = self.lifetime_left(victim);
         match self.mapping.lifetimes_mut() {
-            Some(lifetimes) if !of_map => lifetimes.class_of_moved(stream, victim),
+            Some(lifetimes) if !of_map => lifetimes.class_of_moved(stream, victim, left),
             _ => stream,
         }
+    }
+
+    /// Pages that the host will write before the valid pages of a block are invalid, in the mean;
+    /// `None` unless the host foretells that.
+    fn lifetime_left(&self, block: u32) -> Option<u32> {
+        let lifetimes = self.mapping.lifetimes().filter(|lifetimes| lifetimes.are_foretold())?;
+        let (first, end) = (self.shape.first_page_of(block), self.shape.first_page_of(block + 1));
+        let mut at = first;
+        lifetimes.left_to(std::iter::from_fn(|| {
+            let page = self.map.next_valid(at, end)?;
+            at = page + 1;
+            Some(self.map.logical_of(page))
+        }))
     }
 
     /// As [`frontier_for`](Space::frontier_for), of a stream.

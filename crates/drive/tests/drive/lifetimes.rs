@@ -7,7 +7,7 @@ use softflash_drive::spec::{DeviceSpec, LifetimePolicy, PageMapped, PlacementPol
 use softflash_drive::{Drive, DriveError};
 use softflash_nand::presets;
 
-const ALL: [&str; 4] = ["none", "interval:4", "decay:4", "sepbit"];
+const ALL: [&str; 5] = ["none", "interval:4", "decay:4", "sfr:4", "sepbit"];
 const SEED: u64 = 5;
 
 /// A drive of two dies with one plane each.
@@ -40,13 +40,13 @@ fn waf(lifetime: &str, mut next: impl FnMut(u64, &mut Rng) -> u64) -> f64 {
 #[test]
 fn pages_that_live_as_long_share_blocks_without_hints() {
     println!("seed {SEED}");
-    let [none, interval, decay, sepbit] = ALL.map(|lifetime| {
+    let [none, others @ ..] = ALL.map(|lifetime| {
         waf(lifetime, |pages, rng| match rng.chance(0.9) {
             true => rng.below(pages / 10),
             false => pages / 10 + rng.below(pages - pages / 10),
         })
     });
-    for (name, apart) in [("interval", interval), ("decay", decay), ("sepbit", sepbit)] {
+    for (name, apart) in ALL[1..].iter().zip(others) {
         assert!(apart < 0.9 * none, "{name}: {apart}, {none} without prediction");
     }
 }

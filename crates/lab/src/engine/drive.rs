@@ -5,6 +5,7 @@ mod closed;
 mod flows;
 #[cfg(test)]
 mod flows_tests;
+pub(super) mod foresight;
 mod host;
 mod log;
 mod random_writes;
@@ -25,6 +26,7 @@ use crate::error::LabError;
 use crate::outcome::{Backlog, Outcome, Programs, Settled, Span};
 use ahead::Ahead;
 use flows::FlowMeters;
+use foresight::{Foresight, check_one_source};
 use host::Host;
 use log::{Log, client_of};
 use softflash_base::Time;
@@ -61,6 +63,17 @@ pub enum Asked<'a> {
     Flows(&'a FlowWorkload),
     /// Requests of a trace, at its times.
     Trace(&'a mut dyn Iterator<Item = Result<Request, TraceError>>),
+}
+
+impl Asked<'_> {
+    /// Whether the order of the requests does not depend on the drive.
+    fn is_one_source(&self) -> bool {
+        match self {
+            Asked::Workload(workload) => workload.writers == 0,
+            Asked::Flows(_) => false,
+            Asked::Trace(_) => true,
+        }
+    }
 }
 
 /// A drive and how it is used.
@@ -151,14 +164,18 @@ impl<'a, 'c> Play<'a, 'c> {
             Asked::Trace(_) => (None, None),
         };
         let Setting { device, layout, op_percent, precondition, .. } = *setting;
+        check_one_source(layout, asked.is_one_source())?;
         let hardware = Hardware { device, layout, op_percent };
         let settled = state::prepare(&mut drive, &hardware, precondition, writing, &rng, control)?;
         let (begin, capacity_bytes) = (drive.now(), drive.capacity_bytes());
-        let host = match asked {
+        let mut host = match asked {
             Asked::Workload(workload) => Host::of_workload(workload, capacity_bytes, &rng, begin)?,
             Asked::Flows(workload) => Host::of_flows(workload, capacity_bytes, &rng, begin)?,
             Asked::Trace(requests) => Host::of_trace(Ahead::of_trace(requests), begin),
         };
+        if let Some(foresight) = Foresight::of(&drive, layout) {
+            host.foretell(foresight);
+        }
         let prepared = match precondition {
             Precondition::Steady { .. } if settled.is_none() => 0.0,
             state => share_of_preparation(state),

@@ -5,8 +5,7 @@
 //! slides give the idea and no constants. Here a chunk is of 256 pages, and the average decays by
 //! half at each write.
 
-use super::MOST_CLASSES;
-use super::view::{Estimate, Rule, Write, by_halves, older};
+use super::view::{Estimate, MOST_CLASSES, Rule, Write, by_halves, older};
 use crate::registry::{Entry, Numbers, Parameter};
 
 /// The policy in the registry.

@@ -4,8 +4,7 @@
 //! The interval between updates as a predictor of the next: Stoica and Ailamaki, *Improving flash
 //! write performance by using update frequency*, VLDB 2013.
 
-use super::MOST_CLASSES;
-use super::view::{Rule, by_halves, older};
+use super::view::{MOST_CLASSES, Rule, by_halves, older};
 use crate::registry::{Entry, Parameter};
 
 /// The policy in the registry.

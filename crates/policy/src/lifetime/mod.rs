@@ -7,7 +7,9 @@
 mod decay;
 mod interval;
 mod none;
+mod oracle;
 mod sepbit;
+mod sfr;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -15,7 +17,7 @@ mod view;
 use crate::registry::{Entry, Kind, Policy};
 
 pub use sepbit::AGE_FACTOR;
-pub use view::{Estimate, Moved, Rule, Write, class_of};
+pub use view::{CHUNK_PAGES, Estimate, MOST_CLASSES, Moved, Rule, Write, class_of};
 
 /// The prediction of lifetimes.
 #[derive(Debug)]
@@ -27,8 +29,14 @@ impl Kind for Lifetime {
     const TITLE: &'static str = "lifetime policy";
     const MEANING: &'static str =
         "Which pages are expected to become invalid at about the same time, and share blocks.";
-    const ENTRIES: &'static [&'static Entry<Rule>] =
-        &[&none::ENTRY, &interval::ENTRY, &decay::ENTRY, &sepbit::ENTRY];
+    const ENTRIES: &'static [&'static Entry<Rule>] = &[
+        &none::ENTRY,
+        &interval::ENTRY,
+        &decay::ENTRY,
+        &sfr::ENTRY,
+        &sepbit::ENTRY,
+        &oracle::ENTRY,
+    ];
 }
 
 /// Which pages share blocks. In text: `none`, `sepbit`, `decay:6`.
@@ -38,10 +46,12 @@ pub type LifetimePolicy = Policy<Lifetime>;
 impl LifetimePolicy {
     /// All pages share blocks.
     pub const NONE: LifetimePolicy = Policy::of(&none::ENTRY);
-}
 
-/// The most classes of a policy.
-pub const MOST_CLASSES: u32 = 8;
+    /// Whether the host foretells the lifetimes: the policy needs requests to come.
+    pub fn is_foretold(self) -> bool {
+        self.is(&oracle::ENTRY)
+    }
+}
 
 /// The number of classes.
 pub fn classes(policy: LifetimePolicy) -> u32 {

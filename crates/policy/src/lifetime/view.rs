@@ -10,12 +10,25 @@ pub struct Rule {
     pub(super) moved: fn(&Moved, Numbers) -> u32,
 }
 
+/// The most classes of a policy.
+pub const MOST_CLASSES: u32 = 8;
+
+/// Pages of a range that share an [`Estimate`].
+pub const CHUNK_PAGES: u32 = 256;
+
 /// A page that the host writes. Ages are in pages that the host has written since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Write {
     /// The age of the version that it replaces, which is the lifetime of that version; `None` for
     /// the first one.
     pub age: Option<u32>,
+    /// Pages that the host has written; it wraps.
+    pub clock: u32,
+    /// The class of the write before it, if it continues that one.
+    pub continues: Option<u32>,
+    /// Its lifetime if the host foretells it: pages that the host will write before the page is
+    /// overwritten or discarded.
+    pub foretold: Option<u32>,
     /// Pages of the drive: the mean lifetime if all are written equally often.
     pub capacity: u32,
     /// The mean age at which blocks of class 0 are collected; `u32::MAX` before the first one is.
@@ -29,17 +42,24 @@ pub struct Moved {
     pub class: u32,
     /// The age of its pages.
     pub age: u32,
+    /// Pages that the host will write before its pages are overwritten or discarded, in the mean,
+    /// if the host foretells that.
+    pub foretold: Option<u32>,
     /// As for [`Write`].
     pub capacity: u32,
     /// As for [`Write`].
     pub short: u32,
 }
 
-/// What a policy keeps of the pages of a small range: 4 bytes.
+/// What a policy keeps of a range of [`CHUNK_PAGES`] pages: 12 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Estimate {
     /// The lifetime expected of them; 0 before any of them has been written again.
     pub lifetime: u32,
+    /// The clock of its last write.
+    pub last: u32,
+    /// Its writes, of which older ones count less.
+    pub writes: u32,
 }
 
 /// One class older than that of the block.

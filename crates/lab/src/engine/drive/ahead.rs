@@ -2,6 +2,7 @@
 //! drive can prefetch its map entries into the processor's cache. The prefetches of a batch are
 //! issued together, so that their address translations, which take longest, overlap.
 
+use super::foresight::Foresight;
 use crate::error::LabError;
 use softflash_drive::{AccessKind, Drive, HostRequest};
 use softflash_trace::{Request, TraceError};
@@ -36,6 +37,8 @@ pub(super) struct Ahead<'a> {
     soon: Vec<Next>,
     /// The error that cut a trace short.
     broken: Option<TraceError>,
+    /// The requests further ahead, where lifetimes are foretold.
+    foresight: Option<Foresight<Next>>,
 }
 
 impl<'a> Ahead<'a> {
@@ -51,10 +54,20 @@ impl<'a> Ahead<'a> {
 
     fn of(from: From<'a>) -> Ahead<'a> {
         let batch = || Vec::with_capacity(BATCH);
-        let mut ahead = Ahead { from, now: batch(), taken: 0, soon: batch(), broken: None };
+        let mut ahead =
+            Ahead { from, now: batch(), taken: 0, soon: batch(), broken: None, foresight: None };
         ahead.next_batch();
         ahead.next_batch();
         ahead
+    }
+
+    /// Foretells the lifetimes of all requests from now on.
+    pub(super) fn foretell(&mut self, mut foresight: Foresight<Next>) {
+        let drawn = self.now.drain(..).skip(self.taken).chain(self.soon.drain(..));
+        drawn.for_each(|next| foresight.add(next));
+        self.foresight = Some(foresight);
+        self.next_batch();
+        self.next_batch();
     }
 
     /// The time of the next request; `None` at the end.
@@ -89,7 +102,7 @@ impl<'a> Ahead<'a> {
         self.taken = 0;
         self.soon.clear();
         while self.soon.len() < BATCH
-            && let Some(next) = self.draw()
+            && let Some(next) = self.foresee()
         {
             self.soon.push(next);
         }
@@ -110,11 +123,24 @@ impl<'a> Ahead<'a> {
         }
     }
 
+    /// Draws a request, with its lifetime if that is foretold.
     #[inline(always)]
-    fn draw(&mut self) -> Option<Next> {
-        match &mut self.from {
+    fn foresee(&mut self) -> Option<Next> {
+        let Ahead { from, broken, foresight, .. } = self;
+        match foresight {
+            None => from.draw(broken),
+            Some(foresight) => foresight.next(|| from.draw(broken)),
+        }
+    }
+}
+
+impl From<'_> {
+    /// Draws a request; `None` at the end, or after an error.
+    #[inline(always)]
+    fn draw(&mut self, broken: &mut Option<TraceError>) -> Option<Next> {
+        match self {
             From::Workload(source) => Some(Next { at_ns: 0, request: of_access(&source.next()) }),
-            From::Trace(_) if self.broken.is_some() => None,
+            From::Trace(_) if broken.is_some() => None,
             From::Trace(requests) => loop {
                 match requests.next()? {
                     Ok(request) => match of_request(&request) {
@@ -124,7 +150,7 @@ impl<'a> Ahead<'a> {
                         None => continue,
                     },
                     Err(error) => {
-                        self.broken = Some(error);
+                        *broken = Some(error);
                         return None;
                     }
                 }

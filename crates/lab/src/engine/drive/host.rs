@@ -1,7 +1,8 @@
 //! The requests of all streams of a run in the order of their times: a workload with its threads
 //! that only write, several flows, or a trace.
 
-use super::ahead::Ahead;
+use super::ahead::{Ahead, Next};
+use super::foresight::Foresight;
 use super::seeds::{ACCESSES, WRITERS};
 use super::stream::{Belongs, Stream};
 use crate::engine::caps::Caps;
@@ -100,6 +101,12 @@ impl<'a> Host<'a> {
             held_requests: BTreeMap::new(),
             held_so_far: 0,
         }
+    }
+
+    /// Foretells the lifetimes of what the only stream writes.
+    pub(super) fn foretell(&mut self, foresight: Foresight<Next>) {
+        assert!(self.others.is_empty(), "of several streams the drive decides the order");
+        self.first.foretell(foresight);
     }
 
     /// Limits each flow, from `begin_ns` on, to its own number of requests and duration.

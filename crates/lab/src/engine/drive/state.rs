@@ -1,5 +1,6 @@
 //! Preconditioning: brings a drive into its initial state before the run.
 
+use super::foresight::{Foresight, foretold};
 use super::random_writes;
 use super::seeds::PRECONDITION;
 use super::settle::{Way, settle};
@@ -85,19 +86,25 @@ fn make_steady(
         settled = Some(settle(drive, hardware, way, writing, rng, control)?);
     }
     if let Writing::Workload(workload) = writing {
-        synchronise(drive, workload, rng)?;
+        synchronise(drive, hardware.layout, workload, rng)?;
         drive.begin_steady_run();
     }
     Ok(settled)
 }
 
 /// Synchronises collection with writing: the workload writes two blocks for each write frontier.
-fn synchronise(drive: &mut Drive, workload: &BlockWorkload, rng: &Rng) -> Result<(), LabError> {
+fn synchronise(
+    drive: &mut Drive,
+    layout: &PageMapped,
+    workload: &BlockWorkload,
+    rng: &Rng,
+) -> Result<(), LabError> {
+    let mut foresight = Foresight::of(drive, layout);
     let mut source = writes_of(workload, drive.capacity_bytes(), rng)?;
     let page_bytes = u64::from(drive.page_bytes());
     let mut left = 2 * drive.frontier_pages();
     while left > 0 {
-        let access = source.next();
+        let access = foretold(&mut foresight, || source.next());
         if access.kind == AccessKind::Trim {
             drive.trim_now(access.offset_bytes, access.bytes.into());
             continue;

@@ -1,7 +1,8 @@
 //! A sequence of requests and its times: clients in a closed loop, open arrivals, or a trace.
 
-use super::ahead::Ahead;
+use super::ahead::{Ahead, Next};
 use super::closed::Closed;
+use super::foresight::Foresight;
 use crate::error::LabError;
 use softflash_base::random::Rng;
 use softflash_drive::{Drive, HostRequest};
@@ -75,6 +76,11 @@ impl<'a> Stream<'a> {
             until_ns: u64::MAX,
             under_way: 0,
         }
+    }
+
+    /// Foretells the lifetimes of what it writes.
+    pub(super) fn foretell(&mut self, foresight: Foresight<Next>) {
+        self.requests.foretell(foresight);
     }
 
     /// The flow that it belongs to.

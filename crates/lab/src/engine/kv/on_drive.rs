@@ -2,6 +2,7 @@
 
 use super::run::Watch;
 use crate::cell::{Cell, Control, DriveIo};
+use crate::engine::drive::foresight::check_one_source;
 use crate::engine::drive::state::{self, Hardware};
 use crate::engine::drive::{CHARTED, add_map_figures, busy, chart};
 use crate::error::LabError;
@@ -37,6 +38,7 @@ impl OnDrive {
         layout: &PageMapped,
         control: &Control<'_>,
     ) -> Result<OnDrive, LabError> {
+        check_one_source(layout, false)?;
         let mut drive = Drive::new(&cell.device, layout, cell.op_percent())?;
         let rng = Rng::seeded(cell.seed);
         let hardware = Hardware { device: &cell.device, layout, op_percent: cell.op_percent() };

@@ -13,6 +13,7 @@ mod rewriting;
 #[cfg(test)]
 mod tests;
 
+use super::foresight::Foresight;
 use super::seeds::PRECONDITION;
 use super::state::Hardware;
 use super::writing::{Writes, Writing, writes_of, writes_of_flows};
@@ -76,8 +77,9 @@ pub(super) fn settle(
         return by_sibling.settle(drive, way, run, control);
     }
     way.begin(drive);
+    let foresight = Foresight::of(drive, hardware.layout);
     let (mut level, mut rewriting) =
-        (way.level(), Rewriting::new(Rewritten::Drive(drive), source, control));
+        (way.level(), Rewriting::new(Rewritten::Drive(drive), source, control).with(foresight));
     while let Some(rewrites) = level.next_window() {
         if !rewriting.window(&mut level, rewrites)? {
             break;

@@ -2,6 +2,7 @@
 //! of the sibling that settles for it.
 
 use crate::cell::{Control, Settling};
+use crate::engine::drive::foresight::{Foresight, foretold};
 use crate::engine::drive::writing::Writes;
 use crate::engine::level::Level;
 use crate::engine::progress::prepared;
@@ -58,6 +59,7 @@ impl Rewritten<'_> {
 pub(super) struct Rewriting<'a> {
     rewritten: Rewritten<'a>,
     source: Writes,
+    foresight: Option<Foresight<Access>>,
     control: &'a Control<'a>,
 }
 
@@ -67,7 +69,12 @@ impl<'a> Rewriting<'a> {
         source: Writes,
         control: &'a Control<'a>,
     ) -> Rewriting<'a> {
-        Rewriting { rewritten, source, control }
+        Rewriting { rewritten, source, foresight: None, control }
+    }
+
+    /// The same with foretold lifetimes.
+    pub(super) fn with(self, foresight: Option<Foresight<Access>>) -> Rewriting<'a> {
+        Rewriting { foresight, ..self }
     }
 
     /// Writes so many times the capacity, and adds their write amplification to the level. False if
@@ -95,7 +102,7 @@ impl<'a> Rewriting<'a> {
         let capacity_bytes = self.rewritten.drive().capacity_bytes();
         let (mut written, mut report_at) = (0, 0);
         while written < capacity_bytes {
-            let access = self.source.next();
+            let access = foretold(&mut self.foresight, || self.source.next());
             self.rewritten.play(access, page_bytes);
             if access.kind == AccessKind::Write {
                 written += u64::from(access.bytes);
