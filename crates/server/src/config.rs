@@ -41,6 +41,8 @@ pub struct ServerConfig {
     pub drain_timeout: Duration,
     /// Connections without requests for this long are closed; none: never.
     pub idle_timeout: Option<Duration>,
+    /// Whether a signal has asked for the end before the server handles signals itself.
+    pub was_signalled: fn() -> bool,
 }
 
 impl Default for ServerConfig {
@@ -60,6 +62,7 @@ impl Default for ServerConfig {
             pin_threads: false,
             drain_timeout: Duration::from_secs(10),
             idle_timeout: None,
+            was_signalled: || false,
         }
     }
 }

@@ -59,6 +59,10 @@ async fn run(
 ) -> Result<(), ServerError> {
     let signal =
         stop_signal().map_err(|source| ServerError::Io { what: "handling signals", source })?;
+    if (config.was_signalled)() {
+        tracing::info!("stopped before the start, by a signal");
+        return Ok(());
+    }
     if config.nbd.is_some() && data.manifest().volumes.is_none() {
         return Err(ServerError::NoVolumeUnits { path: data.path().to_owned() });
     }

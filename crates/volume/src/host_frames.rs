@@ -4,7 +4,6 @@ use crate::format::entry::Entry;
 use crate::frames::Completion;
 use crate::open_frame::OpenFrame;
 use crate::tenant::Growth;
-use softflash_base::cast;
 use softflash_ftl::Priority;
 use std::cell::{Cell, RefCell};
 
@@ -65,10 +64,5 @@ impl HostFrames {
     /// Frames under way.
     pub fn under_way(&self) -> u32 {
         self.under_way.get()
-    }
-
-    /// Mapping units in frames that are being filled.
-    pub fn filling_units(&self) -> u32 {
-        cast::saturating_u32(self.filling.borrow().iter().flatten().map(OpenFrame::len).sum())
     }
 }

@@ -3,10 +3,12 @@
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::fullness::Fullness;
+use crate::tenant::Growing;
 use softflash_base::cast;
 use softflash_flash::UnitHealth;
 use softflash_runtime::Notify;
 use std::cell::Cell;
+use std::rc::Rc;
 
 /// The space of a domain.
 pub(crate) struct Space {
@@ -15,6 +17,7 @@ pub(crate) struct Space {
     usable: Cell<u32>,
     /// Leaves of the map for which they were computed.
     leaves: Cell<u32>,
+    growing: Rc<Growing>,
     fullness: Fullness,
     /// Notified when a superblock is free, or a frontier has room again.
     change: Notify,
@@ -28,6 +31,7 @@ impl Space {
             domain,
             usable: Cell::new(0),
             leaves: Cell::new(0),
+            growing: Rc::default(),
             fullness: Fullness::default(),
             change: Notify::new(),
             health: (0..units).map(|_| UnitHealth::default()).collect(),
@@ -42,6 +46,11 @@ impl Space {
     pub fn set_usable(&self, usable: u32, leaves: u32) {
         self.usable.set(usable);
         self.leaves.set(leaves);
+    }
+
+    /// What will take space, and is not in the map yet.
+    pub fn growing(&self) -> &Rc<Growing> {
+        &self.growing
     }
 
     /// Leaves of the map for which the usable slots were computed.

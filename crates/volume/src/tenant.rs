@@ -68,26 +68,49 @@ pub(crate) struct Tenant {
     pub requests: Cell<u32>,
     /// Mapping units that will take space of a quota, and that the map does not name yet.
     growing: Cell<u32>,
-    /// Notified when they become fewer.
-    grown: Notify,
 }
 
-/// A mapping unit that will take space; counted until this is dropped.
+/// A mapping unit that will take space; counted for its volume and for the domain until this is
+/// dropped.
 pub(crate) struct Growth {
     tenant: Rc<Tenant>,
+    domain: Rc<Growing>,
+}
+
+/// The mapping units of a domain that will take space, and that the map does not name yet.
+#[derive(Default)]
+pub(crate) struct Growing {
+    units: Cell<u32>,
+    /// Notified when they become fewer.
+    fewer: Notify,
+}
+
+impl Growing {
+    /// How many there are.
+    pub fn units(&self) -> u32 {
+        self.units.get()
+    }
+
+    /// Waits until they become fewer.
+    pub async fn fewer(&self) {
+        self.fewer.notified().await;
+    }
 }
 
 impl Growth {
-    pub fn of(tenant: &Rc<Tenant>) -> Growth {
+    pub fn of(tenant: &Rc<Tenant>, domain: &Rc<Growing>) -> Growth {
         tenant.growing.set(tenant.growing.get() + 1);
-        Growth { tenant: Rc::clone(tenant) }
+        domain.units.set(domain.units.get() + 1);
+        Growth { tenant: Rc::clone(tenant), domain: Rc::clone(domain) }
     }
 }
 
 impl Drop for Growth {
     fn drop(&mut self) {
-        self.tenant.growing.set(self.tenant.growing.get() - 1);
-        self.tenant.grown.notify_all();
+        let Growth { tenant, domain } = self;
+        tenant.growing.set(tenant.growing.get() - 1);
+        domain.units.set(domain.units.get() - 1);
+        domain.fewer.notify_all();
     }
 }
 
@@ -95,11 +118,6 @@ impl Tenant {
     /// Mapping units that will take space of a quota, and that the map does not name yet.
     pub fn growing(&self) -> u32 {
         self.growing.get()
-    }
-
-    /// Waits until they become fewer.
-    pub async fn grown(&self) {
-        self.grown.notified().await;
     }
 
     fn new(volume: ImageId) -> Tenant {
@@ -114,7 +132,6 @@ impl Tenant {
             changed: Notify::new(),
             requests: Cell::new(0),
             growing: Cell::new(0),
-            grown: Notify::new(),
         }
     }
 

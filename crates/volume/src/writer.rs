@@ -9,7 +9,6 @@ use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::entry::{Entry, data_seed};
 use crate::frames::Completion;
 use crate::frontier::{self, Appended};
-use crate::image::ImageId;
 use crate::open_frame::OpenFrame;
 use crate::placement;
 use crate::quota::{self, Inside};
@@ -163,7 +162,7 @@ async fn add(
             core.order.opened().await;
             continue;
         }
-        check_space(core, tenant.volume, lba)?;
+        core.map.borrow().images.get(tenant.volume).ok_or(VolumeError::Deleted)?;
         if let Some((completion, is_full)) =
             core.clients.frames().add(class, priority, entry, data, &mut growth)
         {
@@ -183,7 +182,7 @@ async fn add(
     }
 }
 
-/// What a mapping unit takes of the quota of its volume.
+/// What a mapping unit takes of the space, once there is some for it.
 async fn growth(
     core: &Shared,
     tenant: &Rc<Tenant>,
@@ -196,25 +195,10 @@ async fn growth(
                 for class in core.clients.classes().round_robin() {
                     send_frame(core, class);
                 }
-                tenant.grown().await;
+                core.space.growing().fewer().await;
             }
         }
     }
-}
-
-/// Refuses a write that would take space which collection needs.
-fn check_space(core: &Core, volume: ImageId, lba: u32) -> Result<(), VolumeError> {
-    let map = core.map.borrow();
-    let image = map.images.get(volume).ok_or(VolumeError::Deleted)?;
-    let grows = map.grows(image, lba);
-    let used = map.used() + core.clients.frames().filling_units();
-    if grows && map.leaves.held() > core.space.leaves() {
-        core.renew_usable();
-    }
-    if grows && used >= core.space.usable() {
-        return Err(core.out_of_space(used));
-    }
-    Ok(())
 }
 
 /// Appends the frames that are being filled, unless the device has enough frames to work on: then

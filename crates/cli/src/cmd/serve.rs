@@ -22,6 +22,7 @@ use settings_file::SettingsFile;
 use softflash_base::shell_word;
 use softflash_console::CliError;
 use softflash_console::allocator;
+use softflash_console::cleanup;
 use softflash_console::host;
 use softflash_console::output;
 use softflash_console::sizes::{human_bytes, parse_size};
@@ -184,6 +185,7 @@ impl Serve {
             pin_threads: self.pin,
             drain_timeout: self.drain_timeout,
             idle_timeout: self.idle_timeout,
+            was_signalled: cleanup::was_signalled,
         };
         let (data, endpoints) = prepare(path, &config)?;
         allocator::return_free_memory()

@@ -4,7 +4,7 @@
 use crate::support::clients::skip;
 use crate::support::program::{Backend, binary, fails, format, said, softflash};
 use crate::support::server::Server;
-use crate::support::{setting, time_of_day_us};
+use crate::support::{setting, signals, time_of_day_us};
 use softflash_base::random::Rng;
 use std::fs;
 use std::path::Path;
@@ -62,6 +62,59 @@ fn a_killed_format_leaves_a_whole_directory_or_one_that_format_and_serve_take() 
     let rounds = setting("SOFTFLASH_RESTARTS", 8);
     let unfinished = ["file", "model"].map(|backend| kill_formats(backend, &mut rng, rounds));
     println!("of {rounds} formats each, {unfinished:?} were killed half-way");
+}
+
+/// Runs a command and sends it a signal after a random time, if it has not ended by then. It must
+/// end.
+fn signalled(command: &mut Command, signal: libc::c_int, after: Duration) {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(after);
+    if child.try_wait().unwrap().is_none() {
+        signals::send(&child, signal);
+    }
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            panic!("signal {signal} after {after:?} is lost: {command:?}");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_signal_while_a_directory_is_made_ends_the_program_and_leaves_all_or_nothing() {
+    let seed = setting("SOFTFLASH_TEST_SEED", u64::from(time_of_day_us()));
+    println!("replay with SOFTFLASH_TEST_SEED={seed}");
+    let mut rng = Rng::seeded(seed);
+    let temp = tempfile::tempdir().unwrap();
+    for round in 0..setting("SOFTFLASH_RESTARTS", 8) * 5 {
+        let data = temp.path().join(format!("data{round}"));
+        let is_there = rng.chance(0.5);
+        if is_there {
+            fs::create_dir(&data).unwrap();
+        }
+        let mut command = match rng.chance(0.5) {
+            true => formatting(&data, "file", &[]),
+            false => {
+                let mut serve = Command::new(binary());
+                serve.args(["serve", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data"]);
+                serve.arg(&data);
+                serve
+            }
+        };
+        let signal = if rng.chance(0.5) { libc::SIGINT } else { libc::SIGTERM };
+        signalled(&mut command, signal, Duration::from_micros(rng.below(60_000)));
+        if !data.join("softflash.toml").exists() {
+            let left = fs::read_dir(&data).map_or(0, Iterator::count);
+            assert_eq!(left, 0, "round {round}: {command:?} with signal {signal}");
+            assert_eq!(data.exists(), is_there, "round {round}: {command:?}");
+        }
+        // A server's default device has 8 GiB.
+        if data.exists() {
+            fs::remove_dir_all(&data).unwrap();
+        }
+    }
 }
 
 #[test]

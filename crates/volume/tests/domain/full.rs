@@ -1,4 +1,5 @@
 use crate::testbed::{Testbed, UNIT, content, unit};
+use futures_util::future::join_all;
 use softflash_volume::VolumeError;
 
 #[test]
@@ -41,6 +42,44 @@ fn a_full_domain_refuses_new_data_takes_overwrites_and_recovers_by_discards() {
         for lba in 0..fits {
             volume.write(lba * UNIT as u64, &unit(lba)).await.unwrap();
         }
+    });
+}
+
+/// What is under way counts: otherwise many writes at once would take the space that collection
+/// needs, and overwrites would be refused.
+#[test]
+fn many_writes_at_once_fill_a_domain_no_further_than_it_can_hold() {
+    let testbed = Testbed::new(32, 256);
+    testbed.run(async |domain, _, _| {
+        domain.create("v", 1 << 40).await.unwrap();
+        let volume = domain.volume("v").unwrap();
+        let fits = domain.space().usable_bytes / UNIT as u64;
+        // Up to a little below the limit, and then much more at once.
+        let before = fits - 20;
+        for lba in 0..before {
+            volume.write(lba * UNIT as u64, &unit(lba)).await.unwrap();
+        }
+        let volume = &volume;
+        let write = async |lba: u64| volume.write(lba * UNIT as u64, &unit(lba)).await;
+        let results = join_all((before..before + 2000).map(write)).await;
+        let space = domain.space();
+        assert!(space.used_bytes <= space.usable_bytes, "{space:?}");
+        let written = results.iter().filter(|result| result.is_ok()).count() as u64;
+        assert_eq!(space.used_bytes, (before + written) * UNIT as u64);
+        assert_eq!(space.used_bytes, space.usable_bytes, "and as far as it can");
+        let overwrites = join_all((0..before).map(write)).await;
+        assert!(
+            overwrites.iter().all(Result::is_ok),
+            "{:?}",
+            overwrites.iter().find(|r| r.is_err())
+        );
+        // Several writes of one place take space once.
+        volume.discard(0, 4 * UNIT as u64).await.unwrap();
+        let same = join_all((0..200).map(|write: u64| {
+            let data = unit(write);
+            async move { volume.write(write % 4 * UNIT as u64, &data).await }
+        }));
+        assert!(same.await.iter().all(Result::is_ok));
     });
 }
 
