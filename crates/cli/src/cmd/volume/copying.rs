@@ -1,4 +1,4 @@
-//! Images compared with each other and copied, as far as the map says that they differ, and deleted.
+//! Images compared and copied as far as the map says that they differ; volumes deleted as a whole.
 
 use crate::volume_export::{Digest, MOST_DATA_BYTES};
 use softflash_base::cast::{index, saturating_u32};
