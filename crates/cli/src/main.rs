@@ -12,6 +12,7 @@ mod machine_memory;
 mod password;
 mod supervisor;
 mod tls;
+mod volume_export;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use softflash_console::allocator::Allocator;

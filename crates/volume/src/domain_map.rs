@@ -522,6 +522,8 @@ pub(crate) fn low(checksum: u64) -> u32 {
 
 mod beyond;
 pub(crate) use beyond::Beyond;
+mod differences;
+pub(crate) use differences::Difference;
 mod held;
 mod storing;
 #[cfg(test)]

@@ -75,4 +75,4 @@ pub use repair::Repaired;
 pub use room::room_bytes;
 pub use settings::{Lifetime, Setting, Temperature, VolumeSettings};
 pub use tenant::VolumeCounters;
-pub use volume::Volume;
+pub use volume::{Changed, Volume};

@@ -2,7 +2,7 @@
 
 use crate::admission::Permit;
 use crate::core::Shared;
-use crate::domain_map;
+use crate::domain_map::{self, Difference};
 use crate::error::VolumeError;
 use crate::flusher;
 use crate::format::MAPPING_UNIT_BYTES;
@@ -25,6 +25,19 @@ pub struct Volume {
     /// The volume of a snapshot, or the volume itself.
     tenant: Rc<Tenant>,
     hint: Hint,
+    /// Whether requests wait for the limits of the volume.
+    is_limited: bool,
+}
+
+/// A range in which a volume or snapshot differs from another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Changed {
+    /// Its start.
+    pub offset: u64,
+    /// Its length.
+    pub bytes: u64,
+    /// Whether it holds data, everywhere; otherwise it reads as zeros.
+    pub has_data: bool,
 }
 
 impl Volume {
@@ -32,13 +45,19 @@ impl Volume {
         let map = core.map.borrow();
         let tenant = core.clients.tenant(map.volume_of(image), &map.images);
         drop(map);
-        Volume { core, image, tenant, hint: Hint::FOREGROUND }
+        Volume { core, image, tenant, hint: Hint::FOREGROUND, is_limited: true }
     }
 
     /// The same volume, whose requests have this hint. The lifetime of what is written is that of
     /// the volume's settings.
     pub fn hinted(self, hint: Hint) -> Volume {
         Volume { hint, ..self }
+    }
+
+    /// The same volume, whose requests do not wait for its limits: for copies while nobody else
+    /// uses it. The quota holds for them, too.
+    pub fn without_limits(self) -> Volume {
+        Volume { is_limited: false, ..self }
     }
 
     /// The current size.
@@ -108,6 +127,34 @@ impl Volume {
         Ok(units.map(|lba| map.find(self.image, lba) != domain_map::Found::Zeros).collect())
     }
 
+    /// The first range from `offset` on, of at most `most_bytes`, in which this volume or snapshot
+    /// differs from `base`, one of the same domain, or from zeros without one. It is found in the
+    /// map, without a read: data that were written again count as different, also if they are the
+    /// same. What is beyond the end of `base` reads as zeros there.
+    ///
+    /// # Errors
+    /// [`VolumeError::Deleted`].
+    pub fn next_change(
+        &self,
+        base: Option<&Volume>,
+        offset: u64,
+        most_bytes: u64,
+    ) -> Result<Option<Changed>, VolumeError> {
+        let unit = cast::wide(MAPPING_UNIT_BYTES);
+        let units = |bytes: u64| u32::try_from(bytes / unit).unwrap_or(u32::MAX);
+        let map = self.core.map.borrow();
+        let exists = |volume: &Volume| map.images.get(volume.image).is_some();
+        if !exists(self) || base.is_some_and(|base| !exists(base)) {
+            return Err(VolumeError::Deleted);
+        }
+        let base = base.map(|base| base.image);
+        let found = map.next_difference(self.image, base, units(offset), units(most_bytes));
+        Ok(found.map(|Difference { start, count, has_data }| {
+            let (offset, bytes) = (u64::from(start) * unit, u64::from(count) * unit);
+            Changed { offset, bytes, has_data }
+        }))
+    }
+
     /// Waits until a request may begin: for the limits of the volume, then for its turn.
     async fn begin(&self, access: Access, bytes: u64) -> Result<Permit<'_>, VolumeError> {
         self.tenant.count(|counters| match access {
@@ -121,7 +168,9 @@ impl Volume {
             }
             Access::Discard => counters.discards += 1,
         });
-        limits::wait(&self.core, &self.tenant, bytes).await?;
+        if self.is_limited {
+            limits::wait(&self.core, &self.tenant, bytes).await?;
+        }
         Ok(self.core.clients.enter(&self.tenant, bytes).await)
     }
 

@@ -56,6 +56,7 @@ mod trace_command;
 mod unauthenticated;
 mod unread;
 mod volume_damage;
+mod volume_moves;
 mod volume_room;
 mod volume_settings;
 mod volume_shrink;

@@ -36,7 +36,7 @@ impl DomainMap {
     }
 
     /// The images in which the mapping units of an image are looked up.
-    fn sources_of(&self, image: ImageId) -> Vec<&Image> {
+    pub(super) fn sources_of(&self, image: ImageId) -> Vec<&Image> {
         let mut sources = Vec::new();
         let mut at = Some(image);
         while let Some(image) = at.and_then(|id| self.images.get(id)) {

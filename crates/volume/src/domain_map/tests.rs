@@ -160,7 +160,33 @@ impl Pair {
                 assert_eq!(self.map.data_beyond(id, from), expected, "{id} from {from}");
             }
         }
+        self.compare_differences();
         self.map.check().unwrap();
+    }
+
+    /// The differences of each two images, and of each from zeros, are those of the copies.
+    fn compare_differences(&self) {
+        let none = BTreeMap::new();
+        let bases = self.reference.images.iter().map(|(&id, contents)| (Some(id), contents));
+        let bases: Vec<_> = bases.chain([(None, &none)]).collect();
+        for (&id, contents) in &self.reference.images {
+            let size = self.map.images.get(id).unwrap().size;
+            for &(base, before) in &bases {
+                let changed = |lba: &u32| contents.get(lba) != before.get(lba);
+                let expected: Vec<(u32, bool)> = (0..size)
+                    .filter(changed)
+                    .map(|lba| (lba, contents.contains_key(&lba)))
+                    .collect();
+                let (mut found, mut at) = (Vec::new(), 0);
+                while let Some(next) = self.map.next_difference(id, base, at, 700) {
+                    let Difference { start, count, has_data } = next;
+                    assert!(start >= at && (1..=700).contains(&count), "{next:?}");
+                    at = start + count;
+                    found.extend((start..at).map(|lba| (lba, has_data)));
+                }
+                assert_eq!(found, expected, "{id} from {base:?}");
+            }
+        }
     }
 
     /// Slots that no image holds are free again.

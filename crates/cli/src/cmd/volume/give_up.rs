@@ -1,5 +1,6 @@
 //! `softflash volume give-up`: gives up a volume, or all of a shard, also damaged ones.
 
+use super::copying::delete_with_snapshots;
 use super::open;
 use crate::directories::block_on;
 use clap::Args;
@@ -48,7 +49,7 @@ impl GiveUp {
             output::result(&cost(&volume));
             self.check_forced("the volume with its snapshots is deleted")?;
             let failed = DataDirError::volume(&directory.path);
-            delete(domain, &volume).await.map_err(failed).map_err(CliError::from)
+            delete_with_snapshots(domain, &volume).await.map_err(failed).map_err(CliError::from)
         })?;
         self.say(&format!("gave up volume `{name}`"));
         Ok(())
@@ -124,13 +125,6 @@ fn find<'a>(domains: &'a Domains, name: &str) -> Result<(&'a Domain, VolumeInfo)
     let volume = volumes.into_iter().find(|volume| volume.name == name);
     let missing = || VolumeError::NoVolume { name: name.to_owned() };
     Ok((domain, volume.ok_or_else(missing)?))
-}
-
-async fn delete(domain: &Domain, volume: &VolumeInfo) -> Result<(), VolumeError> {
-    for snapshot in volume.snapshots.iter().rev() {
-        domain.delete_snapshot(&volume.name, snapshot).await?;
-    }
-    domain.delete(&volume.name).await
 }
 
 fn cost(volume: &VolumeInfo) -> String {

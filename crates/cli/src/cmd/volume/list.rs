@@ -1,6 +1,6 @@
 //! `softflash volume list`: lists the volumes with their snapshots, and the space.
 
-use super::INSTEAD;
+use super::{INSTEAD, unfinished};
 use crate::directories;
 use serde::Serialize;
 use softflash_base::{ShardId, UnitSet, shell_word};
@@ -42,13 +42,18 @@ struct Row {
 pub fn run(path: &Path, form: Form) -> Result<(), CliError> {
     // A mount writes, so it works on a copy in memory.
     let directory = directories::or_instead(OpenDir::open_to_try(path), INSTEAD)?;
-    let (volumes, domains, all) = with_domains(&directory, async |domains| {
+    let (volumes, domains, unfinished, all) = with_domains(&directory, async |domains| {
         let (volumes, rows) = look(domains);
-        Ok::<_, CliError>((volumes, rows, domains.check_all(path)))
+        // A volume of this name that is no marker is listed as any other.
+        let unfinished = unfinished::find(domains).await.unwrap_or_default();
+        Ok::<_, CliError>((volumes, rows, unfinished, domains.check_all(path)))
     })?;
     match form {
         Form::Json => output::json(&volumes)?,
         Form::Table => print(path, &volumes, &domains),
+    }
+    if let Some(works) = unfinished {
+        output::say(&unfinished::about(path, &works));
     }
     // The volumes of the others are listed nevertheless.
     Ok(all?)

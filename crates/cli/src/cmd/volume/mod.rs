@@ -1,9 +1,14 @@
 //! `softflash volume`: creates, changes, lists and deletes volumes and their snapshots.
 
+mod copying;
 mod delete;
+mod export;
 mod give_up;
+mod import;
+mod import_checks;
 mod list;
 mod settings;
+mod unfinished;
 
 use crate::directories;
 use clap::{Args, Subcommand};
@@ -80,10 +85,10 @@ Examples:
     /// Delete a volume and its data; its snapshots must be deleted before
     #[command(after_help = "\
 Examples:
-  softflash volume delete ./data disk             on a terminal, asks if it holds data
+  softflash volume delete ./data disk             asks if it holds data
   softflash volume delete ./data disk --force     never asks
 
-A script is never asked: what it names is deleted.")]
+Only on a terminal: a script is never asked, and what it names is deleted.")]
     Delete(delete::Delete),
     /// Keep the present state of a volume as a snapshot, which shares its space
     #[command(after_help = "Example:\n  softflash volume snapshot ./data disk monday")]
@@ -108,8 +113,10 @@ A script is never asked: what it names is deleted.")]
     /// Delete a snapshot; its clones must be deleted before
     #[command(after_help = "\
 Examples:
-  softflash volume delete-snapshot ./data disk monday             asks on a terminal
-  softflash volume delete-snapshot ./data disk monday --force     never asks")]
+  softflash volume delete-snapshot ./data disk monday            asks
+  softflash volume delete-snapshot ./data disk monday --force    never asks
+
+Only on a terminal: a script is never asked.")]
     DeleteSnapshot(delete::DeleteSnapshot),
     /// Give up a volume with its snapshots, or all volumes of a shard, also damaged ones
     #[command(after_help = "\
@@ -122,6 +129,32 @@ Nothing can bring back what was given up. All volumes of a shard can be given up
 keeps them from being served: new ones can be created afterwards. Keys are not affected. Exit code \
 1 without --force: nothing was given up.")]
     GiveUp(give_up::GiveUp),
+    /// Write volumes with their snapshots to a file or a pipe, whole or as an increment
+    #[command(after_help = "\
+Examples:
+  softflash volume export ./data all.sfvolumes
+  softflash volume export ./data - disk trial | zstd > two.sfvolumes.zst
+  softflash volume export ./data - | ssh new softflash volume import ./data -
+  softflash volume export ./data tuesday.sfvolumes disk --from monday
+
+Snapshots, settings and what clones share with their parents are included. Changes nothing in the \
+data directory, so that it may be on a read-only file system. The file gets its name only when it \
+is complete. With --from it has the snapshots after that one and the present state, as far as they \
+differ; `import` reads its own copy of that snapshot and compares.")]
+    Export(export::Export),
+    /// Create the volumes of an export, or bring volumes up to date by an increment
+    #[command(after_help = "\
+Examples:
+  softflash volume import ./data all.sfvolumes
+  zstd -dc two.sfvolumes.zst | softflash volume import ./data -
+  softflash volume import ./data tuesday.sfvolumes
+  softflash volume import ./data tuesday.sfvolumes --revert
+  softflash volume import ./data --undo      after an import that was killed
+
+All of the export is imported, or nothing. An increment needs the volume as it was at the snapshot \
+that the increment begins with: that must be its newest snapshot, with the same contents. What was \
+written since is lost with --revert, and otherwise an error.")]
+    Import(import::Import),
     /// List the volumes with their snapshots, and the space
     #[command(after_help = "\
 Examples:
@@ -151,6 +184,8 @@ impl Volume {
         match self.what {
             What::List { directory, output } => list::run(&directory, output),
             What::GiveUp(give_up) => give_up.run(),
+            What::Export(export) => export.run(),
+            What::Import(import) => import.run(),
             What::Create { volume, size, settings } => volume.create(size, &settings),
             What::Set { volume, settings } => volume.set(&settings),
             What::Resize { volume, size, shrink } => volume.resize(size, shrink),

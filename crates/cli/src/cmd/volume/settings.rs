@@ -1,7 +1,7 @@
-//! The settings of a volume as arguments.
+//! The settings of a volume as arguments, and as words.
 
 use clap::Args;
-use softflash_volume::Setting;
+use softflash_volume::{Setting, VolumeSettings};
 
 /// New values of settings.
 #[derive(Debug, Args)]
@@ -36,4 +36,42 @@ impl SettingArgs {
             .copied()
             .collect()
     }
+}
+
+/// All settings, as they are changed.
+pub fn all_of(settings: &VolumeSettings) -> [Setting; 6] {
+    [
+        Setting::Quota(settings.quota_bytes),
+        Setting::Iops(settings.iops),
+        Setting::Bandwidth(settings.bandwidth_bytes_per_second),
+        Setting::Weight(settings.weight),
+        Setting::Temperature(settings.lifetime.temperature),
+        Setting::Stream(settings.lifetime.stream),
+    ]
+}
+
+/// Settings as words: `weight=100`.
+pub fn words(settings: &[Setting]) -> String {
+    let number = |number: Option<u64>| number.unwrap_or(0).to_string();
+    let word = |setting: &Setting| {
+        let (name, value) = match *setting {
+            Setting::Quota(bytes) => ("quota", number(bytes)),
+            Setting::Iops(iops) => ("iops", number(iops.map(u64::from))),
+            Setting::Bandwidth(bytes) => ("bandwidth", number(bytes)),
+            Setting::Weight(weight) => ("weight", weight.to_string()),
+            Setting::Temperature(temperature) => ("temperature", temperature.to_string()),
+            Setting::Stream(stream) => ("stream", stream.to_string()),
+        };
+        format!("{name}={value}")
+    };
+    settings.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Settings from words; none if one is no setting.
+pub fn from_words<'a>(words: impl Iterator<Item = &'a str>) -> Option<Vec<Setting>> {
+    let setting = |word: &str| {
+        let (name, value) = word.split_once('=')?;
+        Setting::parse(name, value).ok()
+    };
+    words.map(setting).collect()
 }
