@@ -18,6 +18,9 @@ const LIMIT: &str = "120";
 /// The data directory of commands that name none, and of `serve` without arguments.
 const DEFAULT_DIRECTORY: &str = "DIR";
 
+/// The data directory to which things are moved from that one.
+const SECOND_DIRECTORY: &str = "OTHER";
+
 /// Beginnings of replies of a server that are errors: `redis-cli` exits with 0 nevertheless.
 const ERRORS: [&str; 7] =
     ["ERR ", "OOM ", "NOAUTH ", "WRONGPASS ", "NOPERM ", "NOSCRIPT ", "Could not "];
@@ -60,7 +63,10 @@ impl<'a> Session<'a> {
             }
             ["softflash", ..] if words.contains(&DEFAULT_DIRECTORY) => {
                 self.stop();
-                self.ensure_directory()?;
+                self.ensure_directory(DEFAULT_DIRECTORY)?;
+            }
+            ["softflash", ..] if words.contains(&SECOND_DIRECTORY) => {
+                self.ensure_directory(SECOND_DIRECTORY)?;
             }
             _ => {}
         }
@@ -92,12 +98,12 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn ensure_directory(&self) -> Outcome {
-        if self.place.join(DEFAULT_DIRECTORY).exists() {
+    fn ensure_directory(&self, name: &str) -> Outcome {
+        if self.place.join(name).exists() {
             return Ok(());
         }
         let shape = "--size 1GiB --units 16 --shards 2 --volume-units 4";
-        self.shell(&format!("softflash format {DEFAULT_DIRECTORY} {shape}")).map(drop)
+        self.shell(&format!("softflash format {name} {shape}")).map(drop)
     }
 
     /// Starts a server with these further arguments, unless one runs.
@@ -105,7 +111,7 @@ impl<'a> Session<'a> {
         match self.server {
             Some(_) => Ok(()),
             None => {
-                self.ensure_directory()?;
+                self.ensure_directory(DEFAULT_DIRECTORY)?;
                 self.serve(&[&["--data", DEFAULT_DIRECTORY], more].concat())
             }
         }
@@ -115,7 +121,7 @@ impl<'a> Session<'a> {
     fn serve(&mut self, arguments: &[&str]) -> Outcome {
         self.stop();
         if arguments.contains(&DEFAULT_DIRECTORY) {
-            self.ensure_directory()?;
+            self.ensure_directory(DEFAULT_DIRECTORY)?;
         }
         self.server = Some(Server::start(self.programs, &self.place, arguments)?);
         Ok(())
