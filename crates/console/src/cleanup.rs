@@ -66,12 +66,14 @@ fn remove_all(paths: &[PathBuf]) {
     let _ = setrlimit(Resource::Nofile, limit);
     // Files not created yet do not exist; a directory with other files stays.
     let remove = |path: &Path| fs::remove_file(path).or_else(|_| fs::remove_dir(path)).is_ok();
+    let remove_each = || paths.iter().filter(|path| remove(path)).count();
+    // A file that is being created at this moment is there a little later.
+    remove_each();
     loop {
-        let removed = paths.iter().filter(|path| remove(path)).count();
-        if removed == 0 {
+        thread::park_timeout(SETTLING);
+        if remove_each() == 0 {
             return;
         }
-        thread::park_timeout(SETTLING);
     }
 }
 
