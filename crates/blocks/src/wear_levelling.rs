@@ -54,7 +54,7 @@ impl WearLevelling {
                 continue;
             }
             *looked_at = newest;
-            let lagging = flash.worth_moving(unit);
+            let lagging = flash.worth_moving(unit, |_| true);
             if let Some(id) = lagging.and_then(|superblock| self.directory.id_at(&superblock)) {
                 self.damage.note_needs_refresh(id, Origin::Levelling);
             }

@@ -150,7 +150,7 @@ pub enum OpenError {
         reason: String,
     },
     /// The file ends before the device does.
-    #[error("{}: cut short: its label says {expected} bytes, and it has {found}; `softflash dump` reads what is left, and `softflash check --repair` extends it and names what is lost", path.display())]
+    #[error("{}: cut short: its label says {expected} bytes, and it has {found}; `softflash dump --salvage` reads what is left, and `softflash check --repair` extends it and names what is lost", path.display())]
     CutShort {
         /// The path tried.
         path: PathBuf,

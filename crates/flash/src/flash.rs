@@ -182,9 +182,10 @@ impl Flash {
     }
 
     /// The superblock of a unit that its owner should rewrite elsewhere, because its data are cold
-    /// while other blocks wear out. Scans the superblocks of the unit.
-    pub fn worth_moving(&self, unit: u16) -> Option<Superblock> {
-        self.driver.ftl.borrow().worth_moving(UnitId(unit))
+    /// while other blocks wear out: of those whose index it `can_move`. Scans the superblocks of
+    /// the unit.
+    pub fn worth_moving(&self, unit: u16, can_move: impl Fn(u32) -> bool) -> Option<Superblock> {
+        self.driver.ftl.borrow().worth_moving(UnitId(unit), can_move)
     }
 
     /// A unit's state.

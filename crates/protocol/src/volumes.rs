@@ -1,6 +1,7 @@
 //! What FLASH.VOLUME needs of a server with volumes. This crate knows no volumes itself.
 
 use futures_util::future::BoxFuture;
+use softflash_store::stats::UnitTelemetry;
 
 /// A volume, as FLASH.VOLUME LIST shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,6 +152,9 @@ pub trait VolumeAdmin: Send + Sync {
 
     /// The figures of all volumes together.
     fn totals(&self) -> BoxFuture<'static, VolumeTotals>;
+
+    /// The state of their units, by number.
+    fn units(&self) -> BoxFuture<'static, Vec<UnitTelemetry>>;
 
     /// Carries out a change, which is durable when the future is ready.
     fn change(&self, change: VolumeChange) -> BoxFuture<'static, Result<(), String>>;

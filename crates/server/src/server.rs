@@ -330,11 +330,14 @@ impl ShardThreads {
                     return None;
                 }
                 let report = report.await.ok().flatten()?;
+                let (store, mut units) = (report.store, report.units);
                 let volumes = match volumes {
-                    Some(volumes) => volumes.stats().await,
+                    Some(volumes) => {
+                        units.extend(volumes.units().await);
+                        volumes.stats().await
+                    }
                     None => Vec::new(),
                 };
-                let (store, units) = (report.store, report.units);
                 Some(Snapshot { server, store, volumes, units, commands })
             })
         })

@@ -1,6 +1,7 @@
 //! Counters of a store: requests of clients, and commands to the flash.
 
 use serde::Serialize;
+pub use softflash_ftl::UnitTelemetry;
 
 /// The number of live keys.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

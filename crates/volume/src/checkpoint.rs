@@ -388,33 +388,48 @@ fn adopt(core: &Core, root: &Root, root_slots: &[u32], proofs: &[u32]) {
     });
     unneeded.into_iter().for_each(|block| release(core, block));
     release_unneeded(core);
-    rewrite_sparse(core, root, &live);
+    rewrite_some(core, root, &live);
 }
 
-/// Lets the next checkpoint write the leaves of the superblocks with the fewest again, if the map
-/// takes more than twice its space.
-fn rewrite_sparse(core: &Core, root: &Root, live: &BTreeMap<u32, u32>) {
-    let slots: u32 = live.values().sum();
-    let most = 2 + 2 * slots.div_ceil(core.geometry.block_units);
-    let excess = cast::index(core.roots.blocks().saturating_sub(most));
-    if excess == 0 {
-        return;
-    }
+/// Lets the next checkpoint write some leaves again: those of the superblocks with the fewest, if
+/// the map takes more than twice its space, and those of superblocks that lag behind in wear.
+fn rewrite_some(core: &Core, root: &Root, live: &BTreeMap<u32, u32>) {
     let blocks = |stored: &StoredLeaf| {
         let slots = stored.halves.iter().flat_map(|half| half.slots());
         slots.map(|slot| core.geometry.block_of(slot)).collect::<Vec<u32>>()
     };
     let mut halves: BTreeMap<u32, u32> = BTreeMap::new();
     root.leaves.iter().flat_map(blocks).for_each(|block| *halves.entry(block).or_default() += 1);
-    let mut sparse: Vec<(u32, u32)> =
-        halves.into_iter().map(|(block, count)| (count, block)).collect();
-    sparse.sort_unstable();
-    sparse.truncate(excess);
-    let is_sparse = |block: u32| sparse.iter().any(|&(_, sparse)| sparse == block);
+    let mut rewritten = lagging(core, &halves);
+    rewritten.extend(sparsest(core, halves, live.values().sum()));
+    if rewritten.is_empty() {
+        return;
+    }
     let mut map = core.map.borrow_mut();
     for stored in &root.leaves {
-        if blocks(stored).into_iter().any(is_sparse) {
+        if blocks(stored).iter().any(|block| rewritten.contains(block)) {
             map.touch(stored.leaf);
         }
     }
+}
+
+/// The superblocks with the fewest halves of leaves, as many as the map has more than twice the
+/// space of its `slots`.
+fn sparsest(core: &Core, halves: BTreeMap<u32, u32>, slots: u32) -> Vec<u32> {
+    let most = 2 + 2 * slots.div_ceil(core.geometry.block_units);
+    let excess = cast::index(core.roots.blocks().saturating_sub(most));
+    let mut sparse: Vec<(u32, u32)> =
+        halves.into_iter().map(|(block, count)| (count, block)).collect();
+    sparse.sort_unstable();
+    sparse.into_iter().take(excess).map(|(_, block)| block).collect()
+}
+
+/// The superblock of each unit whose leaves are so cold that it lags behind in wear.
+fn lagging(core: &Core, halves: &BTreeMap<u32, u32>) -> Vec<u32> {
+    let of_unit = |unit: u16| {
+        let block_of = |index| core.geometry.block(unit, index);
+        let has_leaves = |index| halves.contains_key(&block_of(index));
+        Some(block_of(core.flash.worth_moving(unit, has_leaves)?.index))
+    };
+    core.geometry.units.iter().filter_map(of_unit).collect()
 }

@@ -90,12 +90,12 @@ async fn collect_one(core: &Shared, unit: u32, collection: &mut UnitCollection) 
 /// The superblock that lags behind in wear, if there is one: its data are cold, and it takes part
 /// again once they have moved.
 fn lagging(core: &Core, unit: u32) -> Option<Victim> {
-    let superblock = core.flash.worth_moving(core.unit_id(unit))?;
-    let block = core.geometry.block(superblock.unit.0, superblock.index);
+    let unit = core.unit_id(unit);
+    let block_of = |index| core.geometry.block(unit, index);
     let mut map = core.map.borrow_mut();
-    if !map.blocks.is_closed(block) {
-        return None;
-    }
+    // Superblocks of the map are rewritten by checkpoints.
+    let is_closed = |index| map.blocks.is_closed(block_of(index));
+    let block = block_of(core.flash.worth_moving(unit, is_closed)?.index);
     map.blocks.reopen(block);
     Some(Victim { block, mixes: false, cause: Hint::LEVELLING })
 }

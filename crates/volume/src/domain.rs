@@ -36,7 +36,7 @@ use serde::Serialize;
 use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
 use softflash_device::QueuePair;
-use softflash_ftl::{FtlConfig, Inventory, Owner, ProgramBytes};
+use softflash_ftl::{FtlConfig, Inventory, Owner, ProgramBytes, UnitTelemetry};
 use softflash_runtime::RuntimeHandle;
 use std::rc::Rc;
 
@@ -456,20 +456,23 @@ impl Domain {
         self.core.map.borrow().memory_bytes() + self.core.superblocks.memory_bytes()
     }
 
+    /// The state of each unit. Scans the blocks of all units.
+    pub fn units(&self) -> Vec<UnitTelemetry> {
+        let flash = &self.core.flash;
+        flash.units().iter().map(|unit| flash.telemetry(unit)).collect()
+    }
+
     /// Bytes programmed since the mount, by origin. Scans the blocks of all units.
     pub fn programmed(&self) -> ProgramBytes {
-        let flash = &self.core.flash;
         let mut programmed = ProgramBytes::default();
-        let units = flash.units().iter();
-        units.for_each(|unit| programmed.add(&flash.telemetry(unit).programmed));
+        self.units().iter().for_each(|unit| programmed.add(&unit.programmed));
         programmed
     }
 
     /// Erases since the mount, each of a block in every plane of a die. Scans the blocks of all
     /// units.
     pub fn erases(&self) -> u64 {
-        let flash = &self.core.flash;
-        flash.units().iter().map(|unit| flash.telemetry(unit).erases).sum()
+        self.units().iter().map(|unit| unit.erases).sum()
     }
 
     /// Counters since the mount.

@@ -157,10 +157,10 @@ fn values_that_memory_does_not_hold_are_not_all_read_at_once() {
 }
 
 /// Clients whose pipelines take much processor time take turns with the others.
-fn pipelines_leave_turns(request: &[u8]) {
+fn pipelines_leave_turns(request: &[u8], shards: &str) {
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
-    format_with(&data, Backend::File, 512 * MIB as u64, &["--units", "4", "--shards", "1"]);
+    format_with(&data, Backend::File, 512 * MIB as u64, &["--units", "4", "--shards", shards]);
     let server = Server::start(&data, &["--memory", "64MiB", "--durability", "1s"]);
     let mut client = server.client();
     for number in 0..20_000_u32 {
@@ -169,7 +169,9 @@ fn pipelines_leave_turns(request: &[u8]) {
     (0..20_000).for_each(|_| assert!(client.receive().unwrap().is_ok()));
     let connect = |_| {
         let mut stream = TcpStream::connect(server.address()).unwrap();
-        stream.write_all(request).unwrap();
+        // As much as the server takes while it does not reply.
+        stream.set_nonblocking(true).unwrap();
+        assert!(stream.write(request).unwrap() > 0);
         stream
     };
     let unread: Vec<TcpStream> = (0..400).map(connect).collect();
@@ -183,12 +185,21 @@ fn pipelines_leave_turns(request: &[u8]) {
 
 #[test]
 fn pipelines_of_scans_leave_turns_to_others() {
-    pipelines_leave_turns(&encode(&[b"SCAN", b"0", b"COUNT", b"1000"]).repeat(200));
+    pipelines_leave_turns(&encode(&[b"SCAN", b"0", b"COUNT", b"1000"]).repeat(200), "1");
 }
 
 #[test]
 fn pipelines_of_long_texts_leave_turns_to_others() {
-    pipelines_leave_turns(&encode(&[b"COMMAND"]).repeat(200));
+    pipelines_leave_turns(&encode(&[b"COMMAND"]).repeat(200), "1");
+}
+
+/// Commands on many keys of both shards hold the gates of both.
+#[test]
+fn pipelines_of_many_keys_of_several_shards_leave_the_gates_to_others() {
+    let keys: Vec<String> = (0..1000).map(|number| format!("key{number}")).collect();
+    let mut words = vec![&b"MGET"[..]];
+    words.extend(keys.iter().map(|key| key.as_bytes()));
+    pipelines_leave_turns(&encode(&words).repeat(50), "2");
 }
 
 /// Requests that wait when their client leaves are not worked off for nobody: those that only read

@@ -116,6 +116,26 @@ fn settings_of_a_running_server_survive_kill_9_and_wrong_ones_change_nothing() {
 }
 
 #[test]
+fn a_server_tells_the_state_of_the_units_of_volumes_too() {
+    let (_temp, data) = with_volume_units();
+    let server = serve(&data);
+    change(&server, &["CREATE", "disk", "64MiB"]);
+    assert_eq!(connect(&server, "disk").write(0, &noise(1, 4 << 20)), 0);
+    let lines = server.client().call(&[b"FLASH.UNITS"]);
+    let lines = lines.text();
+    let numbers: Vec<&str> =
+        lines.lines().filter_map(|line| line.strip_prefix("unit:")?.split(',').next()).collect();
+    assert_eq!(numbers, ["0", "1", "2", "3", "4", "5", "6", "7"]);
+    let page = http::get(server.address_of("http"), "/api/units");
+    let units: Value = serde_json::from_str(page.split("\r\n\r\n").last().unwrap()).unwrap();
+    assert_eq!(units.as_array().map(Vec::len), Some(8));
+    let programs =
+        |unit: u16| metric(&server, &format!("softflash_unit_programs_total{{unit=\"{unit}\"}}"));
+    assert!((4..8).map(programs).sum::<u64>() > 0, "the units of volumes are the last ones");
+    assert!(server.terminate().success());
+}
+
+#[test]
 fn a_full_quota_refuses_writes_of_its_volume_only_and_trims_make_room() {
     let (_temp, data) = with_volume_units();
     let server = serve(&data);

@@ -90,6 +90,12 @@ pub(crate) fn read_label(file: &File, path: &Path) -> Result<Loaded, OpenError> 
             Err(OpenError::NewerVersion { path, found, supported: FORMAT_VERSION })
         }
         (Ok(a), Ok(b)) if a == b => Ok(Loaded { label: a, worse: None }),
+        // One of them was written over, and nothing here tells which.
+        (Ok(a), Ok(b)) if a.configuration.uuid != b.configuration.uuid => {
+            let [a, b] = [a, b].map(|label| format!("{:032x}", label.configuration.uuid));
+            let reason = format!("copy A names device {a}, and copy B device {b}");
+            Err(OpenError::DamagedLabel { path, reason })
+        }
         (Ok(a), Ok(b)) => {
             let reason = "older than the other".to_owned();
             let (label, copy) = if a.sequence >= b.sequence { (a, 1) } else { (b, 0) };

@@ -122,6 +122,31 @@ fn the_newer_of_two_whole_copies_counts() {
     }
 }
 
+/// As after a misdirected write, or a restored beginning of another device.
+#[test]
+fn copies_of_two_devices_are_a_damaged_label_whichever_is_newer() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("device");
+    drop(create(&path));
+    for (copy, sequence) in [(0, 0), (0, 9), (1, 0), (1, 9)] {
+        let mut other = label();
+        other.configuration.uuid = !other.configuration.uuid;
+        other.sequence = sequence;
+        let bytes = encode(&other).unwrap();
+        let mut device = std::fs::read(&path).unwrap();
+        let place = COPY_OFFSETS[copy] as usize;
+        device[place..place + bytes.len()].copy_from_slice(&bytes);
+        let changed = directory.path().join("changed");
+        std::fs::write(&changed, device).unwrap();
+        match open_label(&changed, Access::Write) {
+            Err(OpenError::DamagedLabel { reason, .. }) => {
+                assert!(reason.contains("copy A names device"), "{reason}");
+            }
+            opened => panic!("copy {copy}, sequence {sequence}: {opened:?}"),
+        }
+    }
+}
+
 #[test]
 fn two_damaged_copies_are_a_damaged_label_and_none_is_no_device() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! Pages of a flash page that arrive one after the other. Writes wait for others that fill their
 //! flash page, until none has arrived for a while, a write waits to be on flash, or the buffer is
-//! full and no die works; without a buffer nothing waits. A read waits for the next pages of its
-//! request.
+//! full and no die works. A read, and a write without a buffer, waits for the next pages of its
+//! request only.
 
 use super::Controller;
 use crate::mapping::Mapping;
@@ -46,6 +46,20 @@ impl<M: Mapping> Controller<M> {
             self.dispatch(other, self.dies.accepts(other));
         }
         Some(die)
+    }
+
+    /// A page to be written has arrived. Without a buffer it waits for the next pages of its
+    /// request. Returns the die that has new work.
+    #[inline(always)]
+    pub(super) fn write_arrived(&mut self, die: Option<u32>, more: bool) -> Option<u32> {
+        if self.buffer.is_none() {
+            if more {
+                self.space.set_pads(false);
+            } else if !self.space.pads() {
+                self.end_gathering(self.now);
+            }
+        }
+        die
     }
 
     /// A page waits to be programmed, and others may fill its flash page.

@@ -108,10 +108,15 @@ impl<M: Mapping> Controller<M> {
                 return self.read_arrived(die, more);
             }
             die
-        } else if partial && self.space.physical_of(logical) != NONE {
-            self.read_for_merge(page, logical)
         } else {
-            self.write_page(page, logical)
+            let die = match partial && self.space.physical_of(logical) != NONE {
+                true => self.read_for_merge(page, logical),
+                false => self.write_page(page, logical),
+            };
+            if self.is_packed() {
+                return self.write_arrived(die, more);
+            }
+            die
         }
     }
 

@@ -111,6 +111,11 @@ impl<M: Mapping> Space<M> {
         state.waiting() >= lacks.min(most)
     }
 
+    /// Whether what waits is programmed at once.
+    pub(crate) fn pads(&self) -> bool {
+        self.pads
+    }
+
     /// From now on, what waits is programmed at once, or waits for others.
     pub(crate) fn set_pads(&mut self, pads: bool) {
         self.pads = pads;

@@ -138,6 +138,25 @@ fn without_a_buffer_nothing_waits_and_every_write_takes_a_flash_page() {
 }
 
 #[test]
+fn without_a_buffer_the_pages_of_a_request_fill_flash_pages_together() {
+    for write_page_ns in [0, 1000] {
+        let mut device = device(24, 0);
+        device.controller.write_page_ns = write_page_ns;
+        let mut drive = Drive::new(&device, &PageMapped::default(), 28.0).unwrap();
+        for (tag, units) in [(0, 4), (1, 6), (2, 1), (3, 8)] {
+            let write = HostRequest::new(tag, AccessKind::Write, tag * 8 * UNIT, units * UNIT);
+            drive.submit(drive.now(), write).unwrap();
+        }
+        assert_eq!(settle(&mut drive).len(), 4);
+        let counted = drive.counters();
+        // The last two units of the second request, and the single one of the third.
+        let padded = (counted.partial_page_programs, counted.programmed_for_padding);
+        assert_eq!(padded, (2, 2 + 3), "{write_page_ns} ns a page: {counted:?}");
+        drive.check().unwrap();
+    }
+}
+
+#[test]
 fn every_layout_keeps_its_map_and_completes_all_and_equal_seeds_give_equal_runs() {
     for seed in 0..24 {
         println!("seed {seed}");

@@ -113,12 +113,12 @@ impl Ftl {
 
     /// The superblock of a unit that its owner should rewrite elsewhere to level wear: its data is
     /// so cold that its blocks have far fewer erases than the most worn block. None if wear is
-    /// level enough.
+    /// level enough. Only superblocks count whose index the owner `can_move`.
     ///
     /// # Panics
     /// If the unit is not in [`units`](Ftl::units).
-    pub fn worth_moving(&self, unit: UnitId) -> Option<Superblock> {
-        self.units.unit(unit).worth_moving(self.wear)
+    pub fn worth_moving(&self, unit: UnitId, can_move: impl Fn(u32) -> bool) -> Option<Superblock> {
+        self.units.unit(unit).worth_moving(self.wear, can_move)
     }
 
     /// Recounts all superblocks, blocks and commands, for tests and checks.

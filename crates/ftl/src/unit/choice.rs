@@ -69,10 +69,15 @@ impl Unit {
         self.blocks.highest_erase_count()
     }
 
-    /// The superblock that its owner should rewrite: the policy's choice of those that hold data.
-    pub fn worth_moving(&self, policy: WearPolicy) -> Option<Superblock> {
-        let column = |(_, slot): (u32, &Slot)| match slot.state() {
-            State::Live => (0, slot.wear().0),
+    /// The superblock that its owner should rewrite: the policy's choice of those that hold data
+    /// and can be moved.
+    pub fn worth_moving(
+        &self,
+        policy: WearPolicy,
+        can_move: impl Fn(u32) -> bool,
+    ) -> Option<Superblock> {
+        let column = |(index, slot): (u32, &Slot)| match slot.state() {
+            State::Live if can_move(index) => (0, slot.wear().0),
             _ => (NOT_CLOSED, slot.wear().0),
         };
         let (valid, mut erases): (Vec<u16>, Vec<u32>) = self.slots.numbered().map(column).unzip();

@@ -78,12 +78,13 @@ fn worth_moving_returns_cold_data_that_lags_beyond_the_spread() {
         let hot = rig.fill(0, number);
         rig.ftl.release(rig.now, &hot);
         if number < 20 {
-            assert_eq!(rig.ftl.worth_moving(UnitId(0)), None);
+            assert_eq!(rig.ftl.worth_moving(UnitId(0), |_| true), None);
         }
     }
-    assert_eq!(rig.ftl.worth_moving(UnitId(0)), Some(cold));
+    assert_eq!(rig.ftl.worth_moving(UnitId(0), |_| true), Some(cold));
+    assert_eq!(rig.ftl.worth_moving(UnitId(0), |index| index != cold.index), None);
     rig.ftl.release(rig.now, &cold);
-    assert_eq!(rig.ftl.worth_moving(UnitId(0)), None);
+    assert_eq!(rig.ftl.worth_moving(UnitId(0), |_| true), None);
 }
 
 #[test]

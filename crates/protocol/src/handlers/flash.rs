@@ -7,11 +7,15 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::fmt::Write;
 
-/// FLASH.UNITS: one line per unit
+/// FLASH.UNITS: one line per unit, those of the store before those of the volumes
 pub(crate) fn units(keyspace: KeyspaceContext<'_>) -> LocalBoxFuture<'_, Result<Reply>> {
     async move {
         let mut lines = String::new();
-        for unit in keyspace.store.units().await? {
+        let mut units = keyspace.store.units().await?;
+        if let Some(volumes) = &keyspace.context.services.volumes {
+            units.extend(volumes.units().await);
+        }
+        for unit in units {
             let (space, service) = (unit.space, unit.service);
             // Writing to a string does not fail.
             let _ = write!(

@@ -95,7 +95,8 @@ impl Session {
         }
         let checked = planted::bug(Bug::ExecChecksBeforeGate)
             && watched.iter().all(|watched| !watched.token.touched());
-        let exclusive = store.exclusive(shards_of(store, &commands, &watched)).await?;
+        let steps = commands.len().max(keys.len());
+        let exclusive = store.exclusive_for(shards_of(store, &commands, &watched), steps).await?;
         // Others have run meanwhile, perhaps for seconds.
         self.check_receiver(&commands)?;
         for watched in watched.iter().filter(|_| !checked) {

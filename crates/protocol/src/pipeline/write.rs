@@ -178,7 +178,7 @@ async fn try_alone(
         true => Some(load_together(keys.clone(), wanted, || store.begin()).await?),
         false => None,
     };
-    let exclusive = store.exclusive(shards).await?;
+    let exclusive = store.exclusive_for(shards, keys.len()).await?;
     let mut loaded = match early {
         Some(loaded) => loaded,
         None => load_together(keys, wanted, || exclusive.begin()).await?,

@@ -4,7 +4,7 @@ use super::registry::Volumes;
 use crate::telemetry::DomainStats;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use softflash_ftl::ProgramBytes;
+use softflash_ftl::{ProgramBytes, UnitTelemetry};
 use softflash_protocol::volumes::{
     NotMounted, VolumeAdmin, VolumeChange, VolumeEntry, VolumeList, VolumeTotals,
 };
@@ -57,6 +57,11 @@ impl VolumeAdmin for Volumes {
             }
         }
         .boxed()
+    }
+
+    fn units(&self) -> BoxFuture<'static, Vec<UnitTelemetry>> {
+        let volumes = self.clone();
+        async move { volumes.units().await }.boxed()
     }
 
     fn change(&self, change: VolumeChange) -> BoxFuture<'static, Result<(), String>> {

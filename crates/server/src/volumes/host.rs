@@ -90,6 +90,7 @@ async fn refuse(error: VolumeError, mut requests: UnboundedReceiver<Request>) {
         match request {
             Request::Describe(answer) => drop(answer.send(Err(error.clone()))),
             Request::Stats(answer) => drop(answer.send(Err(error.clone()))),
+            Request::Units(answer) => drop(answer.send(Err(error.clone()))),
             Request::Exports(answer) => drop(answer.send(Err(error.clone()))),
             Request::Change(_, answer) => drop(answer.send(Err(error.clone()))),
             Request::Serve(_) => {}
@@ -115,6 +116,9 @@ async fn answer(
                 let programmed = domain.programmed();
                 let volumes = domain.figures();
                 let _ = answer.send(Ok(ShardCounters { space, counters, programmed, volumes }));
+            }
+            Request::Units(answer) => {
+                let _ = answer.send(Ok(domain.units()));
             }
             Request::Exports(answer) => {
                 let _ = answer.send(Ok(exports(&domain)));

@@ -5,6 +5,7 @@ use crate::nbd::client::Client;
 use crate::telemetry::DomainStats;
 use futures_util::future::join_all;
 use softflash_datadir::{DomainLoad, most_free};
+use softflash_ftl::UnitTelemetry;
 use softflash_protocol::volumes::VolumeChange;
 use softflash_volume::{MAPPING_UNIT_BYTES, VolumeError};
 use std::sync::Arc;
@@ -50,6 +51,15 @@ impl Volumes {
         let mut stats: Vec<DomainStats> = mounted.chain(others).collect();
         stats.sort_by_key(|of| of.shard);
         stats
+    }
+
+    /// The state of each unit of the domains that are mounted, by number; none at all if a domain
+    /// has ended.
+    pub async fn units(&self) -> Vec<UnitTelemetry> {
+        let all = self.ask_all(Request::Units).await.unwrap_or_default();
+        let mut units: Vec<_> = all.mounted.into_iter().flat_map(|(_, units)| units).collect();
+        units.sort_by_key(|unit| unit.unit);
+        units
     }
 
     /// The exports of each domain.

@@ -1,7 +1,7 @@
 //! Messages to the domain of a shard.
 
 use crate::nbd::client::Client;
-use softflash_ftl::ProgramBytes;
+use softflash_ftl::{ProgramBytes, UnitTelemetry};
 use softflash_protocol::volumes::{SettingText, VolumeChange};
 use softflash_volume::{
     Domain, DomainCounters, DomainSpace, Setting, VolumeError, VolumeFigures, VolumeInfo,
@@ -17,6 +17,8 @@ pub(crate) enum Request {
     Describe(Answer<ShardVolumes>),
     /// Tell the space and the counters; unlike a description, this does not walk the volumes.
     Stats(Answer<ShardCounters>),
+    /// Tell the state of each unit.
+    Units(Answer<Vec<UnitTelemetry>>),
     /// Tell what can be exported.
     Exports(Answer<Vec<ExportInfo>>),
     /// Change volumes or snapshots.

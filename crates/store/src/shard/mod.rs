@@ -80,6 +80,8 @@ pub struct Shard {
     collector: Collector,
     slices: Slices,
     gate: Gate,
+    /// The turn of this thread's work on many keys that needs gates.
+    long_turn: ByteSemaphore,
     clock: Rc<ExpiryClock>,
     transactions: Transactions,
     pending_outputs: PendingOutputs,
@@ -124,6 +126,7 @@ impl Shard {
         Shard {
             id,
             gate: Gate::default(),
+            long_turn: ByteSemaphore::new(1),
             pending_outputs: PendingOutputs::default(),
             transactions: Transactions::new(next_transaction, commits, layout.shards),
             history: History::new(seq, options.watch_sweep),
@@ -154,6 +157,11 @@ impl Shard {
     /// The shard's log.
     pub(crate) fn log(&self) -> &Log {
         &self.log
+    }
+
+    /// The turn of this thread's work on many keys that needs gates, of this shard or of others.
+    pub(crate) fn long_turn(&self) -> &ByteSemaphore {
+        &self.long_turn
     }
 
     /// The shard's gate.

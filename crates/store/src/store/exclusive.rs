@@ -12,12 +12,18 @@ use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{ShardId, SliceId};
+use softflash_runtime::BytePermit;
 
 /// Exclusive access to some shards until it is dropped.
 pub struct Exclusive {
     store: Store,
     _guards: Vec<GateGuard>,
+    /// Given back after the gates.
+    _turn: Option<BytePermit>,
 }
+
+/// Work on more keys than this takes its turn.
+const FEW_STEPS: usize = 16;
 
 impl Exclusive {
     /// Begins a transaction that passes the gates.
@@ -55,7 +61,18 @@ impl Exclusive {
 impl Store {
     /// Waits for exclusive access to `shards`, and blocks other tasks until the guard is dropped.
     /// Transactions from the guard's [`Exclusive::begin`] pass.
-    pub async fn exclusive(&self, mut shards: Vec<ShardId>) -> Result<Exclusive> {
+    pub async fn exclusive(&self, shards: Vec<ShardId>) -> Result<Exclusive> {
+        self.exclusive_for(shards, 1).await
+    }
+
+    /// As [`exclusive`](Store::exclusive), for work of so many steps (keys or commands). Of long
+    /// work, a thread waits at the gates for one at a time: so short work waits there for as many
+    /// as there are threads, however many clients have long work.
+    pub async fn exclusive_for(&self, mut shards: Vec<ShardId>, steps: usize) -> Result<Exclusive> {
+        let turn = match steps > FEW_STEPS {
+            true => Some(self.shard.long_turn().acquire(1).await),
+            false => None,
+        };
         // Always in ascending order, so that two callers cannot deadlock.
         shards.sort_unstable();
         shards.dedup();
@@ -75,7 +92,7 @@ impl Store {
                 .await?;
             guards.push(guard);
         }
-        Ok(Exclusive { store: self.clone(), _guards: guards })
+        Ok(Exclusive { store: self.clone(), _guards: guards, _turn: turn })
     }
 }
 

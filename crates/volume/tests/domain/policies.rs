@@ -73,11 +73,8 @@ fn every_order_of_dies_serves_a_domain() {
 }
 
 /// The fewest and the most erases of the blocks of any unit, after many overwrites.
-fn erases(wear: WearPolicy) -> (u32, u32) {
-    let mut testbed = Testbed::new(64, 64);
-    testbed.config.wear = wear;
-    let newest = testbed.run(async |domain, _, _| overwrite(domain, 40_000).await);
-    testbed.run(async |domain, _, _| check(domain, &newest).await);
+fn erases(testbed: &Testbed, overwrite: impl AsyncFnOnce(&Domain)) -> (u32, u32) {
+    testbed.run(async |domain, _, _| overwrite(domain).await);
     testbed.on_flash(async |queue, config, runtime| {
         let ftl = FtlConfig { owner: Domain::owner(config.domain), ..FtlConfig::default() };
         let (flash, _) = Flash::mount(queue, ftl, runtime).await.unwrap();
@@ -90,8 +87,44 @@ fn erases(wear: WearPolicy) -> (u32, u32) {
 
 #[test]
 fn static_levelling_moves_cold_data_so_that_their_superblocks_wear_too() {
+    let erases = |wear| {
+        let mut testbed = Testbed::new(64, 64);
+        testbed.config.wear = wear;
+        let mut newest = Vec::new();
+        let counts = erases(&testbed, async |domain| newest = overwrite(domain, 40_000).await);
+        testbed.run(async |domain, _, _| check(domain, &newest).await);
+        counts
+    };
     let (fewest, most) = erases(WearPolicy::DYNAMIC);
     assert!(fewest <= 1 && most > 20, "without it {fewest} to {most} erases");
     let (fewest, most) = erases(WearPolicy::level_by(6));
     assert!(fewest > 1 && most - fewest <= 6 + 6, "with it {fewest} to {most} erases");
+}
+
+/// The leaves of a map of many leaves lie in superblocks that no checkpoint writes again for want
+/// of space.
+#[test]
+fn static_levelling_moves_cold_leaves_of_the_map_too() {
+    const LEAVES: u64 = 8;
+    let erases = |wear| {
+        let mut testbed = Testbed::new(32, 512);
+        testbed.config.wear = wear;
+        erases(&testbed, async |domain| {
+            domain.create("cold", LEAVES * 1024 * UNIT as u64).await.unwrap();
+            domain.create("hot", HOT * UNIT as u64).await.unwrap();
+            let (cold, hot) = (domain.volume("cold").unwrap(), domain.volume("hot").unwrap());
+            for lba in (0..LEAVES * 1024).step_by(64) {
+                cold.write(lba * UNIT as u64, &unit(1).repeat(64)).await.unwrap();
+            }
+            let mut rng = Rng::seeded(8);
+            for number in 1..=30_000 {
+                hot.write(rng.below(HOT) * UNIT as u64, &unit(number)).await.unwrap();
+            }
+            domain.flush().await.unwrap();
+        })
+    };
+    let (fewest, most) = erases(WearPolicy::DYNAMIC);
+    assert!(fewest <= 1 && most > 8, "without it {fewest} to {most} erases");
+    let (fewest, most) = erases(WearPolicy::level_by(2));
+    assert!(fewest > 1 && most - fewest <= 2 + 4, "with it {fewest} to {most} erases");
 }

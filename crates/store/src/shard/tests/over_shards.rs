@@ -80,7 +80,7 @@ fn the_coordinator_forgets_commits_that_all_participants_have_logged() {
 fn a_shard_that_cannot_prepare_fails_the_logs_of_all_shards() {
     Bench::new(3, 24, 256).run(async |stores, runtime| {
         let keys = keys_of_all_shards(&stores[0]);
-        let exclusive = stores[0].exclusive((0..3).map(ShardId).collect()).await.unwrap();
+        let exclusive = stores[0].exclusive_for((0..3).map(ShardId).collect(), 100).await.unwrap();
         let mut transaction = exclusive.begin();
         keys.iter().for_each(|key| transaction.put(key.clone(), entry(1)).unwrap());
         let token = stores[0].commit(transaction).await.unwrap();
