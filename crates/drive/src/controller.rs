@@ -1,6 +1,7 @@
 //! The state machine of a drive: assembles its parts, takes requests, plays events, returns
 //! completions. It is compiled for each kind of mapping.
 
+mod banded;
 mod durability;
 mod figures;
 mod gathering;

@@ -39,6 +39,8 @@
 //!   mapping; `controller/requests`: the way of a request through them; `controller/map_pages`: the
 //!   map's own pages, and pages that wait for them; `controller/figures`: capacity, busy times,
 //!   memory and other figures; [`mod@drive`]: a drive with the controller that its layout needs;
+//! - `bands`: superblocks over several write frontiers, and their collection; `space/banded` and
+//!   `controller/banded` work with them;
 //! - `ahead`: lower bounds of completion times;
 //! - `precondition`: fills a drive, or sets its steady state, in no virtual time; `sibling`: a
 //!   smaller drive that settles for a large one, and `space/arrangement` the state that it gives;
@@ -46,6 +48,7 @@
 
 mod ahead;
 pub mod as_device;
+mod bands;
 mod buffer;
 mod collect;
 mod completions;

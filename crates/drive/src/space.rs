@@ -2,12 +2,14 @@
 //! be programmed. It has no time.
 
 mod arrangement;
+mod banded;
 mod map_changes;
 mod placement;
 mod streams;
 mod words;
 
 pub(crate) use arrangement::Arrangement;
+pub(crate) use banded::BandStep;
 
 use crate::counters::DriveCounters;
 use crate::mapping::{Mapping, Translation};
@@ -86,6 +88,10 @@ impl<M: Mapping> Space<M> {
         // The generator is the drive's own, and equal in all drives, so that no other draws shift.
         let policies = Policies::new(layout.victim, layout.wear, Rng::seeded(VICTIM_SEED));
         let frontier = |of| {
+            if M::BANDED {
+                // Its first block is that of a band.
+                return WriteFrontier::new(of, NONE);
+            }
             let of_cache = if shape.is_slc_frontier(of) { shape.groups() } else { 0 };
             let group = of_cache + shape.group_of(of);
             let block = blocks.take_free(group, &policies).unwrap_or(NONE);
@@ -251,6 +257,9 @@ impl<M: Mapping> Space<M> {
     /// Advances a write frontier to this page, by `data` pages of the host.
     #[inline(always)]
     pub(crate) fn advance(&mut self, frontier: u32, page: u32, data: u32) {
+        if M::BANDED {
+            return self.advance_in_band(frontier, page, data);
+        }
         self.count_written(frontier, data);
         self.frontiers[frontier as usize].advance(page, data, &self.shape);
         if page == self.shape.block_end(frontier) {
@@ -267,6 +276,10 @@ impl<M: Mapping> Space<M> {
     /// The next operation of a write frontier.
     #[inline(always)]
     pub(crate) fn due(&self, frontier: u32) -> Due {
+        if M::BANDED {
+            // The pages that wait for it have places in its block.
+            return Due::Program { most: u32::MAX };
+        }
         if self.mapping.streams() > 1 || self.mapping.read_disturb().is_some() {
             return self.due_of_stream(frontier);
         }
@@ -517,6 +530,9 @@ impl<M: Mapping> Space<M> {
     /// that have none.
     #[inline]
     pub(crate) fn erased(&mut self, block: u32) {
+        if M::BANDED {
+            return self.erased_in_band(block);
+        }
         let group = self.shape.group_of_block(block);
         if self.shape.is_slc_block(block) {
             return self.erased_in_cache(group, block);
@@ -632,6 +648,10 @@ impl<M: Mapping> Space<M> {
         let valid = self.blocks.check_counts(&self.map)?;
         self.map.check(valid)?;
         for group in 0..self.shape.groups() {
+            if M::BANDED {
+                self.check_bands(group)?;
+                continue;
+            }
             let used = |frontier| {
                 let state = self.frontier(frontier);
                 let is_used = |block| block != NONE && !self.shape.is_slc_block(block);

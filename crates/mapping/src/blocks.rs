@@ -233,6 +233,36 @@ impl Blocks {
         Some(victim)
     }
 
+    /// As [`choose_victim`](Blocks::choose_victim), where `valid_of` gives the valid pages of what
+    /// would be collected with a block, scaled to blocks of so many pages. The block stays closed:
+    /// [`reopen`](Blocks::reopen) begins its collection.
+    pub fn propose_victim(
+        &mut self,
+        group: u32,
+        (now, pages): (u32, u32),
+        policies: &mut Policies,
+        valid_of: impl Fn(&Blocks, u32) -> u16,
+    ) -> Option<u32> {
+        let blocks = self.blocks_of(group);
+        let shown = |block| match self.is_closed(block) {
+            true => valid_of(self, block),
+            false => NOT_CLOSED,
+        };
+        let valid: Vec<u16> = blocks.clone().map(shown).collect();
+        let range = self.range(group);
+        let view = WearView { valid: &valid, erases: &self.erases[range.clone()] };
+        let level = !self.groups[index(group)].levelled;
+        let cold = if level { wear::level(policies.wear, &view) } else { None };
+        let candidates =
+            Candidates { valid: &valid, closed: &self.closed[range], now, pages };
+        let chosen =
+            cold.or_else(|| victim::choose(policies.victim, &candidates, &mut policies.rng));
+        self.groups[index(group)].levelled = cold.is_some();
+        let victim = blocks.start + chosen?;
+        assert!(self.is_closed(victim), "a policy chooses block {victim}, which is in use");
+        Some(victim)
+    }
+
     /// The blocks of a group, as indexes.
     #[inline]
     fn range(&self, group: u32) -> Range<usize> {

@@ -89,7 +89,7 @@ impl<M: Mapping> Controller<M> {
     }
 
     /// Starts work on a die; what follows from it is left to [`follow_up`](Controller::follow_up).
-    fn dispatch_alone(&mut self, die: u32) {
+    pub(super) fn dispatch_alone(&mut self, die: u32) {
         let accepts = self.dies.accepts(die);
         let Controller { space, dies, pages, buffer, .. } = self;
         Dispatch::new(space, dies, pages, buffer).dispatch(die, accepts);
