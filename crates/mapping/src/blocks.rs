@@ -253,8 +253,7 @@ impl Blocks {
         let view = WearView { valid: &valid, erases: &self.erases[range.clone()] };
         let level = !self.groups[index(group)].levelled;
         let cold = if level { wear::level(policies.wear, &view) } else { None };
-        let candidates =
-            Candidates { valid: &valid, closed: &self.closed[range], now, pages };
+        let candidates = Candidates { valid: &valid, closed: &self.closed[range], now, pages };
         let chosen =
             cold.or_else(|| victim::choose(policies.victim, &candidates, &mut policies.rng));
         self.groups[index(group)].levelled = cold.is_some();

@@ -217,10 +217,9 @@ mod tests {
     use softflash_mapping::Share;
 
     fn plan(widths: &[&str], layout: PageMapped) -> Plan {
-        let widths = widths.iter().map(|text| Share::parse(text).unwrap()).collect();
-        let choice = Some(BandChoice::Shape(1)).filter(|_| widths != vec![widths[0]]);
-        let layout =
-            PageMapped { bands: Bands::Widths(widths), band_choice: choice, ..layout };
+        let widths: Vec<Share> = widths.iter().map(|text| Share::parse(text).unwrap()).collect();
+        let choice = Some(BandChoice::Shape(1)).filter(|_| widths.len() > 1);
+        let layout = PageMapped { bands: Bands::Widths(widths), band_choice: choice, ..layout };
         Plan::of(&layout, 64, 1).unwrap().unwrap()
     }
 

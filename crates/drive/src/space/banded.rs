@@ -400,3 +400,6 @@ impl<M: Mapping> Space<M> {
         self.blocks.check_use(lane, open + bands.lanes.in_between(lane) as usize)
     }
 }
+
+#[cfg(test)]
+mod tests;

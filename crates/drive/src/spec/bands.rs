@@ -125,7 +125,9 @@ impl Serialize for Bands {
                 [one] => to.collect_str(one),
                 several => {
                     let mut list = to.serialize_seq(Some(several.len()))?;
-                    several.iter().try_for_each(|width| list.serialize_element(&width.to_string()))?;
+                    several
+                        .iter()
+                        .try_for_each(|width| list.serialize_element(&width.to_string()))?;
                     list.end()
                 }
             },
