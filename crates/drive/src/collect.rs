@@ -75,7 +75,10 @@ pub(crate) fn completed<M: Mapping>(space: &mut Space<M>, dies: &mut Dies, die: 
     match work.kind {
         WorkKind::Erase => {
             dies.end_oldest(die);
-            space.erased(work.tag);
+            match M::BANDED {
+                true => space.erased_in_band(work.tag),
+                false => space.erased(work.tag),
+            }
         }
         WorkKind::CopyBack => {
             dies.end_copy_back(die);

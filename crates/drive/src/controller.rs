@@ -1,12 +1,11 @@
 //! The state machine of a drive: assembles its parts, takes requests, plays events, returns
 //! completions. It is compiled for each kind of mapping.
 
-mod banded;
 mod durability;
 mod figures;
+mod follow_ups;
 mod gathering;
 mod idling;
-mod map_pages;
 mod requests;
 mod scrubbing;
 

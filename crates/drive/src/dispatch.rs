@@ -290,7 +290,10 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
     #[inline(always)]
     fn frontier_went_on(&mut self, frontier: u32, page: u32, data: u32) {
         self.space.prefetch_next_writes(frontier, self.pages);
-        self.space.advance(frontier, page, data);
+        match M::BANDED {
+            true => self.space.advance_in_band(frontier, page, data),
+            false => self.space.advance(frontier, page, data),
+        }
     }
 }
 

@@ -148,7 +148,7 @@ pub(crate) fn make_steady<M: Mapping>(space: &mut Space<M>, seed: u64) {
 }
 
 /// Comes close to the steady state of a drive with bands, the long way: all pages are written, then
-/// random ones. Blocks of a band have their valid pages in common, so that no distribution of single
+/// random ones. The blocks of a band are collected together, so that no distribution of single
 /// blocks would do.
 fn settle_bands<M: Mapping>(space: &mut Space<M>, rng: &mut Rng) {
     let pages = space.shape().logical_pages();

@@ -257,9 +257,6 @@ impl<M: Mapping> Space<M> {
     /// Advances a write frontier to this page, by `data` pages of the host.
     #[inline(always)]
     pub(crate) fn advance(&mut self, frontier: u32, page: u32, data: u32) {
-        if M::BANDED {
-            return self.advance_in_band(frontier, page, data);
-        }
         self.count_written(frontier, data);
         self.frontiers[frontier as usize].advance(page, data, &self.shape);
         if page == self.shape.block_end(frontier) {
@@ -530,9 +527,6 @@ impl<M: Mapping> Space<M> {
     /// that have none.
     #[inline]
     pub(crate) fn erased(&mut self, block: u32) {
-        if M::BANDED {
-            return self.erased_in_band(block);
-        }
         let group = self.shape.group_of_block(block);
         if self.shape.is_slc_block(block) {
             return self.erased_in_cache(group, block);
@@ -641,17 +635,18 @@ impl<M: Mapping> Space<M> {
             + self.shape.memory_bytes()
     }
 
+    /// Checks that both directions of the map agree, and that the valid counts of blocks are right.
+    pub(crate) fn check_map(&self) -> Result<(), String> {
+        let valid = self.blocks.check_counts(&self.map)?;
+        self.map.check(valid)
+    }
+
     /// Checks that both directions of the map agree, that the valid counts of blocks are right, and
     /// that every block is free, open, closed, or being collected or erased. Returns the first
     /// error.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let valid = self.blocks.check_counts(&self.map)?;
-        self.map.check(valid)?;
+        self.check_map()?;
         for group in 0..self.shape.groups() {
-            if M::BANDED {
-                self.check_bands(group)?;
-                continue;
-            }
             let used = |frontier| {
                 let state = self.frontier(frontier);
                 let is_used = |block| block != NONE && !self.shape.is_slc_block(block);

@@ -83,6 +83,7 @@ impl Lanes {
     /// A free block of a lane is opened.
     pub(crate) fn open(&mut self, lane: u32) {
         let lane = lane as usize;
+        assert!(self.free_of[lane] > 0, "lane {lane} opens a block that is not free");
         self.ready -= u32::from(self.supply_of[lane] == KEPT + 1);
         self.supply_of[lane] -= 1;
         self.free_of[lane] -= 1;
@@ -97,7 +98,9 @@ impl Lanes {
 
     /// A block of a lane waits no more: its band is closed.
     pub(crate) fn close(&mut self, lane: u32) {
-        self.unclosed_of[lane as usize] -= 1;
+        let unclosed = &mut self.unclosed_of[lane as usize];
+        assert!(*unclosed > 0, "lane {lane} closes a block that is not full");
+        *unclosed -= 1;
     }
 
     /// The collection of a block of a lane begins.
@@ -112,6 +115,7 @@ impl Lanes {
     /// A collected block of a lane has been erased.
     pub(crate) fn erased(&mut self, lane: u32) {
         let lane = lane as usize;
+        assert!(self.collected_of[lane] > 0, "lane {lane} erases a block that is not collected");
         self.free_of[lane] += 1;
         self.collected_of[lane] -= 1;
         self.erases_of[lane] += 1;
@@ -124,8 +128,8 @@ impl Lanes {
         if self.ready < width || self.free < self.count() * KEPT + width {
             return None;
         }
-        let lanes = self.richest(width, |_| true);
-        lanes.iter().all(|&lane| self.free_of[lane as usize] > KEPT).then(|| self.taken(lanes))
+        let lanes = self.richest(width, |free| free > KEPT);
+        (lanes.len() as u32 == width).then(|| self.taken(lanes))
     }
 
     /// The lanes of a band of collection. While blocks are being collected or erased it waits for

@@ -1,4 +1,5 @@
-//! The plan of a drive's bands: their widths, the numbers of streams, and the blocks that they need.
+//! The plan of a drive's bands: their widths, the numbers of streams, and the blocks that they
+//! need.
 
 use crate::error::DriveError;
 use crate::spec::{BandChoice, Bands, Collect, GcClass, MapKind, PageMapped};

@@ -160,6 +160,7 @@ impl Victims {
     /// No page of a block is left to be read; returns whether it can be erased.
     pub(crate) fn all_read(&mut self, block: u32) -> bool {
         let moves = &mut self.moves_of[block as usize];
+        assert!(*moves & READ == 0, "block {block} is read to its end twice");
         *moves |= READ;
         *moves == READ
     }

@@ -134,7 +134,7 @@ impl<M: Mapping> Space<M> {
     }
 
     /// A block of a band has been erased.
-    pub(super) fn erased_in_band(&mut self, block: u32) {
+    pub(crate) fn erased_in_band(&mut self, block: u32) {
         let lane = self.shape.group_of_block(block);
         self.blocks.erased(lane, block);
         if let Some(bands) = self.mapping.bands_mut() {
@@ -144,7 +144,7 @@ impl<M: Mapping> Space<M> {
     }
 
     /// Advances a write frontier to this page, by `data` pages that were programmed.
-    pub(super) fn advance_in_band(&mut self, frontier: u32, page: u32, data: u32) {
+    pub(crate) fn advance_in_band(&mut self, frontier: u32, page: u32, data: u32) {
         let block = self.frontier(frontier).open_block();
         let is_moved = self.mapping.bands().is_some_and(|bands| bands.takes_moved(block));
         match is_moved {
@@ -388,8 +388,14 @@ impl<M: Mapping> Space<M> {
         steps > 0
     }
 
-    /// Checks the blocks of the bands of a lane.
-    pub(super) fn check_bands(&self, lane: u32) -> Result<(), String> {
+    /// As [`check`](Space::check), of a drive with bands.
+    pub(crate) fn check_bands(&self) -> Result<(), String> {
+        self.check_map()?;
+        (0..self.shape.groups()).try_for_each(|lane| self.check_lane(lane))
+    }
+
+    /// Checks the blocks of a lane.
+    fn check_lane(&self, lane: u32) -> Result<(), String> {
         let Some(bands) = self.mapping.bands() else { return Ok(()) };
         let (free, counted) = (self.blocks.free_in(lane), bands.lanes.free_in(lane));
         if free != counted {

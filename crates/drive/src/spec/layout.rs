@@ -51,7 +51,8 @@ pub struct PageMapped {
     #[serde(default, skip_serializing_if = "predicts_none")]
     #[schemars(extend("default" = "none"))]
     pub lifetime: LifetimePolicy,
-    /// Blocks of several planes or dies that are written together, by their share of all. Pages of the host take the planes or dies of the open band in turn.
+    /// Blocks of several planes or dies that are written together, by their share of all. Pages of
+    /// the host take the planes or dies of the open band in turn.
     #[serde(default, skip_serializing_if = "has_no_bands")]
     #[schemars(extend("default" = "none"))]
     pub bands: Bands,

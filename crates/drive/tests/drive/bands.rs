@@ -40,8 +40,8 @@ fn layout(widths: &[&str], collect: Collect) -> PageMapped {
 }
 
 /// Write amplification of greedy collection in the steady state of uniform writes, where so many
-/// pages lie in so many blocks (finite-block mean field): a block loses its valid pages at a rate in
-/// proportion to their number, from all down to the level of collection.
+/// pages lie in so many blocks (finite-block mean field): a block loses its valid pages at a rate
+/// in proportion to their number, from all down to the level of collection.
 fn mean_field(pages: f64, blocks: f64, in_block: u32) -> f64 {
     let all = f64::from(in_block);
     let wanted = pages / (blocks * all);

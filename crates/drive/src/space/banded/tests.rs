@@ -61,7 +61,7 @@ impl Drive {
         let Some(frontier) = self.space.next_in_band(stream) else { return };
         let page = self.space.frontier(frontier).next();
         self.space.place_at(frontier, page, logical);
-        self.space.advance(frontier, page + 1, 1);
+        self.space.advance_in_band(frontier, page + 1, 1);
         self.versions[logical as usize] += 1;
         let version = self.versions[logical as usize];
         self.program(self.space.physical_of(logical), Some((logical, version)));
@@ -115,7 +115,7 @@ impl Drive {
         let block = self.space.frontier(frontier).open_block();
         let moved = (self.pages.logical(page), self.pages.flash_page(page));
         self.space.place_moved_at(frontier, next, moved);
-        self.space.advance(frontier, next + 1, 1);
+        self.space.advance_in_band(frontier, next + 1, 1);
         self.program(self.space.shape().first_page_of(block) + next, content);
         self.space.move_ended(self.pages.block(page));
         self.pages.complete_page(page);
@@ -129,11 +129,11 @@ impl Drive {
         let end = self.space.shape().first_page_of(block + 1) as usize;
         self.content[first..end].fill(None);
         self.space.count_erase();
-        self.space.erased(block);
+        self.space.erased_in_band(block);
     }
 
     fn check(&self) {
-        assert_eq!(self.space.check(), Ok(()));
+        assert_eq!(self.space.check_bands(), Ok(()));
         for (logical, &version) in (0..).zip(&self.versions) {
             if version > 0 {
                 let physical = self.space.physical_of(logical) as usize;
