@@ -99,8 +99,9 @@ mod tests {
         let mut bands = Bands::new(10);
         bands.open(vec![1, 4, 7]);
         bands.open(vec![2, 5]);
-        assert_eq!((bands.filled(4), bands.filled(1)), (&[][..], &[][..]));
-        assert_eq!((bands.members_with(7), bands.filled(7)), (&[1, 4, 7][..], &[1, 4, 7][..]));
+        assert!(bands.filled(4).is_empty() && bands.filled(1).is_empty());
+        assert_eq!(bands.members_with(7), [1, 4, 7]);
+        assert_eq!(bands.filled(7), [1, 4, 7]);
         assert_eq!(bands.dissolve(1), [1, 4, 7]);
         bands.open(vec![4]);
         assert_eq!((bands.members_with(4), bands.members_with(2)), (&[4][..], &[2, 5][..]));

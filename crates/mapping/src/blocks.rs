@@ -401,6 +401,22 @@ mod tests {
     }
 
     #[test]
+    fn a_victim_is_proposed_by_what_is_collected_with_it_and_stays_closed() {
+        let mut blocks = Blocks::all_free([0..3], 8);
+        for block in [0, 1] {
+            blocks.close(block, block);
+        }
+        let mut greedy = policies(WearPolicy::FIFO);
+        // Block 2 is not closed, whatever would be collected with it.
+        let by = |_: &Blocks, block: u32| [6, 4, 1][block as usize];
+        for _ in 0..2 {
+            assert_eq!(blocks.propose_victim(0, (2, 8), &mut greedy, by), Some(1));
+        }
+        blocks.reopen(1);
+        assert_eq!(blocks.propose_victim(0, (2, 8), &mut greedy, by), Some(0));
+    }
+
+    #[test]
     fn a_victim_is_one_block_of_its_group_and_is_chosen_once() {
         let mut blocks = Blocks::none_free([0..2, 2..5], 8);
         for (block, valid) in [(0, 0), (2, 5), (3, 1), (4, 3)] {
