@@ -1,5 +1,6 @@
 //! Measures how many requests a page-mapped drive simulates in a CPU-second:
-//! `drive_speed [write|read|mix] [OP %] [none|fill|steady] [requests] [device.toml]`.
+//! `drive_speed [write|read|mix] [OP %] [none|fill|steady] [requests] [device.toml] [bands]`, where
+//! bands are a width, as 1/8.
 
 #![expect(clippy::print_stdout, reason = "it prints what it measured")]
 
@@ -31,8 +32,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         5,
         "presets/devices/mqsim-default.toml",
     ))?)?;
+    let bands = match arguments.get(6) {
+        None => spec::Bands::None,
+        Some(width) => {
+            let width = spec::Share::parse(width).ok_or("bands: no share of 1, as 1/8")?;
+            spec::Bands::Widths(vec![width])
+        }
+    };
     let layout = spec::PageMapped {
-        copyback: true,
+        copyback: bands == spec::Bands::None,
+        bands,
         write_buffer: false,
         suspend: false,
         mapping_unit: spec::MappingUnit::Page,

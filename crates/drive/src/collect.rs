@@ -26,9 +26,7 @@ pub(crate) fn step<M: Mapping>(
         return None;
     }
     if let Collected::Erase(victim) = space.next_collected(frontier) {
-        space.count_erase();
-        let work = Work { tag: victim, page: 0, pages: 1, kind: WorkKind::Erase };
-        return Some(dies.begin_on(die, victim, work));
+        return Some(erase(space, dies, die, victim));
     }
     Some(if dies.copies_back() {
         let to_program = space.frontier(frontier).to_program(space.shape());
@@ -37,6 +35,19 @@ pub(crate) fn step<M: Mapping>(
         let block = space.frontier(frontier).open_block();
         dies.begin_on(die, block, program_moved(space, frontier))
     })
+}
+
+/// Starts the erase of a block. Returns the kinds of work that the die still accepts.
+#[inline(always)]
+pub(crate) fn erase<M: Mapping>(
+    space: &mut Space<M>,
+    dies: &mut Dies,
+    die: u32,
+    block: u32,
+) -> WorkKinds {
+    space.count_erase();
+    let work = Work { tag: block, page: 0, pages: 1, kind: WorkKind::Erase };
+    dies.begin_on(die, block, work)
 }
 
 /// The program of the next row of pages that have moved in the map.
@@ -64,7 +75,10 @@ pub(crate) fn completed<M: Mapping>(space: &mut Space<M>, dies: &mut Dies, die: 
     match work.kind {
         WorkKind::Erase => {
             dies.end_oldest(die);
-            space.erased(work.tag);
+            match M::BANDED {
+                true => space.erased_in_band(work.tag),
+                false => space.erased(work.tag),
+            }
         }
         WorkKind::CopyBack => {
             dies.end_copy_back(die);

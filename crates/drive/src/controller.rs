@@ -3,9 +3,9 @@
 
 mod durability;
 mod figures;
+mod follow_ups;
 mod gathering;
 mod idling;
-mod map_pages;
 mod requests;
 mod scrubbing;
 

@@ -4,7 +4,7 @@ use crate::buffer::Buffer;
 use crate::collect;
 use crate::dies::Dies;
 use crate::mapping::Mapping;
-use crate::pages::Pages;
+use crate::pages::{Pages, Purpose};
 use crate::space::Space;
 use crate::write_frontier::Due;
 use softflash_base::AccessKind;
@@ -123,6 +123,9 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
         if !accepts.has(WorkKind::Program) {
             return None;
         }
+        if M::BANDED && self.space.has_erase(die) {
+            return self.erase(die, accepts);
+        }
         if self.space.has_map_on_flash()
             && let Some(further) = self.write_map(die, accepts)
         {
@@ -149,6 +152,16 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
         }
         self.space.collects_in_idle_time(collectable, true);
         self.collect_from(die, collectable, accepts)
+    }
+
+    /// Starts the erase of a block whose pages have moved to other bands: the host may wait for it.
+    #[inline(never)]
+    fn erase(&mut self, die: u32, accepts: WorkKinds) -> Option<WorkKinds> {
+        if !accepts.has(WorkKind::Erase) {
+            return None;
+        }
+        let block = self.space.take_erase(die)?;
+        Some(collect::erase(self.space, self.dies, die, block))
     }
 
     /// Starts work for the frontiers of the map's pages, which go before others: otherwise changes
@@ -260,6 +273,11 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
         let write = self.space.take_write(die, frontier, self.pages)?;
         self.dies.begins(die, AccessKind::Write);
         let logical = self.pages.logical(write);
+        if M::BANDED && self.pages.purpose(write) == Purpose::Move {
+            let from = self.pages.flash_page(write);
+            self.space.place_moved_at(frontier, page, (logical, from));
+            return Some(write);
+        }
         self.space.place_at(frontier, page, logical);
         self.space.entry_changes(logical);
         if let Some(buffer) = self.buffer {
@@ -272,7 +290,10 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
     #[inline(always)]
     fn frontier_went_on(&mut self, frontier: u32, page: u32, data: u32) {
         self.space.prefetch_next_writes(frontier, self.pages);
-        self.space.advance(frontier, page, data);
+        match M::BANDED {
+            true => self.space.advance_in_band(frontier, page, data),
+            false => self.space.advance(frontier, page, data),
+        }
     }
 }
 

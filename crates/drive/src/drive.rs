@@ -5,7 +5,7 @@ use crate::controller::Controller;
 use crate::counters::{DriveCounters, MapCounters};
 use crate::error::DriveError;
 use crate::interleaving;
-use crate::mapping::{PlacedMapping, StaticMapping};
+use crate::mapping::{BandedMapping, PlacedMapping, StaticMapping};
 use crate::request::{Done, HostRequest};
 use crate::shape::Shape;
 use crate::sibling::Scale;
@@ -25,6 +25,7 @@ pub struct Drive(Kind);
 enum Kind {
     Static(Controller<StaticMapping>),
     Placed(Controller<PlacedMapping>),
+    Banded(Box<Controller<BandedMapping>>),
 }
 
 /// The same for each kind of mapping.
@@ -33,6 +34,7 @@ macro_rules! each {
         match $drive {
             Drive(Kind::Static($controller)) => $result,
             Drive(Kind::Placed($controller)) => $result,
+            Drive(Kind::Banded($controller)) => $result,
         }
     };
 }
@@ -48,6 +50,10 @@ impl Drive {
     ) -> Result<Drive, DriveError> {
         let device = &*interleaving::as_commanded(device, layout)?;
         let shape = Shape::new(device, layout, op_percent)?;
+        if let Some(mapping) = BandedMapping::of(layout, &shape) {
+            let controller = Controller::new(device, layout, shape, mapping)?;
+            return Ok(Drive(Kind::Banded(Box::new(controller))));
+        }
         Ok(Drive(match StaticMapping::of(layout, &shape) {
             Some(mapping) => Kind::Static(Controller::new(device, layout, shape, mapping)?),
             None => {

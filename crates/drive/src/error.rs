@@ -84,6 +84,14 @@ pub enum DriveError {
         /// What to change.
         remedy: String,
     },
+    /// Bands with a layout that they cannot work with.
+    #[error("bands: {problem}; {remedy}")]
+    Bands {
+        /// The obstacle.
+        problem: String,
+        /// What to change.
+        remedy: String,
+    },
     /// Classes of the host and predicted ones.
     #[error(
         "lifetime = \"{0}\": placement = \"by-hint\" takes the classes of the host; choose one of the two"

@@ -36,9 +36,11 @@
 //!   `collect`: the commands of garbage collection; `completions`: pending completions;
 //!   `host_queue`: requests beyond the queue depth, and completions that the host has not taken;
 //! - `controller`: the state machine, which assembles these parts, compiled for each kind of
-//!   mapping; `controller/requests`: the way of a request through them; `controller/map_pages`: the
-//!   map's own pages, and pages that wait for them; `controller/figures`: capacity, busy times,
-//!   memory and other figures; [`mod@drive`]: a drive with the controller that its layout needs;
+//!   mapping; `controller/requests`: the way of a request through them; `controller/follow_ups`:
+//!   the map's own pages, pages that wait for them, and the collection of bands;
+//!   `controller/figures`: capacity, busy times, memory and other figures; [`mod@drive`]: a drive
+//!   with the controller that its layout needs;
+//! - `bands`: superblocks over several write frontiers; `space/banded` opens and collects them;
 //! - `ahead`: lower bounds of completion times;
 //! - `precondition`: fills a drive, or sets its steady state, in no virtual time; `sibling`: a
 //!   smaller drive that settles for a large one, and `space/arrangement` the state that it gives;
@@ -46,6 +48,7 @@
 
 mod ahead;
 pub mod as_device;
+mod bands;
 mod buffer;
 mod collect;
 mod completions;

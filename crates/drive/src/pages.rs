@@ -29,7 +29,7 @@ struct Page {
     block: u32,
     /// The row to read in its block.
     row: u16,
-    /// The flash page to read.
+    /// The flash page to read; the stream of a page that is held back from a band.
     flash_page: u32,
     /// The class of the request's data.
     hint: u32,
@@ -37,6 +37,8 @@ struct Page {
     purpose: Purpose,
     /// What is done with it after its translation page has been read.
     then: Then,
+    /// Whether its request is wide, where the shape of requests decides on their bands.
+    is_wide: bool,
 }
 
 /// Why a page is read.
@@ -51,6 +53,8 @@ pub(crate) enum Purpose {
     Map,
     /// By the scrub, with its whole flash page.
     Scrub,
+    /// To be moved to another band.
+    Move,
 }
 
 /// What is done with a page when its place is known.
@@ -82,6 +86,7 @@ impl Page {
         hint: 0,
         purpose: Purpose::Host,
         then: Then::Read,
+        is_wide: false,
     };
 }
 
@@ -126,7 +131,9 @@ impl Pages {
         if self.entry(request).request == request {
             return request;
         }
-        self.add_page(request, logical, self.hint(request))
+        let page = self.add_page(request, logical, self.hint(request));
+        self.entry_mut(page).is_wide = self.is_wide(request);
+        page
     }
 
     /// Adds a page of a request, or of none.
@@ -190,6 +197,27 @@ impl Pages {
     #[inline]
     pub(crate) fn block(&self, page: u32) -> u32 {
         self.entry(page).block
+    }
+
+    /// Whether the request of a page is wide.
+    #[inline]
+    pub(crate) fn is_wide(&self, page: u32) -> bool {
+        self.entry(page).is_wide
+    }
+
+    /// Sets whether the request of a page is wide.
+    pub(crate) fn set_wide(&mut self, page: u32, is_wide: bool) {
+        self.entry_mut(page).is_wide = is_wide;
+    }
+
+    /// Sets the stream of a page that is held back from a band.
+    pub(crate) fn set_stream(&mut self, page: u32, stream: u32) {
+        self.entry_mut(page).flash_page = stream;
+    }
+
+    /// The stream of a page that is held back from a band.
+    pub(crate) fn stream(&self, page: u32) -> u32 {
+        self.entry(page).flash_page
     }
 
     /// Sets the flash page to read a page from.

@@ -21,8 +21,14 @@ const AHEAD: usize = 16;
 /// ones.
 const MAP_STEPS: usize = 1024;
 
+/// Random writes of a whole drive with bands that bring it near its steady state.
+const BAND_REWRITES: u64 = 2;
+
 /// Writes a logical page of the host, of a class. Nothing may be under way.
 pub(crate) fn write<M: Mapping>(space: &mut Space<M>, logical: u32, hint: u32) {
+    if M::BANDED {
+        return space.write_in_band_now(logical, hint);
+    }
     if !space.look_up(logical) {
         settle_map(space);
     }
@@ -120,13 +126,17 @@ pub(crate) fn is_known<M: Mapping>(space: &Space<M>) -> bool {
     let victims = [VictimPolicy::GREEDY, VictimPolicy::FIFO, VictimPolicy::windowed_greedy(1)];
     victims.contains(&space.victim_policy())
         && space.shape().translation_pages() == 0
+        && !M::BANDED
         && !space.predicts_lifetimes()
 }
 
 /// Sets the steady state of uniform random writes of single pages over the whole drive, which must
 /// be new.
 pub(crate) fn make_steady<M: Mapping>(space: &mut Space<M>, seed: u64) {
-    let rng = Rng::seeded(seed).fork("steady");
+    let mut rng = Rng::seeded(seed).fork("steady");
+    if M::BANDED {
+        return settle_bands(space, &mut rng);
+    }
     for place in 0..space.shape().groups() {
         make_frontier_steady(space, place, &mut rng.fork(place.to_le_bytes()));
     }
@@ -135,6 +145,25 @@ pub(crate) fn make_steady<M: Mapping>(space: &mut Space<M>, seed: u64) {
     for page in 0..space.shape().translation_pages() {
         write_page(space, host_pages + page, 0);
     }
+}
+
+/// Comes close to the steady state of a drive with bands, the long way: all pages are written, then
+/// random ones. The blocks of a band are collected together, so that no distribution of single
+/// blocks would do.
+fn settle_bands<M: Mapping>(space: &mut Space<M>, rng: &mut Rng) {
+    let pages = space.shape().logical_pages();
+    let random = (0..BAND_REWRITES * u64::from(pages)).map(|_| rng.below(pages.into()) as u32);
+    let mut coming: std::collections::VecDeque<u32> = std::collections::VecDeque::new();
+    for logical in (0..pages).chain(random) {
+        space.prefetch_lookup(logical);
+        coming.push_back(logical);
+        if coming.len() > AHEAD
+            && let Some(logical) = coming.pop_front()
+        {
+            space.write_in_band_now(logical, 0);
+        }
+    }
+    coming.into_iter().for_each(|logical| space.write_in_band_now(logical, 0));
 }
 
 /// As [`make_steady`], for the write frontier of the flash pages from `first` on, one in every

@@ -14,9 +14,12 @@
 //! and for the pages of a map that lies on flash. The frontier of a stream has the number
 //! `group * streams + stream`.
 //!
+//! With *bands* a group is a lane, and its write frontiers write one block each, of any stream.
+//!
 //! The first blocks of a group may be those of an SLC cache, with a stream of its own. They have
 //! fewer pages: one for each word line. The rest of their numbers is not used.
 
+use crate::bands::Plan;
 use crate::error::DriveError;
 use crate::spec::MapKind;
 use crate::spec::{DeviceSpec, FrontierScope, LifetimePolicy, PageMapped, SlcCache};
@@ -82,6 +85,8 @@ pub(crate) struct Shape {
     /// Pages that one command can program: those of a flash page in each plane of a write frontier.
     row_pages: u32,
     blocks_per_group: u32,
+    /// Blocks of a group that data never fill.
+    reserved_blocks: u32,
     /// The distance from the first block of a group to that of the next. Groups mostly have a power
     /// of two of blocks, and advance in step for long. With an odd stride, their state does not
     /// share a few sets of the processor's caches.
@@ -101,6 +106,7 @@ pub(crate) struct Shape {
     /// The first write frontier of each page of a stripe, channels first: neighbouring logical
     /// pages lie on different channels.
     stripe: Vec<u32>,
+    bands: Option<Plan>,
     by_groups: Divisor,
     by_streams: Divisor,
     by_pages_per_block: Divisor,
@@ -144,15 +150,19 @@ impl Shape {
         }
         SlcCache::check(device, layout)?;
         let slc_streams = u32::from(layout.slc_cache.is_some());
-        let streams = layout.classes() + map_streams + slc_streams;
         let groups = geometry.dies() * groups_per_die;
+        let bands = Plan::of(layout, groups, per_flash_page)?;
+        let of_streams = layout.classes() + map_streams + slc_streams;
+        let streams = bands.as_ref().map_or(of_streams, Plan::frontiers_in_lane);
+        let reserved_blocks =
+            bands.as_ref().map_or_else(|| reserved_blocks(streams), Plan::reserved_blocks);
         let pages_per_slc_block = pages_per_block / device.die.cell.bits() as u32;
         let slc_blocks = layout.slc_cache.map_or(0, |cache| {
             let of_block = u64::from(pages_per_slc_block) * u64::from(page_bytes);
             let blocks = cache.bytes.div_ceil(u64::from(groups) * of_block);
             u32::try_from(blocks).unwrap_or(u32::MAX).max(SlcCache::LEAST_BLOCKS)
         });
-        let least = (2 * reserved_blocks(streams)).saturating_add(slc_blocks);
+        let least = (2 * reserved_blocks).saturating_add(slc_blocks);
         if geometry.blocks_per_plane < least {
             return Err(DriveError::TooFewBlocks { blocks: geometry.blocks_per_plane, least });
         }
@@ -181,6 +191,7 @@ impl Shape {
             frontiers_per_die,
             row_pages,
             blocks_per_group: geometry.blocks_per_plane - slc_blocks,
+            reserved_blocks,
             block_stride,
             pages_per_block,
             slc_blocks,
@@ -190,6 +201,7 @@ impl Shape {
             logical_pages: 0,
             translation_pages: 0,
             stripe: stripe(geometry, groups_per_die, streams),
+            bands,
             by_groups: Divisor::new(groups),
             by_streams: Divisor::new(streams),
             by_pages_per_block: Divisor::new(pages_per_block),
@@ -239,7 +251,12 @@ impl Shape {
 
     /// Blocks of a group that data never fill.
     pub(crate) fn reserved_blocks(&self) -> u32 {
-        reserved_blocks(self.streams)
+        self.reserved_blocks
+    }
+
+    /// The plan of the bands, if there are any.
+    pub(crate) fn bands(&self) -> Option<&Plan> {
+        self.bands.as_ref()
     }
 
     /// The most valid pages of a group of which collection can still free blocks.

@@ -2,12 +2,14 @@
 //! be programmed. It has no time.
 
 mod arrangement;
+mod banded;
 mod map_changes;
 mod placement;
 mod streams;
 mod words;
 
 pub(crate) use arrangement::Arrangement;
+pub(crate) use banded::BandStep;
 
 use crate::counters::DriveCounters;
 use crate::mapping::{Mapping, Translation};
@@ -86,6 +88,10 @@ impl<M: Mapping> Space<M> {
         // The generator is the drive's own, and equal in all drives, so that no other draws shift.
         let policies = Policies::new(layout.victim, layout.wear, Rng::seeded(VICTIM_SEED));
         let frontier = |of| {
+            if M::BANDED {
+                // Its first block is that of a band.
+                return WriteFrontier::new(of, NONE);
+            }
             let of_cache = if shape.is_slc_frontier(of) { shape.groups() } else { 0 };
             let group = of_cache + shape.group_of(of);
             let block = blocks.take_free(group, &policies).unwrap_or(NONE);
@@ -267,6 +273,10 @@ impl<M: Mapping> Space<M> {
     /// The next operation of a write frontier.
     #[inline(always)]
     pub(crate) fn due(&self, frontier: u32) -> Due {
+        if M::BANDED {
+            // The pages that wait for it have places in its block.
+            return Due::Program { most: u32::MAX };
+        }
         if self.mapping.streams() > 1 || self.mapping.read_disturb().is_some() {
             return self.due_of_stream(frontier);
         }
@@ -625,12 +635,17 @@ impl<M: Mapping> Space<M> {
             + self.shape.memory_bytes()
     }
 
+    /// Checks that both directions of the map agree, and that the valid counts of blocks are right.
+    pub(crate) fn check_map(&self) -> Result<(), String> {
+        let valid = self.blocks.check_counts(&self.map)?;
+        self.map.check(valid)
+    }
+
     /// Checks that both directions of the map agree, that the valid counts of blocks are right, and
     /// that every block is free, open, closed, or being collected or erased. Returns the first
     /// error.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let valid = self.blocks.check_counts(&self.map)?;
-        self.map.check(valid)?;
+        self.check_map()?;
         for group in 0..self.shape.groups() {
             let used = |frontier| {
                 let state = self.frontier(frontier);

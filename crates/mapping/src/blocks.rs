@@ -233,6 +233,35 @@ impl Blocks {
         Some(victim)
     }
 
+    /// As [`choose_victim`](Blocks::choose_victim), where `valid_of` gives the valid pages of what
+    /// would be collected with a block, scaled to blocks of so many pages. The block stays closed:
+    /// [`reopen`](Blocks::reopen) begins its collection.
+    pub fn propose_victim(
+        &mut self,
+        group: u32,
+        (now, pages): (u32, u32),
+        policies: &mut Policies,
+        valid_of: impl Fn(&Blocks, u32) -> u16,
+    ) -> Option<u32> {
+        let blocks = self.blocks_of(group);
+        let shown = |block| match self.is_closed(block) {
+            true => valid_of(self, block),
+            false => NOT_CLOSED,
+        };
+        let valid: Vec<u16> = blocks.clone().map(shown).collect();
+        let range = self.range(group);
+        let view = WearView { valid: &valid, erases: &self.erases[range.clone()] };
+        let level = !self.groups[index(group)].levelled;
+        let cold = if level { wear::level(policies.wear, &view) } else { None };
+        let candidates = Candidates { valid: &valid, closed: &self.closed[range], now, pages };
+        let chosen =
+            cold.or_else(|| victim::choose(policies.victim, &candidates, &mut policies.rng));
+        self.groups[index(group)].levelled = cold.is_some();
+        let victim = blocks.start + chosen?;
+        assert!(self.is_closed(victim), "a policy chooses block {victim}, which is in use");
+        Some(victim)
+    }
+
     /// The blocks of a group, as indexes.
     #[inline]
     fn range(&self, group: u32) -> Range<usize> {
@@ -369,6 +398,22 @@ mod tests {
         let dynamic = policies(WearPolicy::DYNAMIC);
         let taken: Vec<u32> = std::iter::from_fn(|| blocks.take_free(0, &dynamic)).collect();
         assert_eq!(taken, [0, 3, 2, 1]);
+    }
+
+    #[test]
+    fn a_victim_is_proposed_by_what_is_collected_with_it_and_stays_closed() {
+        let mut blocks = Blocks::all_free([0..3], 8);
+        for block in [0, 1] {
+            blocks.close(block, block);
+        }
+        let mut greedy = policies(WearPolicy::FIFO);
+        // Block 2 is not closed, whatever would be collected with it.
+        let by = |_: &Blocks, block: u32| [6, 4, 1][block as usize];
+        for _ in 0..2 {
+            assert_eq!(blocks.propose_victim(0, (2, 8), &mut greedy, by), Some(1));
+        }
+        blocks.reopen(1);
+        assert_eq!(blocks.propose_victim(0, (2, 8), &mut greedy, by), Some(0));
     }
 
     #[test]

@@ -33,16 +33,19 @@
 //! - [`map`]: kinds of maps from logical to physical pages; [`map::page`]: one entry a page;
 //!   [`map::cached`]: which pages of a map on flash are in memory;
 //! - [`blocks`]: the blocks of each group: valid pages, order of closing, erases, free blocks;
+//! - [`bands`]: blocks of several groups that are collected together;
 //! - [`pace`]: keeps the host's writes and collection in step;
 //! - [`memory`]: large tables in huge pages, prefetches.
 //!
 //! Functions that are called for each page are `#[inline]`: other crates call them.
 
+pub mod bands;
 pub mod blocks;
 pub mod map;
 pub mod memory;
 pub mod pace;
 
+pub use bands::Bands;
 pub use blocks::Blocks;
 pub use map::cached::CachedMap;
 pub use map::page::{ENTRIES_PER_LINE, NONE, PageMap};

@@ -22,6 +22,12 @@ impl Pace {
         Pace { to_move, moved: 0, room, written: 0 }
     }
 
+    /// One more victim has been chosen: `to_move` pages to move, which leave `room` pages.
+    pub fn add(&mut self, to_move: u32, room: u32) {
+        self.to_move += to_move;
+        self.room += room;
+    }
+
     /// The host has written so many pages.
     #[inline(always)]
     pub fn wrote(&mut self, pages: u32) {
@@ -54,6 +60,17 @@ mod tests {
         pace.wrote(1);
         assert!(pace.owes());
         pace.moved(2);
+        assert!(pace.owes());
+        pace.moved(1);
+        assert!(!pace.owes());
+    }
+
+    #[test]
+    fn several_victims_share_the_room_that_they_leave() {
+        let mut pace = Pace::new(6, 2);
+        pace.add(2, 6);
+        pace.wrote(4);
+        pace.moved(3);
         assert!(pace.owes());
         pace.moved(1);
         assert!(!pace.owes());

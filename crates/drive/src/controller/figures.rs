@@ -147,6 +147,6 @@ impl<M: Mapping> Controller<M> {
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {
-        self.space.check()
+        if M::BANDED { self.space.check_bands() } else { self.space.check() }
     }
 }

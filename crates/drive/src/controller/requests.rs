@@ -39,6 +39,10 @@ impl<M: Mapping> Controller<M> {
         partial: [bool; 2],
     ) {
         let place = self.pages.add_request(since, request, (logical, pages));
+        if M::BANDED && request.kind == AccessKind::Write {
+            let is_wide = self.space.is_wide(request.offset_bytes, request.bytes);
+            self.pages.set_wide(place, is_wide);
+        }
         match request.kind {
             AccessKind::Read => self.counters.host_pages_read += u64::from(pages),
             AccessKind::Write => {
@@ -218,7 +222,7 @@ impl<M: Mapping> Controller<M> {
     #[inline(always)]
     pub(super) fn write_page(&mut self, mut page: u32, logical: u32) -> Option<u32> {
         if let Some(buffer) = &mut self.buffer {
-            let hint = self.pages.hint(page);
+            let (hint, is_wide) = (self.pages.hint(page), self.pages.is_wide(page));
             let new = buffer.put(logical);
             if self.durable.is_empty() || !self.buffered_durably(page, logical) {
                 self.complete_write(page);
@@ -228,6 +232,9 @@ impl<M: Mapping> Controller<M> {
                 return None;
             }
             page = self.pages.add_page(NONE, logical, hint);
+            if M::BANDED {
+                self.pages.set_wide(page, is_wide);
+            }
         }
         if self.knows(page, logical, Then::Write) { self.place_write(page, logical) } else { None }
     }
@@ -255,6 +262,9 @@ impl<M: Mapping> Controller<M> {
     /// is held back.
     #[inline(always)]
     pub(super) fn place_write(&mut self, page: u32, logical: u32) -> Option<u32> {
+        if M::BANDED {
+            return self.write_to_band(page, logical);
+        }
         let die = self.space.place_write(logical, page, &mut self.pages);
         if self.is_packed() {
             self.gather();
@@ -281,7 +291,12 @@ impl<M: Mapping> Controller<M> {
                 self.dies.end_oldest(die);
                 self.programmed(work.tag);
             }
-            _ => collect::completed(&mut self.space, &mut self.dies, die, work),
+            _ => {
+                collect::completed(&mut self.space, &mut self.dies, die, work);
+                if M::BANDED {
+                    self.follow_bands();
+                }
+            }
         }
     }
 
@@ -304,6 +319,7 @@ impl<M: Mapping> Controller<M> {
             Purpose::Merge => self.old_page_read(die, page),
             Purpose::Map => self.map_page_read(page),
             Purpose::Scrub => self.scrubbed(page),
+            Purpose::Move => self.moved_page_read(page),
         }
     }
 
@@ -323,6 +339,11 @@ impl<M: Mapping> Controller<M> {
     fn programmed(&mut self, mut page: u32) {
         while page != NONE {
             let behind = self.pages.behind(page);
+            if M::BANDED && self.pages.purpose(page) == Purpose::Move {
+                self.move_ended(page);
+                page = behind;
+                continue;
+            }
             match &mut self.buffer {
                 Some(buffer) => {
                     let logical = self.pages.logical(page);
@@ -340,6 +361,9 @@ impl<M: Mapping> Controller<M> {
         }
         if self.buffer.is_some() {
             self.host_interface_changed();
+        }
+        if M::BANDED {
+            self.follow_bands();
         }
     }
 

@@ -3,6 +3,7 @@
 //! The state machine is written once, for a drive that has all of them, and compiled for each kind
 //! of mapping: where a mapping has none, its steps vanish.
 
+mod banded;
 mod lifetimes;
 mod placed;
 mod placing;
@@ -11,6 +12,7 @@ mod slc_cache;
 mod static_stripe;
 mod translation;
 
+pub(crate) use banded::BandedMapping;
 pub(crate) use lifetimes::Lifetimes;
 pub(crate) use placed::PlacedMapping;
 pub(crate) use placing::Placing;
@@ -19,12 +21,16 @@ pub(crate) use slc_cache::SlcCache;
 pub(crate) use static_stripe::StaticMapping;
 pub(crate) use translation::Translation;
 
+use crate::bands::Bands;
 use crate::shape::Shape;
 
 /// A kind of mapping.
 pub(crate) trait Mapping: Sized {
     /// Whether pages may wait for others that fill their flash page.
     const GATHERS: bool;
+
+    /// Whether pages lie in bands.
+    const BANDED: bool;
 
     /// Write frontiers of a group of blocks.
     fn streams(&self) -> u32;
@@ -49,6 +55,15 @@ pub(crate) trait Mapping: Sized {
 
     /// As [`placing`](Mapping::placing), to change it.
     fn placing_mut(&mut self) -> Option<&mut Placing>;
+
+    /// The bands, if pages lie in bands.
+    fn bands(&self) -> Option<&Bands>;
+
+    /// As [`bands`](Mapping::bands), to change them.
+    fn bands_mut(&mut self) -> Option<&mut Bands>;
+
+    /// The bands, and the lifetimes of pages if they are predicted.
+    fn bands_and_lifetimes(&mut self) -> Option<(&mut Bands, Option<&mut Lifetimes>)>;
 
     /// The lifetimes of pages, if they are predicted.
     fn lifetimes(&self) -> Option<&Lifetimes>;

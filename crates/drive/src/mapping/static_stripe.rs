@@ -2,6 +2,7 @@
 //! its group, and the map is in memory.
 
 use super::{Lifetimes, Mapping, Placing, ReadDisturb, SlcCache, Translation};
+use crate::bands::Bands;
 use crate::shape::Shape;
 use crate::spec::{MapKind, PageMapped};
 
@@ -21,6 +22,7 @@ impl StaticMapping {
 
 impl Mapping for StaticMapping {
     const GATHERS: bool = false;
+    const BANDED: bool = false;
 
     #[inline(always)]
     fn streams(&self) -> u32 {
@@ -57,6 +59,21 @@ impl Mapping for StaticMapping {
 
     #[inline(always)]
     fn placing_mut(&mut self) -> Option<&mut Placing> {
+        None
+    }
+
+    #[inline(always)]
+    fn bands(&self) -> Option<&Bands> {
+        None
+    }
+
+    #[inline(always)]
+    fn bands_mut(&mut self) -> Option<&mut Bands> {
+        None
+    }
+
+    #[inline(always)]
+    fn bands_and_lifetimes(&mut self) -> Option<(&mut Bands, Option<&mut Lifetimes>)> {
         None
     }
 

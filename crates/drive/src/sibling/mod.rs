@@ -17,7 +17,7 @@ use crate::drive::Drive;
 use crate::error::DriveError;
 use crate::shape::Shape;
 use crate::space::Arrangement;
-use crate::spec::{DeviceSpec, LifetimePolicy, MapKind, PageMapped};
+use crate::spec::{Bands, DeviceSpec, LifetimePolicy, MapKind, PageMapped};
 use softflash_nand::Geometry;
 
 /// Pages of a sibling, about: they settle in seconds.
@@ -43,8 +43,8 @@ pub struct Sibling {
 
 impl Sibling {
     /// The sibling of a drive on which no write is longer than `write_bytes`. `None` if the drive
-    /// is small, or has a part that does not scale: parity, a map on flash, or predicted
-    /// lifetimes.
+    /// is small, or has a part that does not scale: parity, a map on flash, predicted lifetimes, or
+    /// bands, which make groups depend on each other.
     ///
     /// # Errors
     /// Those of [`Drive::new`].
@@ -55,7 +55,8 @@ impl Sibling {
         write_bytes: u64,
     ) -> Result<Option<Sibling>, DriveError> {
         let predicts = layout.lifetime != LifetimePolicy::NONE;
-        if layout.map != MapKind::Page || layout.parity_data_pages > 0 || predicts {
+        let depend = predicts || layout.bands != Bands::None;
+        if layout.map != MapKind::Page || layout.parity_data_pages > 0 || depend {
             return Ok(None);
         }
         let large = Drive::shape_of(device, layout, op_percent)?;

@@ -42,7 +42,7 @@ impl<M: Mapping> Space<M> {
 
     /// The stream of a page that goes past the SLC cache.
     #[inline(always)]
-    fn stream_for(&mut self, logical: u32, hint: u32) -> u32 {
+    pub(super) fn stream_for(&mut self, logical: u32, hint: u32) -> u32 {
         if logical >= self.shape.logical_pages() {
             return self.mapping.streams() - 1;
         }

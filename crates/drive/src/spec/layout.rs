@@ -1,5 +1,6 @@
 //! How a page-mapped drive uses its flash.
 
+use super::bands::{BandChoice, Bands, Collect, GcClass};
 use super::device::DeviceSpec;
 use super::mapping_unit::MappingUnit;
 use super::slc_cache::SlcCache;
@@ -50,6 +51,22 @@ pub struct PageMapped {
     #[serde(default, skip_serializing_if = "predicts_none")]
     #[schemars(extend("default" = "none"))]
     pub lifetime: LifetimePolicy,
+    /// Blocks of several planes or dies that are written together, by their share of all. Pages of
+    /// the host take the planes or dies of the open band in turn.
+    #[serde(default, skip_serializing_if = "has_no_bands")]
+    #[schemars(extend("default" = "none"))]
+    pub bands: Bands,
+    /// With `bands`: what is collected at once.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[schemars(extend("default" = "band"))]
+    pub collect: Collect,
+    /// With `bands` of two widths: which of them takes a page of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub band_choice: Option<BandChoice>,
+    /// With `bands`: whether pages that are collected stay apart by their class.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[schemars(extend("default" = "kept"))]
+    pub gc_class: GcClass,
     /// Whether the map is in memory, or on flash with a share of it in memory.
     #[serde(default, skip_serializing_if = "is_page_map")]
     #[schemars(extend("default" = "page"))]
@@ -99,6 +116,10 @@ impl Default for PageMapped {
             schedule: Schedule::default(),
             placement: PlacementPolicy::default(),
             lifetime: LifetimePolicy::NONE,
+            bands: Bands::None,
+            collect: Collect::default(),
+            band_choice: None,
+            gc_class: GcClass::default(),
             map: MapKind::default(),
             parity_data_pages: 0,
             copyback: false,
@@ -139,6 +160,14 @@ fn yes() -> bool {
 
 fn is_true(value: &bool) -> bool {
     *value
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+fn has_no_bands(bands: &Bands) -> bool {
+    *bands == Bands::None
 }
 
 fn is_zero(value: &u32) -> bool {

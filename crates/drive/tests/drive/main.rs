@@ -1,6 +1,7 @@
 //! Tests of whole drives: one binary, so that the shared code is built once.
 
 mod as_device;
+mod bands;
 mod cached_map;
 mod durability;
 mod lifetimes;

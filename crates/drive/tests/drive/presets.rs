@@ -59,6 +59,7 @@ fn capacities_are_those_of_the_originals() {
         ("fusion-io", 800 * GIB),
         ("intel-ts8-2", 320 * GIB),
         ("mqsim-default", 512 * GIB),
+        ("plan", 256 * GIB),
     ];
     for (name, bytes) in capacities {
         assert_eq!(devices[name].geometry.bytes(), bytes, "{name}");

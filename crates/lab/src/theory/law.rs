@@ -6,7 +6,9 @@ use crate::layout::LayoutKind;
 use crate::workload::Workload;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use softflash_drive::spec::{DeviceSpec, FrontierScope, HostSpec, PageMapped, VictimPolicy};
+use softflash_drive::spec::{
+    Collect, DeviceSpec, FrontierScope, HostSpec, PageMapped, VictimPolicy,
+};
 use softflash_workload::{ArrivalPattern, BlockWorkload, Load, Pattern, RequestSize, Span};
 
 /// What is missing when a theory of cleaning is for another victim policy.
@@ -36,7 +38,7 @@ impl Law {
         };
         match self {
             Law::GreedyWaf => {
-                let pages = units_per_block(cell, layout);
+                let pages = units_per_block(cell, layout) * blocks_collected(cell, layout);
                 cleaning(cell, layout, workload, VictimPolicy::GREEDY)
                     .map(|alpha| greedy_waf(alpha, pages))
             }
@@ -61,7 +63,34 @@ fn units_per_block(cell: &Cell, layout: &PageMapped) -> u32 {
     geometry.pages_per_block * (geometry.page_bytes / layout.unit_bytes(&cell.device))
 }
 
-/// Physical / logical pages of a plane without its open block, if the models of cleaning apply.
+/// Planes of a drive.
+fn planes(cell: &Cell) -> u32 {
+    let geometry = &cell.device.geometry;
+    geometry.dies() * u32::from(geometry.planes_per_die)
+}
+
+/// Blocks that are collected together: those of a band, unless bands are collected block by block.
+fn blocks_collected(cell: &Cell, layout: &PageMapped) -> u32 {
+    match layout.bands.widths() {
+        [width] if layout.collect == Collect::Band => width.of(planes(cell)),
+        _ => 1,
+    }
+}
+
+/// Blocks of a plane that cannot be collected, on average: the one that is written. With bands of
+/// one width, one that is kept free, half of those of collection's bands, which cover all planes,
+/// half of the host's band, and half of the one that collection makes room for.
+fn blocks_in_use(cell: &Cell, layout: &PageMapped) -> f64 {
+    match layout.bands.widths() {
+        [width] => {
+            let planes = planes(cell);
+            1.5 + f64::from(width.of(planes)) / f64::from(planes)
+        }
+        _ => 1.0,
+    }
+}
+
+/// Physical / logical pages of a plane without the blocks in use, if the models of cleaning apply.
 fn cleaning(
     cell: &Cell,
     layout: &PageMapped,
@@ -78,10 +107,12 @@ fn cleaning(
         (workload.pattern == Pattern::Random, "pattern = \"random\""),
         (workload.span == Span::default(), "the whole span"),
         (workload.trim_fraction == 0.0, "no trims"),
+        (layout.bands.widths().len() < 2, "bands of one width"),
     ];
     check(&needs)?;
     let blocks = f64::from(cell.device.geometry.blocks_per_plane);
-    Ok((1.0 + cell.op_percent() / 100.0) * (blocks - 1.0) / blocks)
+    let collectable = blocks - blocks_in_use(cell, layout);
+    Ok((1.0 + cell.op_percent() / 100.0) * collectable / blocks)
 }
 
 /// Mean latency of reads with random arrivals at a die that serves one at a time.

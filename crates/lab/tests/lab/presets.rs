@@ -47,7 +47,9 @@ fn every_experiment_can_be_planned_in_both_forms() {
 
 #[test]
 fn presets_that_scripts_rely_on_are_there() {
-    for device in ["sdf", "huawei-gen3", "intel-320", "memblaze-q520", "mqsim-default", "tssd"] {
+    for device in
+        ["sdf", "huawei-gen3", "intel-320", "memblaze-q520", "mqsim-default", "tssd", "plan"]
+    {
         presets::device(device).unwrap();
     }
     for workload in ["random-read-8k", "random-write-8k", "mixed-8k"] {

@@ -51,7 +51,7 @@ impl Share {
     }
 
     /// The share of the text `1/8`, `12.5%` or `1`.
-    fn parse(text: &str) -> Option<Share> {
+    pub fn parse(text: &str) -> Option<Share> {
         if let Some((part, whole)) = text.split_once('/') {
             return Share::new(number(part)?, number(whole)?);
         }
@@ -73,6 +73,15 @@ fn number(text: &str) -> Option<u32> {
     // Signs, which `parse` accepts, are no part of the form.
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|&number| digits && number > 0)
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.whole {
+            1 => write!(f, "{}", self.part),
+            whole => write!(f, "{}/{whole}", self.part),
+        }
+    }
 }
 
 impl FromStr for MapKind {
@@ -150,6 +159,15 @@ mod tests {
         ] {
             let error = text.parse::<MapKind>().unwrap_err();
             assert!(error.to_string().contains("cached:SHARE"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_share_gives_the_share() {
+        for (text, shown) in [("1", "1"), ("1/8", "1/8"), ("2/16", "1/8"), ("12.5%", "1/8")] {
+            let share = Share::parse(text).unwrap();
+            assert_eq!(share.to_string(), shown);
+            assert_eq!(Share::parse(shown), Some(share));
         }
     }
 
