@@ -212,6 +212,9 @@ impl Shape {
         let wanted =
             shape.data_pages_of_groups(shape.blocks_per_group) as f64 / (1.0 + op_percent / 100.0);
         let most = shape.data_pages_of_groups(shape.blocks_per_group - shape.reserved_blocks());
+        // Where all groups are as full as they may be, one of them has a whole row that waits.
+        let waiting = if shape.is_packed() { u64::from(groups * row_pages) } else { 0 };
+        let most = most.saturating_sub(waiting);
         let logical = (wanted as u64).min(most);
         shape.set_logical_pages(logical, most, map_streams > 0);
         Ok(shape)

@@ -156,6 +156,24 @@ fn without_a_buffer_the_pages_of_a_request_fill_flash_pages_together() {
     }
 }
 
+/// With the least spare every group is as full as collection allows.
+#[test]
+fn rows_are_full_at_the_least_spare_too() {
+    for frontier in [FrontierScope::Plane, FrontierScope::Die] {
+        for buffer_bytes in [1 << 20, 16 << 20] {
+            let layout = PageMapped { frontier, ..PageMapped::default() };
+            let mut drive = Drive::new(&device(24, buffer_bytes), &layout, 0.0).unwrap();
+            drive.make_steady(1);
+            let writes = drive.capacity_bytes() / UNIT;
+            let counted = overwrite(&mut drive, writes, 64, &mut Rng::seeded(3));
+            drive.check().unwrap();
+            let (partial, pages) = (counted.partial_page_programs, counted.programmed() / 4);
+            println!("{frontier:?}, {buffer_bytes}: {partial} of {pages} flash pages are partial");
+            assert!(partial * 1000 < pages, "{frontier:?}: {partial} of {pages}: {counted:?}");
+        }
+    }
+}
+
 #[test]
 fn every_layout_keeps_its_map_and_completes_all_and_equal_seeds_give_equal_runs() {
     for seed in 0..24 {
