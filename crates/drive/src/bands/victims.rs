@@ -114,7 +114,8 @@ impl Victims {
         }
     }
 
-    /// Whether the host has to wait for collection: it is ahead by more moves than are made at once.
+    /// Whether the host has to wait for collection: it is ahead by more moves than are made at
+    /// once.
     #[inline]
     pub(crate) fn hold_host(&self) -> bool {
         !self.reading.is_empty() && self.pace.owes_more_than(self.most_moves)
