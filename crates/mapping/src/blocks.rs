@@ -402,7 +402,7 @@ mod tests {
 
     #[test]
     fn a_victim_is_proposed_by_what_is_collected_with_it_and_stays_closed() {
-        let mut blocks = Blocks::all_free([0..3], 8);
+        let mut blocks = Blocks::all_free(once(0..3), 8);
         for block in [0, 1] {
             blocks.close(block, block);
         }

@@ -43,8 +43,14 @@ impl Pace {
     /// Whether collection has fallen behind its share.
     #[inline]
     pub fn owes(&self) -> bool {
+        self.owes_more_than(0)
+    }
+
+    /// Whether collection has fallen behind its share by more than so many pages to be moved.
+    #[inline]
+    pub fn owes_more_than(&self, pages: u32) -> bool {
         u64::from(self.written) * u64::from(self.to_move)
-            > u64::from(self.moved) * u64::from(self.room)
+            > (u64::from(self.moved) + u64::from(pages)) * u64::from(self.room)
     }
 }
 
@@ -63,6 +69,16 @@ mod tests {
         assert!(pace.owes());
         pace.moved(1);
         assert!(!pace.owes());
+    }
+
+    #[test]
+    fn the_host_may_be_ahead_by_some_pages() {
+        // 3 to move for each page of the host.
+        let mut pace = Pace::new(6, 2);
+        pace.wrote(1);
+        assert!(pace.owes_more_than(2) && !pace.owes_more_than(3));
+        pace.moved(1);
+        assert!(pace.owes_more_than(1) && !pace.owes_more_than(2));
     }
 
     #[test]

@@ -114,6 +114,13 @@ impl Victims {
         }
     }
 
+    /// Whether the host has to wait for collection: it is ahead by more moves than are made at
+    /// once.
+    #[inline]
+    pub(crate) fn hold_host(&self) -> bool {
+        !self.reading.is_empty() && self.pace.owes_more_than(self.most_moves)
+    }
+
     /// Whether a page is to be read now: collection has fallen behind the host, or the host
     /// `waits` for it. A block without valid pages costs nothing, and is freed at once.
     #[inline]

@@ -50,9 +50,12 @@ impl<M: Mapping> Space<M> {
         self.mapping.bands().map_or(0, |bands| bands.stream_of_host(class, is_wide))
     }
 
-    /// The write frontier of the next page of a stream of the host; `None` if no band can be opened
-    /// for it by now.
+    /// The write frontier of the next page of a stream of the host; `None` if collection has fallen
+    /// behind, or no band can be opened for it by now.
     pub(crate) fn next_in_band(&mut self, stream: u32) -> Option<u32> {
+        if self.mapping.bands()?.victims.hold_host() {
+            return None;
+        }
         if self.mapping.bands()?.streams[stream as usize].left() == 0 {
             self.open_for_host(stream)?;
         }

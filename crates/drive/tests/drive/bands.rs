@@ -173,6 +173,29 @@ fn wide_requests_use_all_lanes_and_random_ones_those_of_a_narrow_band() {
 }
 
 #[test]
+fn collection_keeps_pace_with_the_host() {
+    let seed = 15;
+    println!("seed {seed}");
+    let mut drive = Drive::new(&device(16, 64, 128), &layout(&["1"], Collect::Band), 20.0).unwrap();
+    drive.make_steady(seed);
+    let (mut rng, mut done) = (Rng::seeded(seed), Vec::new());
+    let pages = drive.capacity_bytes() / PAGE_BYTES;
+    for write in 0..20_000 {
+        let offset_bytes = rng.below(pages) * PAGE_BYTES;
+        let request = HostRequest::new(write, AccessKind::Write, offset_bytes, PAGE_BYTES);
+        drive.submit(drive.now(), request).unwrap();
+        while write + 1 - done.len() as u64 == 16 {
+            assert!(drive.step(&mut done));
+        }
+    }
+    let mean = done.iter().map(|of| of.latency_ns()).sum::<u64>() / done.len() as u64;
+    let most = done.iter().map(|of| of.latency_ns()).max().unwrap();
+    println!("mean {mean} ns, most {most} ns");
+    // Without a pace a write would wait while several bands of 128 rows are moved.
+    assert!(most < 40 * mean, "a write of {most} ns, {mean} on average");
+}
+
+#[test]
 fn equal_seeds_give_equal_drives() {
     println!("seeds 0 to 3");
     for seed in 0..4 {
