@@ -134,7 +134,7 @@ fn copies_of_two_devices_are_a_damaged_label_whichever_is_newer() {
         other.sequence = sequence;
         let bytes = encode(&other).unwrap();
         let mut device = std::fs::read(&path).unwrap();
-        let place = COPY_OFFSETS[copy] as usize;
+        let place = usize::try_from(COPY_OFFSETS[copy]).unwrap();
         device[place..place + bytes.len()].copy_from_slice(&bytes);
         let changed = directory.path().join("changed");
         std::fs::write(&changed, device).unwrap();
