@@ -1,6 +1,6 @@
 //! The mapping of drives whose pages lie in bands.
 
-use super::{Lifetimes, Mapping, Placing, ReadDisturb, SlcCache, Translation};
+use super::{Lifetimes, Mapping};
 use crate::bands::Bands;
 use crate::shape::Shape;
 use crate::spec::PageMapped;
@@ -58,16 +58,6 @@ impl Mapping for BandedMapping {
     }
 
     #[inline]
-    fn placing(&self) -> Option<&Placing> {
-        None
-    }
-
-    #[inline]
-    fn placing_mut(&mut self) -> Option<&mut Placing> {
-        None
-    }
-
-    #[inline]
     fn bands(&self) -> Option<&Bands> {
         Some(&self.bands)
     }
@@ -90,36 +80,6 @@ impl Mapping for BandedMapping {
     #[inline]
     fn lifetimes_mut(&mut self) -> Option<&mut Lifetimes> {
         self.lifetimes.as_mut()
-    }
-
-    #[inline]
-    fn translation(&self) -> Option<&Translation> {
-        None
-    }
-
-    #[inline]
-    fn translation_mut(&mut self) -> Option<&mut Translation> {
-        None
-    }
-
-    #[inline]
-    fn slc_cache(&self) -> Option<&SlcCache> {
-        None
-    }
-
-    #[inline]
-    fn slc_cache_mut(&mut self) -> Option<&mut SlcCache> {
-        None
-    }
-
-    #[inline]
-    fn read_disturb(&self) -> Option<&ReadDisturb> {
-        None
-    }
-
-    #[inline]
-    fn read_disturb_mut(&mut self) -> Option<&mut ReadDisturb> {
-        None
     }
 
     fn memory_bytes(&self) -> u64 {

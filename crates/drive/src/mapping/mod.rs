@@ -24,7 +24,7 @@ pub(crate) use translation::Translation;
 use crate::bands::Bands;
 use crate::shape::Shape;
 
-/// A kind of mapping.
+/// A kind of mapping. It has none of the optional parts that it does not name.
 pub(crate) trait Mapping: Sized {
     /// Whether pages may wait for others that fill their flash page.
     const GATHERS: bool;
@@ -51,43 +51,82 @@ pub(crate) trait Mapping: Sized {
     fn die_of(&self, shape: &Shape, logical: u32, block: u32) -> u32;
 
     /// The choice of a write frontier for each page, if it does not depend on the page alone.
-    fn placing(&self) -> Option<&Placing>;
+    #[inline(always)]
+    fn placing(&self) -> Option<&Placing> {
+        None
+    }
 
     /// As [`placing`](Mapping::placing), to change it.
-    fn placing_mut(&mut self) -> Option<&mut Placing>;
+    #[inline(always)]
+    fn placing_mut(&mut self) -> Option<&mut Placing> {
+        None
+    }
 
     /// The bands, if pages lie in bands.
-    fn bands(&self) -> Option<&Bands>;
+    #[inline(always)]
+    fn bands(&self) -> Option<&Bands> {
+        None
+    }
 
     /// As [`bands`](Mapping::bands), to change them.
-    fn bands_mut(&mut self) -> Option<&mut Bands>;
+    #[inline(always)]
+    fn bands_mut(&mut self) -> Option<&mut Bands> {
+        None
+    }
 
     /// The bands, and the lifetimes of pages if they are predicted.
-    fn bands_and_lifetimes(&mut self) -> Option<(&mut Bands, Option<&mut Lifetimes>)>;
+    #[inline(always)]
+    fn bands_and_lifetimes(&mut self) -> Option<(&mut Bands, Option<&mut Lifetimes>)> {
+        None
+    }
 
     /// The lifetimes of pages, if they are predicted.
-    fn lifetimes(&self) -> Option<&Lifetimes>;
+    #[inline(always)]
+    fn lifetimes(&self) -> Option<&Lifetimes> {
+        None
+    }
 
     /// As [`lifetimes`](Mapping::lifetimes), to change them.
-    fn lifetimes_mut(&mut self) -> Option<&mut Lifetimes>;
+    #[inline(always)]
+    fn lifetimes_mut(&mut self) -> Option<&mut Lifetimes> {
+        None
+    }
 
     /// The map's pages on flash, if it lies there.
-    fn translation(&self) -> Option<&Translation>;
+    #[inline(always)]
+    fn translation(&self) -> Option<&Translation> {
+        None
+    }
 
     /// As [`translation`](Mapping::translation), to change it.
-    fn translation_mut(&mut self) -> Option<&mut Translation>;
+    #[inline(always)]
+    fn translation_mut(&mut self) -> Option<&mut Translation> {
+        None
+    }
 
     /// The SLC cache, if there is one.
-    fn slc_cache(&self) -> Option<&SlcCache>;
+    #[inline(always)]
+    fn slc_cache(&self) -> Option<&SlcCache> {
+        None
+    }
 
     /// As [`slc_cache`](Mapping::slc_cache), to change it.
-    fn slc_cache_mut(&mut self) -> Option<&mut SlcCache>;
+    #[inline(always)]
+    fn slc_cache_mut(&mut self) -> Option<&mut SlcCache> {
+        None
+    }
 
     /// The reads of blocks, if blocks that are read often are moved.
-    fn read_disturb(&self) -> Option<&ReadDisturb>;
+    #[inline(always)]
+    fn read_disturb(&self) -> Option<&ReadDisturb> {
+        None
+    }
 
     /// As [`read_disturb`](Mapping::read_disturb), to change it.
-    fn read_disturb_mut(&mut self) -> Option<&mut ReadDisturb>;
+    #[inline(always)]
+    fn read_disturb_mut(&mut self) -> Option<&mut ReadDisturb> {
+        None
+    }
 
     /// Bytes of memory.
     fn memory_bytes(&self) -> u64;

@@ -1,7 +1,6 @@
 //! Mappings that place pages by a policy or in streams, or lie on flash themselves.
 
 use super::{Lifetimes, Mapping, Placing, ReadDisturb, SlcCache, Translation};
-use crate::bands::Bands;
 use crate::shape::Shape;
 use crate::spec::PageMapped;
 use softflash_policy::placement::by_hint;
@@ -80,21 +79,6 @@ impl Mapping for PlacedMapping {
     #[inline]
     fn placing_mut(&mut self) -> Option<&mut Placing> {
         self.placing.as_mut()
-    }
-
-    #[inline(always)]
-    fn bands(&self) -> Option<&Bands> {
-        None
-    }
-
-    #[inline(always)]
-    fn bands_mut(&mut self) -> Option<&mut Bands> {
-        None
-    }
-
-    #[inline(always)]
-    fn bands_and_lifetimes(&mut self) -> Option<(&mut Bands, Option<&mut Lifetimes>)> {
-        None
     }
 
     #[inline]

@@ -1,8 +1,7 @@
 //! The mapping of most drives: a logical page always has the same write frontier, the only one of
 //! its group, and the map is in memory.
 
-use super::{Lifetimes, Mapping, Placing, ReadDisturb, SlcCache, Translation};
-use crate::bands::Bands;
+use super::Mapping;
 use crate::shape::Shape;
 use crate::spec::{MapKind, PageMapped};
 
@@ -50,71 +49,6 @@ impl Mapping for StaticMapping {
     fn die_of(&self, shape: &Shape, logical: u32, _block: u32) -> u32 {
         // A page never leaves its write frontier.
         shape.die_of(shape.frontier_of(logical))
-    }
-
-    #[inline(always)]
-    fn placing(&self) -> Option<&Placing> {
-        None
-    }
-
-    #[inline(always)]
-    fn placing_mut(&mut self) -> Option<&mut Placing> {
-        None
-    }
-
-    #[inline(always)]
-    fn bands(&self) -> Option<&Bands> {
-        None
-    }
-
-    #[inline(always)]
-    fn bands_mut(&mut self) -> Option<&mut Bands> {
-        None
-    }
-
-    #[inline(always)]
-    fn bands_and_lifetimes(&mut self) -> Option<(&mut Bands, Option<&mut Lifetimes>)> {
-        None
-    }
-
-    #[inline(always)]
-    fn lifetimes(&self) -> Option<&Lifetimes> {
-        None
-    }
-
-    #[inline(always)]
-    fn lifetimes_mut(&mut self) -> Option<&mut Lifetimes> {
-        None
-    }
-
-    #[inline(always)]
-    fn translation(&self) -> Option<&Translation> {
-        None
-    }
-
-    #[inline(always)]
-    fn translation_mut(&mut self) -> Option<&mut Translation> {
-        None
-    }
-
-    #[inline(always)]
-    fn slc_cache(&self) -> Option<&SlcCache> {
-        None
-    }
-
-    #[inline(always)]
-    fn slc_cache_mut(&mut self) -> Option<&mut SlcCache> {
-        None
-    }
-
-    #[inline(always)]
-    fn read_disturb(&self) -> Option<&ReadDisturb> {
-        None
-    }
-
-    #[inline(always)]
-    fn read_disturb_mut(&mut self) -> Option<&mut ReadDisturb> {
-        None
     }
 
     fn memory_bytes(&self) -> u64 {
