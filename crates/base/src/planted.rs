@@ -42,6 +42,7 @@ bugs! {
     CheckpointAheadOfLog: "a checkpoint in the middle of the stream names its own segment as the start", "store/src/shard/log/mod.rs";
     HeldIsStable: "a batch is acknowledged although an earlier transaction is undecided", "store/src/shard/log/mod.rs";
     SegmentUnannounced: "data in a segment are acknowledged before the segment is announced in another one", "store/src/shard/log/segments.rs";
+    SpanUndeclared: "data in several segments are acknowledged before the last segment declares the earlier ones durable", "store/src/shard/log/segments.rs";
     // Reading the log.
     FrameChecksumIgnored: "the checksum of a frame is not verified", "store/src/format/log/frame.rs";
     LastPageUnread: "the last page of a segment is not read", "store/src/shard/log/reader.rs";

@@ -390,6 +390,32 @@ fn the_loss_of_the_whole_newest_segment_is_reported() {
 }
 
 #[test]
+fn the_loss_of_either_unit_below_an_event_of_several_segments_is_reported() {
+    let mut began_and_ended_on_one_unit = 0;
+    for (unit, segments) in (0..2).flat_map(|unit| (1..4).map(move |segments| (unit, segments))) {
+        let (mut testbed, mut model) = (Testbed::new(1, 2, 2, 96, SUPERBLOCK), Model::default());
+        testbed.options.value_threshold = Some(usize::MAX);
+        write_some(&testbed, &mut model, 0, 5);
+        testbed.crash(async |stores, _| {
+            let value = Bytes::from(vec![7; segments * SUPERBLOCK as usize]);
+            model.put(&stores[0], key(7), value).await;
+        });
+        let raw = raw(&testbed);
+        let units: Vec<u64> =
+            raw.segments(0).iter().map(|segment| raw.unit_of(segment, 2)).collect();
+        assert!(units.contains(&0) && units.contains(&1), "{units:?}");
+        began_and_ended_on_one_unit += u32::from(units.first() == units.last());
+        raw.lose_unit(unit, 2);
+        let opened = try_open(&testbed);
+        assert!(
+            matches!(opened, Err(StoreError::DataLoss(_))),
+            "unit {unit} of segments on {units:?}: {opened:?}"
+        );
+    }
+    assert!(began_and_ended_on_one_unit > 0, "the announcement is on the other one");
+}
+
+#[test]
 fn a_segment_is_announced_on_another_unit() {
     let (testbed, mut model) = (Testbed::new(1, 2, 2, 32, SUPERBLOCK), Model::default());
     for round in 0..6 {

@@ -86,9 +86,19 @@ impl Raw {
 
     /// The unit of a segment, on a device of `units` units.
     pub fn unit_of(&self, segment: &FoundSegment, units: u64) -> u64 {
+        (segment.at - LABEL_BYTES) / self.unit_bytes(units)
+    }
+
+    /// Replaces the contents of a unit by zeros, on a device of `units` units.
+    pub fn lose_unit(&self, unit: u64, units: u64) {
+        let bytes = self.unit_bytes(units);
+        self.write(LABEL_BYTES + unit * bytes, &vec![0; bytes as usize]);
+    }
+
+    fn unit_bytes(&self, units: u64) -> u64 {
         let stride = self.superblock_bytes + HEADER_PAGES * PAGE as u64;
         let superblocks = (self.file.metadata().unwrap().len() - LABEL_BYTES) / stride;
-        (segment.at - LABEL_BYTES) / stride / (superblocks / units)
+        superblocks / units * stride
     }
 
     /// Erases the announcements of segments of `shard`, as if the power cut came before their

@@ -160,7 +160,9 @@ struct Position {
     undeclared: Option<u64>,
     /// Frames that a power cut in a later write can destroy.
     open_word_lines: OpenWordLines,
-    /// The sequence of the first frame after the opening of the current segment.
+    /// The sequence of the first frame of the current segment, and of the first one after its
+    /// opening.
+    began_at: u64,
     opened_at: u64,
     /// The next segment, which announces the current one.
     successor: Option<OpenBlock>,
@@ -220,6 +222,7 @@ impl Log {
             durable_frames,
             undeclared: resume.undeclared,
             open_word_lines: OpenWordLines::new(reach),
+            began_at: 0,
             opened_at: 0,
             successor: None,
             segments: resume.segments.into(),

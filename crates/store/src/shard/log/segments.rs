@@ -2,8 +2,13 @@
 //!
 //! No event in a segment is acknowledged before its successor is allocated, on another unit where
 //! one has room. The first page of the successor is an *announcement*: the sequence up to which the
-//! log is durable. So recovery detects the loss of the newest segment, alone or with its unit. A
-//! log with copies needs no announcement.
+//! log is durable. So recovery detects the loss of the newest segment, alone or with its unit.
+//!
+//! An event that ends in a later segment than it begins is acknowledged when a frame of the last
+//! one declares the earlier ones durable. The announcement alone is not enough: it may be on the
+//! unit of an earlier segment, and be lost together with it.
+//!
+//! A log with copies needs neither.
 
 use super::Inner;
 use super::writer::{Draft, MAX_ATTEMPTS};
@@ -83,6 +88,7 @@ impl Inner {
             position.segment += 1;
             position.next_page = pages;
             position.completed_pages = pages;
+            position.began_at = position.next_frame;
             let entry = (position.segment, block.id());
             position.segments.push_back(entry);
             position.open = Some(block);
@@ -141,10 +147,49 @@ impl Inner {
         Ok(checkpoint)
     }
 
-    /// Announces the current segment, if announcements are used and it is not announced: a frame
-    /// after its opening is durable and about to be acknowledged.
-    pub(super) async fn announce(&self) -> Result<()> {
-        if self.blocks.keeps_log_copies() || planted::bug(Bug::SegmentUnannounced) {
+    /// Records on two units that the frames written are durable, before they are acknowledged.
+    pub(super) async fn declare_durable(&self) -> Result<()> {
+        if self.blocks.keeps_log_copies() {
+            return Ok(());
+        }
+        if self.segment_is_full() {
+            // The declaration of the earlier segments goes to the successor, if there is one.
+            self.announce().await?;
+        }
+        self.declare_earlier_segments().await?;
+        self.announce().await
+    }
+
+    /// Declares the frames of earlier segments durable in the current one, if no frame of it does.
+    async fn declare_earlier_segments(&self) -> Result<()> {
+        {
+            let mut position = self.segments.position.borrow_mut();
+            let programmed = position.next_page;
+            let durable_before = position.open_word_lines.settle(programmed).next_frame;
+            let are_declared = position.durable_frames >= position.began_at;
+            if are_declared || durable_before <= position.durable_frames {
+                return Ok(());
+            }
+            // A device that is too full for a successor acknowledges without a declaration.
+            let has_room = position.next_page < self.segment_pages();
+            if !has_room && position.successor.is_none() || planted::bug(Bug::SpanUndeclared) {
+                return Ok(());
+            }
+            position.durable_frames = durable_before;
+        }
+        self.write(&[], &[]).await?;
+        self.note_reached(self.progress.written_seq.get());
+        self.close_word_lines().await?;
+        match self.durability {
+            Durability::Flash => Ok(()),
+            Durability::Interval(_) => self.flush().await,
+        }
+    }
+
+    /// Announces the current segment if it is not announced: a frame after its opening is durable
+    /// and about to be acknowledged.
+    async fn announce(&self) -> Result<()> {
+        if planted::bug(Bug::SegmentUnannounced) {
             return Ok(());
         }
         let durable_before = {

@@ -97,7 +97,9 @@ impl Inner {
         self.start_segment(SegmentStart::OfNewWriter).await?;
         self.segments.recovered_frame.take();
         self.note_reached(0);
-        self.make_durable().await?;
+        self.close_word_lines().await?;
+        self.flush().await?;
+        self.note_durable();
         // A proof frame: recovery ignores a segment in which no frame follows the opening.
         self.write(&[], &[]).await?;
         self.note_reached(self.progress.written_seq.get());
@@ -107,7 +109,10 @@ impl Inner {
             // no space.
             self.write(&[], &[]).await?;
         }
-        self.make_durable().await?;
+        self.close_word_lines().await?;
+        self.flush().await?;
+        self.declare_durable().await?;
+        self.note_durable();
         self.note_safe_clock();
         let mut tail = Tail::default();
         loop {
@@ -166,7 +171,7 @@ impl Inner {
             }
             if due || self.durability == Durability::Flash {
                 tail.unsynced_since = None;
-                self.announce().await?;
+                self.declare_durable().await?;
                 self.note_durable();
             }
             self.note_safe_clock();
@@ -227,7 +232,7 @@ impl Inner {
     }
 
     /// The log was written up to sequence number `seq`.
-    fn note_reached(&self, seq: u64) {
+    pub(super) fn note_reached(&self, seq: u64) {
         let mut position = self.segments.position.borrow_mut();
         let safe_after = self.blocks.log_flash().safe_after(position.next_page);
         let next_frame = position.next_frame;
@@ -250,15 +255,6 @@ impl Inner {
         self.progress.changed.notify_all();
     }
 
-    /// Makes all written frames durable.
-    async fn make_durable(&self) -> Result<()> {
-        self.close_word_lines().await?;
-        self.flush().await?;
-        self.announce().await?;
-        self.note_durable();
-        Ok(())
-    }
-
     /// The clock is logged up to the first open word line.
     fn note_safe_clock(&self) {
         let mut position = self.segments.position.borrow_mut();
@@ -267,7 +263,7 @@ impl Inner {
     }
 
     /// Pads the open word lines.
-    async fn close_word_lines(&self) -> Result<()> {
+    pub(super) async fn close_word_lines(&self) -> Result<()> {
         loop {
             let missing = {
                 let position = self.segments.position.borrow();
@@ -339,7 +335,7 @@ impl Inner {
     /// Writes a stream of whole events as frames. They are durable if every acknowledged write is
     /// durable. `starts` has the end offset of each edit in the stream, and the first needed
     /// segment that the edit records.
-    async fn write(&self, stream: &[u8], starts: &[(usize, u64)]) -> Result<()> {
+    pub(super) async fn write(&self, stream: &[u8], starts: &[(usize, u64)]) -> Result<()> {
         let durable = self.durability == Durability::Flash;
         let (mut at, mut next_event) = (0, 0);
         loop {
@@ -388,11 +384,11 @@ impl Inner {
         }
     }
 
-    fn segment_is_full(&self) -> bool {
+    pub(super) fn segment_is_full(&self) -> bool {
         self.segments.position.borrow().next_page >= self.segment_pages()
     }
 
-    fn segment_pages(&self) -> u32 {
+    pub(super) fn segment_pages(&self) -> u32 {
         (self.blocks.capacity_bytes() / self.blocks.page_bytes()) as u32
     }
 
