@@ -73,7 +73,7 @@ enum Ended {
     /// The next request needs memory.
     Wants(u64),
     /// The input is not RESP.
-    Malformed(Vec<u8>),
+    Malformed(ProtocolError),
 }
 
 impl<A: Admission> Connection<A> {
@@ -159,7 +159,8 @@ impl<A: Admission> Connection<A> {
         self.pipeline.run_waiting(store).await;
         let (mut permit, kind) = self.permit(store).await;
         let step = self.run_batch(store, &mut permit, kind).await;
-        self.admission.keep(self.ahead_bytes() + self.parser.admitted_bytes());
+        let rest = self.pipeline.rest_bytes().unwrap_or(0);
+        self.admission.keep(rest + self.ahead_bytes() + self.parser.admitted_bytes());
         self.permit = (!self.pipeline.output().is_empty()).then_some(permit);
         step
     }
@@ -190,6 +191,9 @@ impl<A: Admission> Connection<A> {
         }
         if let Some(permit) = self.admission.try_begin().await {
             return (permit, Kind::Any);
+        }
+        if self.pipeline.rest_bytes().is_some() {
+            return (self.admission.begin().await, Kind::Any);
         }
         let ahead = self.ahead.get_or_insert_with(|| self.parser.next(true));
         if let Ok(Parsed::Request(request)) = ahead
@@ -240,7 +244,7 @@ impl<A: Admission> Connection<A> {
                     }
                     Ok(Parsed::Incomplete) => {}
                     Ok(Parsed::Need { bytes }) => ended = Ended::Wants(bytes),
-                    Err(error) => ended = Ended::Malformed(error.text()),
+                    Err(error) => ended = Ended::Malformed(error),
                 }
                 None
             })
@@ -257,7 +261,12 @@ impl<A: Admission> Connection<A> {
         self.is_between_requests = is_between;
         match ended {
             _ if self.session().is_closing() => Step::Close,
-            Ended::Malformed(reason) => self.refuse(&reason),
+            // After the replies to what was sent before it.
+            Ended::Malformed(error) if more => {
+                self.ahead = Some(Err(error));
+                Step::Again
+            }
+            Ended::Malformed(error) => self.refuse(&error.text()),
             Ended::Wants(bytes) => {
                 self.wanted_bytes = bytes;
                 Step::Again

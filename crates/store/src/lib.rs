@@ -39,7 +39,7 @@ pub mod opening {
 /// Memory that the store shares with its owner.
 pub mod memory {
     pub use crate::shard::resources::budget::REQUEST_SHARE;
-    pub use crate::spare::SpareMemory;
+    pub use crate::spare::{HeldValues, SpareMemory};
 }
 
 /// Encodings on flash, for tests and tools that read or change raw flash.

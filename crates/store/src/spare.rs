@@ -97,6 +97,45 @@ impl SpareMemory {
     }
 }
 
+/// Large values that a batch of requests has read for replies that are not made yet. They count as
+/// unsent replies. A clone is the same batch, also on other threads.
+#[derive(Debug, Clone)]
+pub struct HeldValues(Arc<Held>);
+
+#[derive(Debug)]
+struct Held {
+    spare: SpareMemory,
+    bytes: AtomicU64,
+}
+
+impl HeldValues {
+    /// A batch that holds no value.
+    pub fn of(spare: SpareMemory) -> HeldValues {
+        HeldValues(Arc::new(Held { spare, bytes: AtomicU64::new(0) }))
+    }
+
+    /// Whether it holds a value.
+    pub fn is_any(&self) -> bool {
+        self.0.bytes.load(Ordering::Relaxed) > 0
+    }
+
+    pub(crate) fn take(&self, bytes: u64) {
+        self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.0.spare.change_unsent(0, bytes);
+    }
+
+    /// The batch has ended: its replies are counted by their owner.
+    pub fn release(&self) {
+        self.0.spare.change_unsent(self.0.bytes.swap(0, Ordering::Relaxed), 0);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.spare.change_unsent(*self.bytes.get_mut(), 0);
+    }
+}
+
 /// A read that waits for room beside unsent replies.
 pub(crate) struct WaitingRead<'a>(&'a Taken);
 
@@ -130,6 +169,20 @@ mod tests {
         assert_eq!(spare.taken_bytes(), 60 * MIB);
         spare.change_unsent(20 * MIB, 0);
         assert!(spare.holds_reply(13 * MIB));
+    }
+
+    #[test]
+    fn held_values_are_unsent_until_their_batch_ends() {
+        let spare = SpareMemory::new(64 * MIB);
+        let (held, other) = (HeldValues::of(spare.clone()), HeldValues::of(spare.clone()));
+        held.clone().take(20 * MIB);
+        assert!(held.is_any() && !other.is_any());
+        assert!(!spare.holds_reply(13 * MIB));
+        other.take(2 * MIB);
+        held.release();
+        assert!(!held.is_any() && spare.holds_reply(30 * MIB));
+        drop(other);
+        assert_eq!(spare.taken_bytes(), 0);
     }
 
     #[test]

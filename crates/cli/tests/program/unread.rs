@@ -5,7 +5,7 @@ use crate::nbd::{change, serve, with_volume_units};
 use crate::support::nbd::{FLUSH, NbdClient, READ, TRIM};
 use crate::support::noise;
 use crate::support::program::{Backend, format_with};
-use crate::support::resp::{Client, encode};
+use crate::support::resp::{Client, Reply, encode};
 use crate::support::server::Server;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -153,6 +153,41 @@ fn values_that_memory_does_not_hold_are_not_all_read_at_once() {
     assert!(most < 400 * MIB as u64, "{most} bytes with --memory 64MiB");
     drop(unread);
     assert_eq!(client.get(b"large").unwrap().len(), 8 * MIB);
+    assert!(server.terminate().success());
+}
+
+/// Pipelines that begin together, while all replies of late were short: each client has the values
+/// of one batch at most, and no batch waits for one that waits for it.
+#[test]
+fn pipelines_of_large_values_that_begin_together_hold_few_of_them() {
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    format_with(&data, Backend::File, 1024 * MIB as u64, &["--units", "8", "--shards", "2"]);
+    let server = Server::start(&data, &["--memory", "64MiB", "--durability", "100ms"]);
+    let mut client = server.client();
+    let names: Vec<Vec<u8>> = (0..16).map(|number| format!("large{number}").into_bytes()).collect();
+    for name in &names {
+        assert!(client.set(name, &noise(5, 8 * MIB)).is_ok());
+    }
+    let mut clients: Vec<Client> = (0..40).map(|_| server.client()).collect();
+    for client in &mut clients {
+        assert_eq!(client.call(&[b"PING"]), Reply::Simple("PONG".into()));
+    }
+    for _ in 0..1000 {
+        assert_eq!(client.call(&[b"PING"]), Reply::Simple("PONG".into()));
+    }
+    for (number, client) in clients.iter_mut().enumerate() {
+        (0..64).for_each(|_| client.send(&[b"GET", &names[number % names.len()]]).unwrap());
+    }
+    for _ in 0..20 {
+        shortest("PING", || assert_eq!(client.call(&[b"PING"]).error(), None));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let most = server.peak_bytes();
+    eprintln!("a peak of {} MiB", most as usize / MIB);
+    assert!(most < 160 * MIB as u64, "{} MiB with --memory 64MiB", most as usize / MIB);
+    drop(clients);
+    assert_eq!(client.get(&names[0]).unwrap().len(), 8 * MIB);
     assert!(server.terminate().success());
 }
 

@@ -1,6 +1,6 @@
 //! From a request to a runnable command: looks the command up and checks whether it may run.
 
-use crate::command::{Command, Flags, Spec, find, suppressed};
+use crate::command::{Command, Flags, Scope, Spec, find, suppressed};
 use crate::error::CommandError;
 use crate::handlers::{Handler, handler_of, unknown_command, unknown_subcommand};
 use crate::resp::reply::Reply;
@@ -21,6 +21,20 @@ pub(crate) enum Admitted {
     /// To be run once all commands before it have been answered.
     Waiting(Command),
     Exec(Command),
+}
+
+impl Admitted {
+    /// Whether all commands before it have to be answered first.
+    pub fn runs_alone(&self, store: &Store) -> bool {
+        match self {
+            Admitted::Answer(_) | Admitted::Waiting(_) => false,
+            Admitted::Keyed(command) => match command.scope(store.layout()) {
+                Scope::One(_) => false,
+                Scope::Several(_) => true,
+            },
+            Admitted::Keyspace(_) | Admitted::Watch(_) | Admitted::Exec(_) => true,
+        }
+    }
 }
 
 impl Session {

@@ -26,6 +26,7 @@ use load::{Loaded, load};
 use segment::{Segment, wait_durable};
 use shard_pipeline::ShardPipeline;
 use softflash_base::Time;
+use softflash_store::memory::HeldValues;
 use softflash_store::value::Wanted;
 use softflash_store::{CommitToken, Store};
 use std::future::Future;
@@ -34,7 +35,7 @@ use write::run_alone;
 
 /// Maximum number of commands before the replies are returned.
 const MAX_BATCH_COMMANDS: usize = 1024;
-/// Maximum bytes of replies before they are returned.
+/// Maximum bytes of replies before they are returned, exceeded by at most one reply of a shard.
 const MAX_BATCH_BYTES: usize = 1 << 20;
 
 /// A session and the replies to its requests.
@@ -42,17 +43,41 @@ pub(crate) struct Pipeline {
     session: Session,
     /// A command to be run before anything else.
     waiting: Option<Command>,
+    rest: Rest,
     encoder: Encoder,
+}
+
+/// What a batch has left for the next one, since its replies were large enough.
+#[derive(Default)]
+struct Rest {
+    /// Commands that were given to their shards, and replies after the first of them.
+    segment: Segment,
+    /// The command that needs them to be finished.
+    next: Option<Admitted>,
+    /// Admitted bytes of the requests, or more.
+    bytes: u64,
+}
+
+impl Rest {
+    fn is_empty(&self) -> bool {
+        self.segment.is_empty() && self.next.is_none()
+    }
 }
 
 impl Pipeline {
     pub fn new(session: Session) -> Pipeline {
-        Pipeline { session, waiting: None, encoder: Encoder::default() }
+        Pipeline { session, waiting: None, rest: Rest::default(), encoder: Encoder::default() }
     }
 
     /// The client's state.
     pub fn session(&self) -> &Session {
         &self.session
+    }
+
+    /// Admitted bytes of the requests that the last batch has left for the next one, if it has left
+    /// any.
+    pub fn rest_bytes(&self) -> Option<u64> {
+        (!self.rest.is_empty()).then_some(self.rest.bytes)
     }
 
     /// The bytes to send.
@@ -64,7 +89,7 @@ impl Pipeline {
     /// [`run`](Self::run), and called before it, so that a client holds no shared resources while
     /// its password is checked.
     pub async fn run_waiting(&mut self, store: &Store) {
-        let Some(command) = self.waiting.take() else { return };
+        let Some(command) = self.waiting.take_if(|_| self.rest.is_empty()) else { return };
         let Handler::Waiting(waiting) = handler_of(command.spec) else { return };
         let since = store.runtime().now();
         let origin = self.session.origin();
@@ -96,26 +121,51 @@ impl Pipeline {
         let mut encoder = std::mem::take(&mut self.encoder);
         let limit = origin.context.services.max_reply_bytes;
         let load = |store, keys, wanted| load(store, keys, wanted, limit);
+        let held = store.held_values();
+        let holding = store.holding(&held);
+        let Rest { segment, next: mut left, bytes: mut rest_bytes } =
+            std::mem::take(&mut self.rest);
         let mut batch = Batch {
-            shard_pipeline: ShardPipeline::new(store, &origin, &watch, load),
-            segment: (store.layout().shards > 1).then(Segment::default),
+            shard_pipeline: ShardPipeline::new(&holding, &origin, &watch, load),
+            segment: (store.layout().shards > 1).then_some(segment),
             token: CommitToken::default(),
             watch: &watch,
+            held: &held,
         };
         let unsent = encoder.begin();
         let mut commands = 0;
         let mut more = true;
-        while !self.session.is_closing() {
-            if commands == MAX_BATCH_COMMANDS || encoder.output.len() > MAX_BATCH_BYTES {
+        let mut is_settled = true;
+        if batch.has_commands() {
+            is_settled = batch.settle(store, &origin, &mut encoder).await;
+        }
+        while is_settled && !self.session.is_closing() {
+            let is_full = encoder.output.len() > MAX_BATCH_BYTES || batch.shard_pipeline.is_full();
+            if commands == MAX_BATCH_COMMANDS || is_full || self.waiting.is_some() {
                 break;
             }
-            let Some(request) = next(&self.session) else {
-                more = false;
-                break;
-            };
-            commands += 1;
             batch.shard_pipeline.take_turns().await;
-            match self.session.admit(store, request, &watch) {
+            let admitted = match left.take() {
+                Some(admitted) => admitted,
+                None => {
+                    let Some(request) = next(&self.session) else {
+                        more = false;
+                        break;
+                    };
+                    commands += 1;
+                    rest_bytes += request.admitted_bytes;
+                    self.session.admit(store, request, &watch)
+                }
+            };
+            if admitted.runs_alone(store) {
+                is_settled = batch.settle(store, &origin, &mut encoder).await;
+                // It waits for memory by itself, and not for that of the replies before it.
+                if !is_settled || held.is_any() {
+                    left = Some(admitted);
+                    break;
+                }
+            }
+            match admitted {
                 Admitted::Answer(reply) => match &mut batch.segment {
                     Some(segment) => segment.answer(reply),
                     None => batch.shard_pipeline.answer(reply, &mut encoder),
@@ -127,7 +177,6 @@ impl Pipeline {
                             batch.shard_pipeline.run(command, &mut encoder).await
                         }
                         (Scope::Several(shards), _) => {
-                            batch.settle(store, &origin, &mut encoder).await;
                             let (context, token) = (&*origin.context, &mut batch.token);
                             let alone = run_alone(store, &command, shards.to_vec(), context, token);
                             let reply = Box::pin(alone).await;
@@ -136,14 +185,12 @@ impl Pipeline {
                     }
                 }
                 Admitted::Keyspace(command) => {
-                    batch.settle(store, &origin, &mut encoder).await;
                     let viewer = self.session.identity.short_sighted();
                     let running = run_keyspace_command(store, &origin, &command, viewer);
                     let reply = Box::pin(running).await;
                     batch.answer(store, &origin, &command, reply, &mut encoder);
                 }
                 Admitted::Watch(command) => {
-                    batch.settle(store, &origin, &mut encoder).await;
                     let reply = Box::pin(self.session.watch(store, &command)).await.into();
                     batch.answer(store, &origin, &command, reply, &mut encoder);
                 }
@@ -152,7 +199,6 @@ impl Pipeline {
                     break;
                 }
                 Admitted::Exec(command) => {
-                    batch.settle(store, &origin, &mut encoder).await;
                     let exec = self.session.exec(store, &mut batch.token, &watch);
                     let reply = Box::pin(exec).await.into();
                     batch.answer(store, &origin, &command, reply, &mut encoder);
@@ -160,17 +206,28 @@ impl Pipeline {
                 }
             }
         }
-        batch.settle(store, &origin, &mut encoder).await;
+        // A client that quits gets the replies to all that it has asked before.
+        while is_settled || self.session.is_closing() {
+            is_settled = batch.settle(store, &origin, &mut encoder).await;
+            if is_settled {
+                break;
+            }
+        }
         batch.token.merge(&batch.shard_pipeline.token);
         if let Err(error) = wait_durable(store, &batch.token).await {
             encoder.withdraw(&error);
         }
         encoder.join(unsent);
         self.encoder = encoder;
+        self.rest.segment = batch.segment.take().unwrap_or_default();
+        self.rest.next = left;
+        self.rest.bytes = if self.rest.is_empty() { 0 } else { rest_bytes };
+        held.release();
         if commands > 0 {
             self.account(store, since);
         }
-        (more || self.waiting.is_some()) && !self.session.is_closing()
+        let has_more = more || self.waiting.is_some() || !self.rest.is_empty();
+        has_more && !self.session.is_closing()
     }
 
     /// Adds to the shared counters, once for the batch that began at `since`. All its replies are
@@ -201,6 +258,7 @@ struct Batch<'a, F, B> {
     segment: Option<Segment>,
     token: CommitToken,
     watch: &'a Stopwatch<'a>,
+    held: &'a HeldValues,
 }
 
 impl<F, B> Batch<'_, F, B>
@@ -208,13 +266,20 @@ where
     F: Future<Output = Result<Loaded>>,
     B: Fn(Store, KeyList, Wanted) -> F,
 {
-    /// Waits until all commands so far have taken effect and are answered.
-    async fn settle(&mut self, store: &Store, origin: &Origin, encoder: &mut Encoder) {
+    /// Whether commands have been given to shards and not run.
+    fn has_commands(&self) -> bool {
+        self.segment.as_ref().is_some_and(|segment| !segment.is_empty())
+    }
+
+    /// Waits until all commands so far have taken effect and are answered. Returns false if some
+    /// are left for the next batch.
+    async fn settle(&mut self, store: &Store, origin: &Origin, encoder: &mut Encoder) -> bool {
         match &mut self.segment {
-            Some(segment) => segment.finish(store, origin, encoder).await,
+            Some(segment) => segment.finish(store, origin, self.held, encoder).await,
             None => self.shard_pipeline.drain(encoder).await,
         }
         self.watch.restart();
+        !self.has_commands()
     }
 
     /// Passes on the reply of a command that ran alone.

@@ -11,7 +11,9 @@ use crate::session::{Origin, Stopwatch};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use softflash_base::ShardId;
+use softflash_store::memory::HeldValues;
 use softflash_store::{Store, StoreError};
+use std::vec::IntoIter;
 
 enum Source {
     Answer(Reply),
@@ -44,27 +46,77 @@ impl Segment {
         self.order.push(Source::Share(share));
     }
 
-    /// Runs all commands and passes the replies on in the order of the requests. Everything that
-    /// the replies reveal is durable.
-    pub async fn finish(&mut self, store: &Store, origin: &Origin, sink: &mut impl Sink) {
+    /// Whether it has no commands.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// Runs the commands, each shard until its replies are enough for one batch, and passes the
+    /// replies on in the order of the requests. Everything that they reveal is durable. The
+    /// commands that are left, and the replies after the first of them, stay in the segment.
+    pub async fn finish(
+        &mut self,
+        store: &Store,
+        origin: &Origin,
+        held: &HeldValues,
+        sink: &mut impl Sink,
+    ) {
+        let of: Vec<ShardId> = self.shares.iter().map(|(shard, _)| *shard).collect();
         let shares = self.shares.drain(..).map(|(shard, commands)| {
-            let origin = origin.clone();
+            let (origin, held) = (origin.clone(), held.clone());
             store.run_on(shard, move |store| {
-                async move { run_share(&store, origin, commands).await }.boxed_local()
+                let store = store.holding(&held);
+                run_share(store, origin, commands).boxed_local()
             })
         });
-        let mut replies: Vec<_> =
-            join_all(shares).await.into_iter().map(|share| share.map(Vec::into_iter)).collect();
-        for source in self.order.drain(..) {
-            sink.accept(match source {
+        let mut shares: Vec<_> = join_all(shares).await.into_iter().map(Share::of).collect();
+        for source in std::mem::take(&mut self.order) {
+            let reply = match source {
                 Source::Answer(reply) => reply,
-                Source::Share(share) => match replies.get_mut(share) {
-                    Some(Ok(replies)) => replies.next().unwrap_or_else(gone),
-                    Some(Err(error)) => Reply::Error(error.clone().into()),
+                Source::Share(place) => match shares.get_mut(place).map(Share::next) {
+                    Some(Next::Reply(reply)) => reply,
+                    Some(Next::Left(command)) => {
+                        self.add(of.get(place).copied().unwrap_or(store.local_id()), command);
+                        continue;
+                    }
                     None => gone(),
                 },
-            });
+            };
+            match self.is_empty() {
+                true => sink.accept(reply),
+                false => self.answer(reply),
+            }
         }
+    }
+}
+
+/// What a shard has done of its commands.
+struct Share {
+    replies: IntoIter<Reply>,
+    left: IntoIter<Command>,
+    failed: Option<StoreError>,
+}
+
+enum Next {
+    Reply(Reply),
+    Left(Command),
+}
+
+impl Share {
+    fn of(ran: Result<(Vec<Reply>, Vec<Command>), StoreError>) -> Share {
+        let (failed, (replies, left)) = match ran {
+            Ok(ran) => (None, ran),
+            Err(error) => (Some(error), Default::default()),
+        };
+        Share { replies: replies.into_iter(), left: left.into_iter(), failed }
+    }
+
+    fn next(&mut self) -> Next {
+        if let Some(error) = &self.failed {
+            return Next::Reply(Reply::Error(error.clone().into()));
+        }
+        let reply = self.replies.next().map(Next::Reply);
+        reply.or_else(|| self.left.next().map(Next::Left)).unwrap_or(Next::Reply(gone()))
     }
 }
 
@@ -72,23 +124,31 @@ fn gone() -> Reply {
     Reply::Error(StoreError::Closed.into())
 }
 
-/// Runs a shard's commands on the shard's thread.
-async fn run_share(store: &Store, origin: Origin, commands: Vec<Command>) -> Vec<Reply> {
+/// Runs a shard's commands on the shard's thread, until the replies are enough for one batch.
+/// Returns the replies, and the commands that are left.
+async fn run_share(
+    store: Store,
+    origin: Origin,
+    commands: Vec<Command>,
+) -> (Vec<Reply>, Vec<Command>) {
     let mut replies = Vec::with_capacity(commands.len());
-    let watch = Stopwatch::new(store, &origin, store.runtime().now());
+    let watch = Stopwatch::new(&store, &origin, store.runtime().now());
     let limit = origin.context.services.max_reply_bytes;
     let load = move |store, keys, wanted| load(store, keys, wanted, limit);
-    let mut shard_pipeline = ShardPipeline::new(store, &origin, &watch, load);
-    for command in commands {
+    let mut shard_pipeline = ShardPipeline::new(&store, &origin, &watch, load);
+    let mut commands = commands.into_iter();
+    while !shard_pipeline.is_full()
+        && let Some(command) = commands.next()
+    {
         shard_pipeline.take_turns().await;
         shard_pipeline.run(command, &mut replies).await;
     }
     shard_pipeline.drain(&mut replies).await;
-    if let Err(error) = wait_durable(store, &shard_pipeline.token).await {
+    if let Err(error) = wait_durable(&store, &shard_pipeline.token).await {
         // None of the replies is durable.
         replies.iter_mut().for_each(|reply| *reply = Reply::Error(error.clone()));
     }
-    replies
+    (replies, commands.collect())
 }
 
 /// Waits until everything that the replies depend on survives a power cut.

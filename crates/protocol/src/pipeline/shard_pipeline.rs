@@ -8,8 +8,9 @@
 use crate::command::{Command, KeyList, Lookups};
 use crate::error::Result;
 use crate::handlers::{loads, wanted};
+use crate::pipeline::MAX_BATCH_BYTES;
 use crate::pipeline::encoder::Sink;
-use crate::pipeline::load::{Loaded, too_large};
+use crate::pipeline::load::Loaded;
 use crate::pipeline::write::{apply_read, run_single};
 use crate::resp::reply::Reply;
 use crate::session::{Origin, Stopwatch};
@@ -25,9 +26,8 @@ use std::task::{self, Poll};
 
 /// Maximum number of reads that wait for flash.
 const MAX_WAITING: usize = 128;
-/// Maximum bytes of their values, from a few reads on.
+/// Maximum bytes of their values, exceeded by at most one value.
 const MAX_WAITING_BYTES: u64 = 16 << 20;
-const FEW_READS: usize = 8;
 /// The length of a value for that, if memory does not tell it.
 const UNKNOWN_BYTES: u64 = 128 << 10;
 
@@ -35,7 +35,7 @@ type Place<F> = Pin<Box<Option<F>>>;
 
 enum Slot<F> {
     Done(Reply),
-    Reading { command: Command, read: Place<F>, since: Time },
+    Reading { command: Command, read: Place<F>, since: Time, bytes: Option<u64> },
 }
 
 /// The commands of one connection on one shard; `begin` starts a read.
@@ -46,8 +46,9 @@ pub(crate) struct ShardPipeline<'a, F, B> {
     begin: B,
     waiting: VecDeque<Slot<F>>,
     reading: usize,
-    /// About the bytes of the values that are being read.
+    /// About the bytes of the values that are being read, and those of which memory tells them.
     reading_bytes: u64,
+    known_bytes: u64,
     /// Bytes of the values in the replies so far.
     replied_bytes: u64,
     /// Boxes of completed reads, for reuse.
@@ -78,6 +79,7 @@ where
             waiting,
             reading: 0,
             reading_bytes: 0,
+            known_bytes: 0,
             replied_bytes: 0,
             spare,
             lookups: Lookups::default(),
@@ -111,16 +113,16 @@ where
         }
     }
 
+    /// Whether the values read so far are all that a batch should reply at once.
+    pub fn is_full(&self) -> bool {
+        self.replied_bytes + self.known_bytes >= MAX_BATCH_BYTES as u64
+    }
+
     async fn read(&mut self, command: Command, sink: &mut impl Sink) {
-        let limit = self.origin.context.services.max_reply_bytes;
-        if self.replied_bytes > limit {
-            return self.answer(command.filter_reply(Reply::Error(too_large(limit))), sink);
-        }
-        while self.reading >= MAX_WAITING {
+        while self.reading >= MAX_WAITING || self.reading_bytes >= MAX_WAITING_BYTES {
             let reading = self.reading;
             self.wait_until(|pipeline| pipeline.reading < reading, sink).await;
         }
-        let bytes = self.room_for_read(&command, sink).await;
         let mut place = self.spare.pop().unwrap_or_else(|| Box::pin(None));
         let read = (self.begin)(self.store.clone(), loads(&command), wanted(&command));
         place.set(Some(read));
@@ -134,28 +136,21 @@ where
             Poll::Pending => {
                 let since = self.watch.begun();
                 self.watch.restart();
+                let bytes = self.value_bytes_in_memory(&command);
                 self.reading += 1;
-                self.reading_bytes += bytes;
-                self.waiting.push_back(Slot::Reading { command, read: place, since });
+                self.reading_bytes += bytes.unwrap_or(UNKNOWN_BYTES);
+                self.known_bytes += bytes.unwrap_or(0);
+                self.waiting.push_back(Slot::Reading { command, read: place, since, bytes });
             }
         }
     }
 
-    /// Waits until the value of a read has room beside those that are being read; returns about its
-    /// length.
-    async fn room_for_read(&mut self, command: &Command, sink: &mut impl Sink) -> u64 {
-        if self.reading < FEW_READS {
-            self.reading_bytes = if self.reading == 0 { 0 } else { self.reading_bytes };
-            return UNKNOWN_BYTES;
+    /// The length of the value of the first key of a read, if memory tells it.
+    fn value_bytes_in_memory(&self, command: &Command) -> Option<u64> {
+        match wanted(command) {
+            Wanted::Entries => self.store.value_bytes_in_memory(loads(command).first()?),
+            Wanted::Keys => Some(0),
         }
-        let key = loads(command).into_iter().next();
-        let known = key.map(|key| self.store.value_bytes_in_memory(&key));
-        let bytes = known.map_or(0, |known| known.unwrap_or(UNKNOWN_BYTES));
-        if self.reading_bytes + bytes > MAX_WAITING_BYTES {
-            self.wait_until(|pipeline| pipeline.reading == 0, sink).await;
-            self.reading_bytes = 0;
-        }
-        bytes
     }
 
     fn finish_read(&mut self, command: &Command, loaded: Result<Loaded>) -> Reply {
@@ -199,6 +194,7 @@ where
         };
         self.watch.lap(command.spec, &command.args);
         self.token.merge(&token);
+        self.replied_bytes += reply.value_bytes();
         self.origin.context.note_reply(self.store, command.spec, &reply);
         self.answer(command.filter_reply(reply), sink);
     }
@@ -226,8 +222,10 @@ where
             let Poll::Ready(loaded) = poll_place(read, context) else { continue };
             let Some(slot) = self.waiting.get_mut(index) else { continue };
             let done = std::mem::replace(slot, Slot::Done(Reply::None));
-            let Slot::Reading { command, read, since } = done else { continue };
+            let Slot::Reading { command, read, since, bytes } = done else { continue };
             self.reading -= 1;
+            self.reading_bytes -= bytes.unwrap_or(UNKNOWN_BYTES);
+            self.known_bytes -= bytes.unwrap_or(0);
             self.spare.push(read);
             let reply = self.finish_read(&command, loaded);
             self.watch.end(command.spec, &command.args, since);

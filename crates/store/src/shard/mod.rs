@@ -35,6 +35,7 @@ use crate::kv::slice::Slice;
 use crate::kv::tree::Run;
 use crate::layout::StoreLayout;
 use crate::options::StoreOptions;
+use crate::spare::SpareMemory;
 use crate::stats::{KeyCount, Stalls, StoreStats};
 use crate::value::MAX_VALUE_BYTES;
 use bytes::Bytes;
@@ -206,6 +207,11 @@ impl Shard {
 
     pub(crate) fn layout(&self) -> &StoreLayout {
         &self.layout
+    }
+
+    /// The memory that its owner has for requests and replies.
+    pub(crate) fn spare(&self) -> &SpareMemory {
+        &self.options.spare
     }
 
     /// The most bytes of a new value.

@@ -19,6 +19,7 @@ pub use transaction::Transaction;
 use crate::error::{Result, StoreError};
 use crate::layout::StoreLayout;
 use crate::shard::{RandomKeys, Read, Reader, ScanPage, Scanner, Shard, WatchToken};
+use crate::spare::HeldValues;
 use crate::stats::{KeyCount, Stalls, StoreStats};
 use crate::value::Wanted;
 use bytes::Bytes;
@@ -37,12 +38,15 @@ pub struct Store {
     mesh: Rc<Mesh>,
     /// What the reads of this handle say of themselves.
     hint: Hint,
+    /// The batch that the values are read for. Not the count of the batch's own clones, for which
+    /// its threads would contend.
+    held: Option<Rc<HeldValues>>,
 }
 
 impl Store {
     /// Joins a shard to the mesh and starts serving its inbox on the shard's runtime.
     fn join(shard: Rc<Shard>, mesh: Mesh, inbox: Inbox) -> Store {
-        let store = Store { shard, mesh: Rc::new(mesh), hint: Hint::FOREGROUND };
+        let store = Store { shard, mesh: Rc::new(mesh), hint: Hint::FOREGROUND, held: None };
         let serving = store.clone();
         store.shard.runtime().spawn(Box::pin(async move {
             while let Ok(job) = inbox.0.recv().await {
@@ -57,6 +61,16 @@ impl Store {
     /// carries the writes of all clients together and has a hint of its own.
     pub fn hinted(&self, hint: Hint) -> Store {
         Store { hint, ..self.clone() }
+    }
+
+    /// The values of a batch of requests that begins.
+    pub fn held_values(&self) -> HeldValues {
+        HeldValues::of(self.shard.spare().clone())
+    }
+
+    /// The same store for a batch of requests: its large values wait for memory as one.
+    pub fn holding(&self, held: &HeldValues) -> Store {
+        Store { held: Some(Rc::new(held.clone())), ..self.clone() }
     }
 
     /// The division of the key space.
@@ -154,7 +168,8 @@ impl Store {
         wanted: Wanted,
     ) -> Result<Read> {
         if shard == self.local_id() {
-            return Reader::of(&self.shard, self.hint).read(key, exclusive, wanted).await;
+            let reader = Reader::of(&self.shard, self.hint).for_batch(self.held.as_deref());
+            return reader.read(key, exclusive, wanted).await;
         }
         let (key, hint) = (key.clone(), self.hint);
         self.run_on(shard, move |store| {

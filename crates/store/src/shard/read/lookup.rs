@@ -24,6 +24,7 @@ use crate::shard::slices::Slices;
 use crate::shard::transactions::gate::Gate;
 use crate::shard::transactions::history::History;
 use crate::shard::values::ValueLog;
+use crate::spare::HeldValues;
 use crate::value::{Entry, Value, Wanted};
 use bytes::Bytes;
 use softflash_base::checksum;
@@ -98,9 +99,11 @@ pub(crate) struct Reader<'a> {
     expirations: &'a Expirations,
     /// That of the reads of the flash.
     hint: Hint,
+    /// The batch that the values are read for.
+    held: Option<&'a HeldValues>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     /// The parts of a shard that lookups use.
     pub(crate) fn of(shard: &Shard, hint: Hint) -> Reader<'_> {
         let Shard { gate, history, clock, slices, caches, large_reads, .. } = shard;
@@ -119,7 +122,13 @@ impl Reader<'_> {
             counters,
             expirations,
             hint,
+            held: None,
         }
+    }
+
+    /// The same for a batch.
+    pub(crate) fn for_batch(self, held: Option<&'a HeldValues>) -> Reader<'a> {
+        Reader { held, ..self }
     }
 
     /// Looks `key` up. Does not suspend if memory holds the answer and the gate is open.
@@ -209,7 +218,8 @@ impl Reader<'_> {
             let bytes = separated.stored_bytes();
             if !exclusive && admitted.is_none() && self.large_reads.wants_admission(bytes) {
                 // Boxed, to keep the future of the common read small.
-                let large = admitted.insert(Box::pin(self.large_reads.admit(bytes)).await);
+                let large =
+                    admitted.insert(Box::pin(self.large_reads.admit(bytes, self.held)).await);
                 if large.has_waited {
                     continue;
                 }
