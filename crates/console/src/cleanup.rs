@@ -3,7 +3,6 @@
 use crate::error::CliError;
 use crate::signals::{self, INTERRUPTED};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +16,7 @@ static SIGNALLED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// Time in which other threads that create a file end that.
 const SETTLING: Duration = Duration::from_millis(2);
 
-/// Files, and directories if empty, to be removed when SIGINT or SIGTERM ends the program. Dropping
+/// Files, and directories if empty, to be removed when a signal ends the program. Dropping
 /// it cancels the removal.
 pub struct Cleanup {
     paths: Arc<Mutex<Option<Vec<PathBuf>>>>,
@@ -26,7 +25,7 @@ pub struct Cleanup {
 impl Cleanup {
     /// From now on the signals remove `paths`, in this order, and end the program.
     pub fn on_signal(paths: Vec<PathBuf>) -> Result<Cleanup, CliError> {
-        for signal in [SIGINT, SIGTERM] {
+        for signal in signals::that_end() {
             signal_hook::flag::register(signal, Arc::clone(&SIGNALLED))
                 .map_err(|source| CliError::Io { what: "handling signals", source })?;
         }

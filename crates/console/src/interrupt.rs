@@ -1,4 +1,4 @@
-//! Interrupts long work without losing results: the first SIGINT or SIGTERM requests the end, the
+//! Interrupts long work without losing results: the first signal requests the end, the
 //! second ends the process.
 
 use crate::error::CliError;

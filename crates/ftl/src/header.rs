@@ -121,6 +121,9 @@ pub(crate) enum Decoded {
     /// there by mistake. Equivalent to blank, except for the opening header of an erased
     /// superblock.
     Foreign,
+    /// A whole header of the same superblock of another unit of this device. Equivalent to a
+    /// foreign one, unless the whole unit has such headers.
+    OfUnit(u16),
     /// None of the above.
     Damaged(String),
     /// Whole, of a format version that this program does not know.
@@ -211,7 +214,8 @@ pub(crate) fn decode(
         return Decoded::Newer(version);
     }
     if place != expected {
-        return Decoded::Foreign;
+        let is_of_unit = place == HeaderPlace { unit: place.unit, ..expected };
+        return if is_of_unit { Decoded::OfUnit(place.unit) } else { Decoded::Foreign };
     }
     if !(OLDEST_VERSION..=FORMAT_VERSION).contains(&version)
         || u32::from_le_bytes(array(page, 12)) != columns

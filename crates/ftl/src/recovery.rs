@@ -96,7 +96,9 @@ impl Finding {
             (_, Decoded::Damaged(reason)) => Verdict::Damaged(None, reason),
             // Mostly left from an earlier use of the medium, in a superblock that was erased ahead.
             // But the page may also have been written over, and then the superblock has data.
-            (Decoded::Valid(erase), Decoded::Foreign) => Verdict::Damaged(Some(erase), FOREIGN),
+            (Decoded::Valid(erase), Decoded::Foreign | Decoded::OfUnit(_)) => {
+                Verdict::Damaged(Some(erase), FOREIGN)
+            }
             (Decoded::Valid(erase), _) => Verdict::Unclaimed(Some(erase)),
             (Decoded::Blank, Decoded::Blank) => Verdict::Free,
             _ => Verdict::Unclaimed(None),
@@ -114,6 +116,7 @@ pub(crate) fn recover(
     inventory: &mut Inventory,
 ) -> Result<(), FtlError> {
     let id = unit.id();
+    refuse_another_unit(id, findings)?;
     for (die, plane, block) in bad {
         let column = unit.layout().column_of_block(*die, *plane);
         unit.blocks.mark_bad(column, *block);
@@ -156,6 +159,25 @@ pub(crate) fn recover(
     compose(unit, &free);
     unit.check_generations();
     Ok(())
+}
+
+/// Fails where the contents are those of another unit: it would be taken for empty, and written
+/// over.
+fn refuse_another_unit(id: UnitId, findings: &[Finding]) -> Result<(), FtlError> {
+    let named = |decoded: &Decoded| match decoded {
+        Decoded::OfUnit(unit) => Some(*unit),
+        _ => None,
+    };
+    let decoded = || findings.iter().flat_map(|finding| [&finding.erase, &finding.opening]);
+    let Some(other) = decoded().find_map(named) else { return Ok(()) };
+    if decoded().any(|decoded| matches!(decoded, Decoded::Valid(_))) {
+        return Ok(());
+    }
+    let reason = format!(
+        "it holds the superblocks of unit {}: put the contents of the units in their places",
+        UnitId(other)
+    );
+    Err(FtlError::Damaged { unit: id, reason })
 }
 
 /// The first generation after a mount that found `newest`. Generations must rise with every erase,

@@ -220,6 +220,17 @@ fn of_map(shard: u16, examined: &Examined) -> Vec<Finding> {
     for unit in stale_units {
         add(format!("unit {unit} was restored from an older image"), false);
     }
+    let recovery = &examined.recovery;
+    if recovery.lost_roots > 0 && recovery.damaged_root_copies == 0 {
+        findings.push(Finding {
+            place: format!("volumes of shard {shard}"),
+            problem: "the newest root of the map cannot be read, as after a power cut during its \
+                      checkpoint; the frames have all that it names"
+                .to_owned(),
+            is_error: false,
+            is_degraded: false,
+        });
+    }
     findings
 }
 

@@ -10,6 +10,7 @@ use indicatif::ProgressBar;
 use softflash_console::CliError;
 use softflash_console::host;
 use softflash_console::input;
+use softflash_console::interrupt;
 use softflash_console::new_file::is_standard;
 use softflash_console::output;
 use softflash_console::plural::plural;
@@ -21,6 +22,8 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Arguments of `load`.
@@ -32,8 +35,8 @@ Examples:
   ssh old softflash dump ./softflash-data - | softflash load ./softflash-data -
 
 The file is `-` for standard input. It may hold several dumps, one behind the other. Existing keys are overwritten, other keys stay. Keys that have expired since the dump are left \
-out, by the clock of the store. Loading a file twice has the same result as loading it once; after an interruption, run it \
-again, or continue with --skip and the number that was shown.")]
+out, by the clock of the store. Loading a file twice has the same result as loading it once; after an interruption (Ctrl-C, \
+a damaged file), run it again, or continue with --skip and the number that was shown.")]
 pub struct Load {
     #[command(flatten)]
     place: Place,
@@ -83,9 +86,14 @@ struct Source<'a> {
     clock: StoreClock,
     loaded: u64,
     expired: u64,
+    /// Set by a signal.
+    interrupted: Arc<AtomicBool>,
+    /// Why there is no next record, if the file does not end.
+    failed: Option<CliError>,
 }
 
 impl Source<'_> {
+    /// The records after the first `skip`.
     fn open(path: &Path, skip: u64) -> Result<Source<'_>, CliError> {
         let (file, bytes): (Box<dyn Read>, u64) = if is_standard(path) {
             (Box::new(input::standard("the dump")?), 0)
@@ -98,10 +106,16 @@ impl Source<'_> {
         let reader = reader.map_err(DumpError::at(path))?;
         let bar = output::progress(bytes, "bytes");
         let clock = StoreClock::showing(host::wall_ms());
-        let mut source = Source { path, reader, bar, clock, loaded: 0, expired: 0 };
-        for _ in 0..skip {
+        let interrupted = interrupt::flag(None)?;
+        let (loaded, expired, failed) = (0, 0, None);
+        let mut source = Source { path, reader, bar, clock, loaded, expired, interrupted, failed };
+        for skipped in 0..skip {
             if source.read()?.is_none() {
-                break;
+                return Err(CliError::Failed(format!(
+                    "{}: --skip {skip} is beyond its end: it has {}",
+                    path.display(),
+                    plural(skipped, "record")
+                )));
             }
         }
         Ok(source)
@@ -111,17 +125,33 @@ impl Source<'_> {
         Ok(self.reader.read().map_err(DumpError::at(self.path))?)
     }
 
-    /// The next record that has not expired.
-    fn next(&mut self) -> Result<Option<Record>, CliError> {
+    /// The next record that has not expired; none at the end of the file, at a failure, and after a
+    /// signal.
+    fn next(&mut self) -> Option<Record> {
         self.bar.set_position(self.reader.bytes_read());
-        while let Some(record) = self.read()? {
+        loop {
+            if self.interrupted.load(Ordering::Relaxed) {
+                self.failed = Some(CliError::Failed("interrupted".to_owned()));
+                return None;
+            }
+            let record = match self.read() {
+                Ok(record) => record?,
+                Err(error) => {
+                    self.failed = Some(error);
+                    return None;
+                }
+            };
             if record.expires_at_ms == 0 || record.expires_at_ms > self.clock.now_ms() {
                 self.loaded += 1;
-                return Ok(Some(record));
+                return Some(record);
             }
             self.expired += 1;
         }
-        Ok(None)
+    }
+
+    /// After the last record: the failure that has ended them.
+    fn ended(&mut self) -> Result<(), CliError> {
+        self.failed.take().map_or(Ok(()), Err)
     }
 }
 
@@ -177,7 +207,7 @@ async fn load_store(
     // What a server would use: the wall clock, or the recorded one if that is later.
     let lead_ms = store.stats().await.map_err(failed)?.clock_lead_ms;
     source.clock = StoreClock::showing(host::wall_ms() + lead_ms);
-    let mut next = source.next()?;
+    let mut next = source.next();
     loop {
         let mut writes = FuturesUnordered::new();
         // Concurrent writes have no order, so a window must not contain a key twice.
@@ -188,13 +218,13 @@ async fn load_store(
                 Some(record) => {
                     bytes += record.key.len() + record.value.len();
                     writes.push(put(&store, record));
-                    next = source.next()?;
+                    next = source.next();
                 }
                 None => break,
             }
         }
         if writes.is_empty() {
-            return Ok(());
+            return source.ended();
         }
         let mut token = CommitToken::default();
         while let Some(written) = writes.next().await {
@@ -221,7 +251,7 @@ fn load_server(
     loop {
         let mut sent = 0;
         while client.queued_bytes() < WINDOW_BYTES && sent < WINDOW_RECORDS {
-            let Some(Record { key, value, expires_at_ms }) = source.next()? else { break };
+            let Some(Record { key, value, expires_at_ms }) = source.next() else { break };
             match expires_at_ms {
                 0 => client.queue(&[b"SET", &key, &value]),
                 at => client.queue(&[b"SET", &key, &value, b"PXAT", at.to_string().as_bytes()]),
@@ -229,7 +259,7 @@ fn load_server(
             sent += 1;
         }
         if sent == 0 {
-            return Ok(());
+            return source.ended();
         }
         client.send()?;
         for _ in 0..sent {

@@ -114,6 +114,17 @@ fn a_device_cut_to_a_quarter_tells_so_everywhere() {
     assert!(server.terminate().success());
 }
 
+#[test]
+fn a_list_of_the_volumes_of_a_device_that_is_cut_short_says_so() {
+    let (_temp, data) = with_keys(Backend::File, &["--units", "4", "--volume-units", "2"]);
+    let created = softflash(["volume", "create", data.to_str().unwrap(), "disk", "8MiB"]);
+    assert!(created.status.success(), "{}", said(&created));
+    cut(&data, |len| len / 4);
+    let listed = softflash(["volume", "list", data.to_str().unwrap()]);
+    assert_eq!(listed.status.code(), Some(1), "{}", said(&listed));
+    assert!(said(&listed).contains("cut short"), "{}", said(&listed));
+}
+
 /// What is left of a shard looks as it did before its newest log was written: only the cut tells
 /// that keys may be missing.
 #[test]

@@ -7,9 +7,10 @@ use crate::support::server::Server;
 use crate::support::signals;
 use crate::support::{has_unfinished, noise};
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const MIB: u64 = 1 << 20;
 const KEYS: u64 = 1500;
@@ -141,6 +142,16 @@ fn damaged_files_are_refused_and_failures_leave_no_half_file() {
         assert!(said(&output).contains("damaged at byte"), "{name}: {}", said(&output));
         assert!(said(&output).contains("--skip"), "{name}: {}", said(&output));
     }
+    // The records before the damage are loaded.
+    let before = path("before");
+    format(Path::new(&before), "1");
+    fs::write(path("more"), [&whole[..], b"and something else"].concat()).unwrap();
+    fails(1, &["load", &before, &path("more")], &["no other dump", "continue with --skip 50"]);
+    fails(1, &["load", &before, &file, "--skip", "51"], &["beyond its end", "50 records"]);
+    run(&["load", &before, &file, "--skip", "50"]);
+    let server = Server::start(Path::new(&before), &["--memory", "64MiB"]);
+    assert_eq!(server.client().call(&[b"DBSIZE"]).integer(), 50);
+    assert!(server.terminate().success());
     fs::write(path("other"), "these are not the bytes of a dump, but of a letter").unwrap();
     assert!(said(&softflash(["load", &data, &path("other")])).contains("not a SoftFlash dump"));
 
@@ -151,6 +162,74 @@ fn damaged_files_are_refused_and_failures_leave_no_half_file() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     assert!(!names.iter().any(|name| name.ends_with(".tmp") || name == "never"), "{names:?}");
+}
+
+/// Ctrl-C, and the end of the terminal, which `nohup` takes away.
+#[test]
+fn an_interrupted_load_says_where_to_continue() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = |name: &str| temp.path().join(name).to_str().unwrap().to_owned();
+    let (data, file) = (path("data"), path("dump"));
+    format(Path::new(&data), "1");
+    let server = Server::start(Path::new(&data), &["--memory", "64MiB"]);
+    fill(&mut server.client());
+    assert!(server.terminate().success());
+    run(&["dump", &data, &file]);
+    let whole = fs::read(&file).unwrap();
+    for signal in [libc::SIGINT, libc::SIGHUP] {
+        let copy = path(&format!("copy{signal}"));
+        format(Path::new(&copy), "1");
+        let mut child = Command::new(binary())
+            .args(["load", &copy, "-"])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(&whole[..whole.len() / 2]).unwrap();
+        // It has read that, and waits for the rest.
+        std::thread::sleep(Duration::from_millis(300));
+        signals::send(&child, signal);
+        let _ = input.write_all(&whole[whole.len() / 2..]);
+        drop(input);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        let said = said(&output);
+        assert!(said.contains("interrupted"), "{said}");
+        let skip = said.split("continue with --skip ").nth(1).unwrap().trim();
+        assert!((1..KEYS).contains(&skip.parse().unwrap()), "{said}");
+        run(&["load", &copy, &file, "--skip", skip]);
+        let server = Server::start(Path::new(&copy), &["--memory", "64MiB"]);
+        verify(&mut server.client());
+        assert!(server.terminate().success());
+    }
+}
+
+#[test]
+fn a_command_under_nohup_goes_on_when_its_terminal_closes() {
+    let temp = tempfile::tempdir().unwrap();
+    let (data, file) = (temp.path().join("data"), temp.path().join("dump"));
+    format(&data, "1");
+    for (nohup, has_ended) in [("", true), ("trap '' HUP; ", false)] {
+        let server = Mute::start(&[b":5\r\n"]);
+        let address = server.address;
+        let script = format!("{nohup}exec \"$0\" dump --resp {address} {}", file.display());
+        let mut child = Command::new("sh")
+            .args(["-c", &script, binary().to_str().unwrap()])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let _connection = server.await_silence();
+        signals::send(&child, libc::SIGHUP);
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(child.try_wait().unwrap().is_some(), has_ended, "{script}");
+        assert_eq!(has_unfinished(temp.path()), !has_ended);
+        if !has_ended {
+            signals::send(&child, libc::SIGTERM);
+            assert_eq!(child.wait().unwrap().code(), Some(1));
+        }
+        assert!(!has_unfinished(temp.path()));
+    }
 }
 
 #[test]

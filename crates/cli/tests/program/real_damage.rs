@@ -65,6 +65,33 @@ fn a_flipped_bit_is_reported_and_never_returned() {
     assert!(failures.is_empty(), "these damages were not met as they should: {failures:?}");
 }
 
+/// Both are whole, and neither is what it should be: taken for empty, they would be written over.
+#[test]
+fn units_in_each_other_s_place_are_not_taken_for_empty() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let shape = ["--units", "4", "--shards", "1", "--volume-units", "2"];
+    format_with(&data, Backend::File, 256 * MIB, &shape);
+    let server = Server::start(&data, &["--memory", "32MiB"]);
+    let mut client = server.client();
+    for number in 0..200 {
+        assert!(client.set(&key(number), &value(number)).is_ok());
+    }
+    assert!(client.call(&[b"FLASH.VOLUME", b"CREATE", b"disk", b"8MiB"]).is_ok());
+    assert!(server.terminate().success());
+    check_clean(&data);
+
+    let map = DeviceMap::read(&data);
+    for (one, other) in [(0, 1), (2, 3)] {
+        map.exchange(one, other);
+        let name = format!("unit {one}: it holds the superblocks of unit {other}");
+        let checked = check(&data);
+        assert!(!checked.ok && checked.report.to_string().contains(&name), "{}", checked.report);
+        map.exchange(one, other);
+        check_clean(&data);
+    }
+}
+
 /// Data in patches and data in the log, left by a killed process.
 fn prepare(data: &Path) {
     format(data, Backend::File, 512 * MIB);

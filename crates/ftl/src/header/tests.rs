@@ -106,11 +106,10 @@ fn a_torn_header_is_detected() {
 #[test]
 fn a_header_in_another_place_is_foreign() {
     let page = encoded(HeaderKind::Erase);
-    for place in [
-        HeaderPlace { unit: 8, ..PLACE },
-        HeaderPlace { index: 4, ..PLACE },
-        HeaderPlace { device_uuid: 1, ..PLACE },
-    ] {
+    let other_unit = HeaderPlace { unit: 8, ..PLACE };
+    let found = decode(HeaderKind::Erase, other_unit, 4, 16, &page);
+    assert_eq!(found, Decoded::OfUnit(PLACE.unit));
+    for place in [HeaderPlace { index: 4, ..PLACE }, HeaderPlace { device_uuid: 1, ..PLACE }] {
         assert_eq!(decode(HeaderKind::Erase, place, 4, 16, &page), Decoded::Foreign);
     }
 }

@@ -8,6 +8,7 @@ use softflash_console::CliError;
 use softflash_console::output::{self, Form};
 use softflash_console::sizes::human_bytes;
 use softflash_datadir::{Domains, OpenDir, with_domains};
+use softflash_device::CUT_SHORT;
 use softflash_volume::{DomainSpace, VolumeInfo};
 use std::path::Path;
 
@@ -56,7 +57,17 @@ pub fn run(path: &Path, form: Form) -> Result<(), CliError> {
         output::say(&unfinished::about(path, &works));
     }
     // The volumes of the others are listed nevertheless.
-    Ok(all?)
+    all?;
+    let detail = &directory.device.info().detail;
+    match detail.contains(CUT_SHORT) {
+        true => Err(CliError::Failed(format!(
+            "{}: {detail}; volumes beyond its end are not listed: restore the whole device, or see \
+             what is left with `softflash check {}`",
+            path.display(),
+            shell_word(&path.to_string_lossy())
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// All volumes by name, and the domains.
