@@ -1,4 +1,5 @@
-//! The signals that end long-running commands: SIGINT, SIGTERM, and SIGHUP of a terminal that closes.
+//! The signals that end long-running commands: SIGINT, SIGTERM, and the SIGHUP of a terminal that
+//! closes.
 
 use crate::error::CliError;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
