@@ -130,6 +130,10 @@ impl Search {
                         ("runs", format!("{runs} of {} values", values.len())),
                     ]);
                     finding.note.iter().for_each(|note| output::say(&format!("note: {note}")));
+                    let found = values.iter().filter(|it| it.value.total_cmp(&value).is_eq());
+                    found
+                        .flat_map(ValueResult::warnings)
+                        .for_each(|warning| output::say(&format!("note: {warning}")));
                 }
                 print_table(&result.table);
             }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use softflash_base::histogram::LatencySummary;
 use softflash_console::output;
 use softflash_console::sizes::human_bytes;
+use softflash_lab::outcome::ASKED_OP_PERCENT;
 use softflash_lab::{Backlog, Outcome, Programs, Settled};
 
 /// Results and cost of a simulation.
@@ -20,6 +21,9 @@ pub struct Report {
     /// not a drive.
     capacity_bytes: Option<u64>,
     op_percent: Option<f64>,
+    /// What was asked for, if the drive needs more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked_op_percent: Option<f64>,
     /// How the precondition was settled; none where it was not.
     settled: Option<Settled>,
     requests: u64,
@@ -175,6 +179,7 @@ impl Report {
             seed: target.seed,
             capacity_bytes: figure("capacity_bytes").map(|bytes| bytes as u64),
             op_percent: figure("op_percent"),
+            asked_op_percent: figure(ASKED_OP_PERCENT),
             settled: outcome.settled,
             map: MapReport::of(&outcome),
             requests: outcome.requests,
@@ -231,9 +236,13 @@ impl Report {
         let mut lines = vec![("device", format!("{}, layout {}", self.device, self.layout))];
         if let (Some(bytes), Some(op)) = (self.capacity_bytes, self.op_percent) {
             let bytes = human_bytes(bytes);
+            let asked = self.asked_op_percent.map(|asked| format!("; {asked} % is too little"));
             lines.push((
                 "capacity",
-                format!("{bytes}, over-provisioning {op:.2} % (spare / logical)"),
+                format!(
+                    "{bytes}, over-provisioning {op:.2} % (spare / logical{})",
+                    asked.unwrap_or_default()
+                ),
             ));
         }
         lines.push(("precondition", self.precondition_line()));

@@ -23,7 +23,7 @@ use crate::engine::limits::{add_limits, add_programmed_bytes, add_programmed_sha
 use crate::engine::meter::{Completion, CountsPages, Cut, Meter, PageCounts};
 use crate::engine::progress::share_of_preparation;
 use crate::error::LabError;
-use crate::outcome::{Backlog, Outcome, Programs, Settled, Span};
+use crate::outcome::{ASKED_OP_PERCENT, Backlog, Outcome, Programs, Settled, Span};
 use ahead::Ahead;
 use flows::FlowMeters;
 use foresight::{Foresight, check_one_source};
@@ -40,6 +40,11 @@ use standstill::Standstill;
 use state::Hardware;
 use std::collections::BTreeMap;
 use writing::Writing;
+
+/// A drive with more over-provisioning than was asked for by these has been given more: whole
+/// blocks of small drives round it.
+const ROUNDED_OP: f64 = 1.02;
+const ROUNDED_OP_PERCENT: f64 = 0.02;
 
 /// The virtual time that the chart of operations covers.
 const CHART_NS: u64 = 10_000_000;
@@ -143,6 +148,8 @@ struct Play<'a, 'c> {
     settled: Option<Settled>,
     /// The share of the run's progress that the initial state has had.
     prepared: f64,
+    /// The over-provisioning that was asked for.
+    asked_op_percent: f64,
     queue_depth: u32,
     /// The log of requests, if there is one.
     log: Option<Log<'c>>,
@@ -188,6 +195,7 @@ impl<'a, 'c> Play<'a, 'c> {
             trace: writing.is_none(),
             settled,
             prepared,
+            asked_op_percent: op_percent,
             queue_depth: setting.device.controller.queue_depth,
             log: None,
             control,
@@ -502,6 +510,9 @@ impl Play<'_, '_> {
         outcome.gantt = chart(self.drive.recorded());
         let mut figure = |name: &str, value: f64| outcome.figures.insert(name.to_owned(), value);
         figure("op_percent", self.drive.op_percent());
+        if self.drive.op_percent() > self.asked_op_percent * ROUNDED_OP + ROUNDED_OP_PERCENT {
+            figure(ASKED_OP_PERCENT, self.asked_op_percent);
+        }
         figure("capacity_bytes", self.drive.capacity_bytes() as f64);
         figure("capacity_share", self.drive.capacity_bytes() as f64 / flash_bytes as f64);
         figure("waf", counters.waf());

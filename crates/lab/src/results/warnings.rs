@@ -1,7 +1,7 @@
 //! What a reader must know before believing the figures of a run.
 
 use crate::experiment::Plan;
-use crate::outcome::{Backlog, Drift, Outcome, Settled};
+use crate::outcome::{ASKED_OP_PERCENT, Backlog, Drift, Outcome, Settled};
 
 /// The remarks on files of other programs, and the warnings of all runs of a plan, each with the
 /// label of the run's first row, or with the run's key if it has no row.
@@ -22,7 +22,8 @@ pub(super) fn of_plan(plan: &Plan, outcomes: &[Outcome]) -> Vec<String> {
     plan.remarks.iter().cloned().chain(of_runs).collect()
 }
 
-/// The warnings of a run: it drifts, was not settled, or did not keep up with its arrivals.
+/// The warnings of a run: it drifts, was not settled, did not keep up with its arrivals, or is of a
+/// drive with more spare than was asked for.
 pub fn of(outcome: &Outcome) -> Vec<String> {
     let drifts = outcome.drift.filter(Drift::is_significant).map(|drift| {
         let percent = 100.0 * drift.change;
@@ -49,12 +50,31 @@ pub fn of(outcome: &Outcome) -> Vec<String> {
             "flow `{name}` did not keep up, {waiting} of its requests waited at its last arrival"
         ))
     });
-    [drifts, unsettled, behind].into_iter().flatten().chain(flows).collect()
+    [drifts, unsettled, behind, raised(outcome)].into_iter().flatten().chain(flows).collect()
+}
+
+/// That the drive has more spare than was asked for.
+fn raised(outcome: &Outcome) -> Option<String> {
+    let asked = outcome.figures.get(ASKED_OP_PERCENT)?;
+    let op_percent = outcome.figures.get("op_percent")?;
+    Some(format!(
+        "over-provisioning of {asked} % is too little for this drive, which has {op_percent:.2} %: \
+         its write frontiers, parity and collection need so much"
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_drive_with_more_spare_than_was_asked_for_is_told() {
+        let figures = [("op_percent", 3.125), (ASKED_OP_PERCENT, 1.0)];
+        let figures = figures.map(|(name, value)| (name.to_owned(), value)).into();
+        let warnings = of(&Outcome { figures, ..Outcome::default() }).join("; ");
+        assert!(warnings.contains("of 1 % is too little"), "{warnings}");
+        assert!(warnings.contains("has 3.12 %") || warnings.contains("has 3.13 %"), "{warnings}");
+    }
 
     #[test]
     fn a_run_that_is_well_has_no_warning_and_others_say_why() {

@@ -96,11 +96,11 @@ impl Grid {
         if whole && let Some(value) = [from, to, step].into_iter().find(|it| it.fract() != 0.0) {
             return Err(GridError::NotWhole { key: key(), value });
         }
-        if !(step > 0.0 && step.is_finite()) {
-            return Err(GridError::Step { key: key(), step });
-        }
         if !(from < to && from.is_finite() && to.is_finite()) {
             return Err(GridError::Empty { key: key(), from, to });
+        }
+        if !(step > 0.0 && step.is_finite()) {
+            return Err(GridError::Step { key: key(), step });
         }
         // A share of a step is rounding, not a value of its own.
         let steps = ((to - from) / step - 1e-9).ceil().max(1.0);
@@ -158,6 +158,8 @@ mod tests {
     fn what_makes_no_grid_is_named() {
         let problem = |span, whole| Grid::new("size", span, whole).unwrap_err().to_string();
         assert!(problem([1.0, 1.0, 1.0], true).contains("--from 1 is not below --to 1"));
+        // The step that follows from an empty range is none.
+        assert!(problem([10.0, 10.0, 0.0], false).contains("--from 10 is not below --to 10"));
         assert!(problem([1.0, 9.0, 0.5], true).contains("`size` is a whole number, and 0.5"));
         assert!(problem([1.0, 9.0, 0.0], false).contains("must be above 0"));
         assert!(problem([0.0, 1e9, 0.1], false).contains("too many"));

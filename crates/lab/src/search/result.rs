@@ -12,7 +12,7 @@ use crate::results::{
     ColumnTable, ExperimentResult, ResultPoint, ResultRow, TableColumn, TableValue, mean_and_spread,
 };
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The title of the column with the replicates in which the condition held.
 const HELD: &str = "held";
@@ -106,6 +106,11 @@ impl ValueResult {
         let count = runs.iter().filter(|run| run.held).count();
         let gap = question.condition.gap(&means(&runs));
         Ok(ValueResult { place, value, held: count >= question.quorum.least as usize, runs, gap })
+    }
+
+    /// The warnings of its runs, each once.
+    pub fn warnings(&self) -> BTreeSet<&str> {
+        self.runs.iter().flat_map(|run| &run.warnings).map(String::as_str).collect()
     }
 
     /// In how many of its runs the condition held.
