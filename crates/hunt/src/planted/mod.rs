@@ -118,6 +118,7 @@ pub fn is_rare(bug: Bug) -> bool {
             | FinishedPatchesLeak
             | OpenWordLineClockLogged
             | PendingClearsForgotten
+            | RolledBackFreed
             | UndecidedDoomed
             | WidenedPartForgotten
     )
