@@ -118,7 +118,6 @@ pub fn is_rare(bug: Bug) -> bool {
             | FinishedPatchesLeak
             | OpenWordLineClockLogged
             | PendingClearsForgotten
-            | RolledBackFreed
             | UndecidedDoomed
             | WidenedPartForgotten
     )

@@ -5,7 +5,6 @@ use crate::format::entry::Entry;
 use crate::format::operation::Operation;
 use crate::frame_scan::FoundFrame;
 use crate::image::ImageId;
-use softflash_base::planted::{self, Bug};
 use softflash_ftl::Hint;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -85,9 +84,8 @@ impl Protected {
                 Some(Operation::Resize { image, size }) => {
                     self.add_range(core, image, size..u32::MAX);
                 }
-                Some(Operation::Delete { image }) => self.add_range(core, image, 0..u32::MAX),
-                // It replaces data where the snapshot has others.
-                Some(Operation::RollBack { image, .. }) if !planted::bug(Bug::RolledBackFreed) => {
+                // A rollback replaces data where the snapshot has others.
+                Some(Operation::Delete { image } | Operation::RollBack { image, .. }) => {
                     self.add_range(core, image, 0..u32::MAX);
                 }
                 _ => {}
