@@ -87,10 +87,11 @@ fn steps(scenario: &Scenario) -> Vec<Scenario> {
     for change in resp_changes {
         step(&|scenario| scenario.resp.iter_mut().for_each(change));
     }
-    let volume_changes: [fn(&mut VolumeShape); 10] = [
+    let volume_changes: [fn(&mut VolumeShape); 11] = [
         |volumes| volumes.contest = false,
         |volumes| volumes.bursts = 0.0,
         |volumes| volumes.lifts = 0.0,
+        |volumes| volumes.reshapes = 0.0,
         |volumes| volumes.units = volumes.units.div_ceil(2),
         |volumes| volumes.longest = volumes.longest.div_ceil(2),
         |volumes| volumes.discards = 0.0,

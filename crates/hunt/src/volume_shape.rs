@@ -32,6 +32,9 @@ pub struct VolumeShape {
     /// Share of writes that wait for a low limit, which is lifted meanwhile.
     #[serde(default, skip_serializing_if = "is_never")]
     pub lifts: f64,
+    /// Share of new names, of returns to a snapshot, and of clones that are promoted.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub reshapes: f64,
     /// At the end three volumes compete, of which one begins later than the others.
     #[serde(default, skip_serializing_if = "is_not")]
     pub contest: bool,
@@ -72,6 +75,9 @@ impl VolumeShape {
             let is_drawn = rivals.chance(0.5);
             share * rivals.unit_f64() * f64::from(u8::from(is_drawn))
         };
+        let mut reshaping = Rng::seeded(scenario.seed).fork("names, returns and promotions");
+        let is_reshaped = reshaping.chance(0.5);
+        let reshapes = if is_reshaped { 0.1 * reshaping.unit_f64() } else { 0.0 };
         VolumeShape {
             units: (16 + rng.below(most.clamp(1, 400))) as u32,
             longest: 1 + rng.below(20) as u32,
@@ -83,6 +89,7 @@ impl VolumeShape {
             settings: if rng.chance(0.5) { 0.05 * rng.unit_f64() } else { 0.0 },
             bursts: some(0.3),
             lifts: some(0.1),
+            reshapes,
             contest,
         }
     }

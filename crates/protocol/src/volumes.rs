@@ -92,6 +92,25 @@ pub enum VolumeChange {
         /// Whether data beyond it may be lost.
         shrink: bool,
     },
+    /// Another name.
+    Rename {
+        /// The volume.
+        name: String,
+        /// Its name from now on.
+        new: String,
+    },
+    /// The contents and the size of the newest snapshot.
+    RollBack {
+        /// The volume.
+        volume: String,
+        /// The snapshot.
+        snapshot: String,
+    },
+    /// The snapshot of a clone and the older ones become those of the clone.
+    Promote {
+        /// The clone.
+        name: String,
+    },
     /// The end of a volume.
     Delete {
         /// The volume.
@@ -129,17 +148,22 @@ impl VolumeChange {
             VolumeChange::Create { .. } => None,
             VolumeChange::Set { name, .. }
             | VolumeChange::Resize { name, .. }
+            | VolumeChange::Rename { name, .. }
+            | VolumeChange::Promote { name }
             | VolumeChange::Delete { name } => Some(name),
             VolumeChange::Snapshot { volume, .. }
+            | VolumeChange::RollBack { volume, .. }
             | VolumeChange::DeleteSnapshot { volume, .. }
             | VolumeChange::Clone { volume, .. } => Some(volume),
         }
     }
 
-    /// The name of the volume that it creates.
+    /// The name of a volume that there was not before.
     pub fn new_name(&self) -> Option<&str> {
         match self {
-            VolumeChange::Create { name, .. } | VolumeChange::Clone { name, .. } => Some(name),
+            VolumeChange::Create { name, .. }
+            | VolumeChange::Clone { name, .. }
+            | VolumeChange::Rename { new: name, .. } => Some(name),
             _ => None,
         }
     }

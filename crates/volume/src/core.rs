@@ -161,11 +161,11 @@ impl Core {
     /// map has grown.
     pub fn renew_usable(&self) {
         let leaves = self.map.borrow().leaves.held();
-        self.space.set_usable(self.compute_usable(), leaves);
+        self.space.set_usable(self.usable_with(0), leaves);
     }
 
-    /// The slots that data may take.
-    fn compute_usable(&self) -> u32 {
+    /// The slots that data may take if the map has so many more leaves.
+    pub fn usable_with(&self, more_leaves: u32) -> u32 {
         let good = |unit| match self.space.health_of(unit).is_dead() {
             true => 0,
             false => {
@@ -178,7 +178,7 @@ impl Core {
             units,
             self.geometry.data_units(),
             self.clients.classes().count(),
-            map_units(self),
+            map_units(self, more_leaves),
             &self.config,
         )
     }

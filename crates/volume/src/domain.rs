@@ -43,7 +43,7 @@ use std::rc::Rc;
 /// A mapped domain on the units of a queue pair. A clone is the same domain.
 #[derive(Clone)]
 pub struct Domain {
-    core: Shared,
+    pub(crate) core: Shared,
 }
 
 /// The space of a domain.

@@ -9,6 +9,7 @@ use crate::image::{Image, ImageId, Images, Role};
 use crate::leaves::{LeafOwner, Leaves};
 use held::Held;
 use softflash_base::cast::{index, wide};
+use softflash_base::checksum::checksum64;
 use softflash_base::planted::{self, Bug};
 use softflash_mapping::memory::{grow, prefetch};
 use softflash_mapping::{Blocks, NONE, PageMap};
@@ -33,8 +34,9 @@ pub(crate) enum Found {
     Zeros,
     /// What it holds is lost.
     Lost,
-    /// Its slot, and the seed and the lower bits of its checksum.
-    At { slot: u32, seed: u64, checksum: u32 },
+    /// Its slot, the volume that it was written as, or one that was promoted since, and the lower
+    /// bits of its checksum.
+    At { slot: u32, origin: ImageId, checksum: u32 },
 }
 
 /// The map of a domain.
@@ -92,10 +94,10 @@ impl DomainMap {
             at = match (self.entry_at(logical), image.role, logical) {
                 (HOLE, ..) => None,
                 (LOST, ..) => return Found::Lost,
-                (INHERITED, ..) => self.images.get(origin).and_then(parent),
+                (INHERITED, ..) => self.images.get(origin).and_then(Image::parent),
                 (slot, _, Some(logical)) if slot != UNSET => {
                     let checksum = self.checksums[index(logical)];
-                    return Found::At { slot, seed: data_seed(origin, lba), checksum };
+                    return Found::At { slot, origin, checksum };
                 }
                 (_, Role::Volume { parent }, _) => parent,
                 (_, Role::Snapshot { of }, _) => Some(image.newer.unwrap_or(of)),
@@ -150,7 +152,7 @@ impl DomainMap {
     /// Makes a range of a volume read as zeros.
     pub fn discard(&mut self, volume: ImageId, lba: u32, count: u32) {
         let Some(image) = self.images.get(volume) else { return };
-        let (mark, before) = (if parent(image).is_some() { HOLE } else { UNSET }, self.used);
+        let (mark, before) = (zeros(image), self.used);
         let end = lba.saturating_add(count).min(image.size);
         let mut at = lba;
         while at < end {
@@ -184,9 +186,19 @@ impl DomainMap {
                 self.forget(*image);
                 self.held.changed(volume, before, self.used);
             }
+            Operation::RollBack { image, snapshot } => {
+                let before = self.used;
+                self.roll_back(*image, *snapshot);
+                self.held.changed(*image, before, self.used);
+            }
+            Operation::Promote { clone, snapshot } => self.promote(*clone, *snapshot),
             _ => {}
         }
         self.images.apply(operation);
+        if matches!(operation, Operation::Promote { .. }) && !self.recovering {
+            // Slots went from one volume to another.
+            self.count_held();
+        }
     }
 
     /// The mapping unit that a valid slot holds: image and number. `None` if nothing is there.
@@ -199,13 +211,23 @@ impl DomainMap {
         Some((image, position * LEAF_UNITS + logical % LEAF_UNITS))
     }
 
-    /// The seed of the checksum of a mapping unit of an image.
+    /// The seed of the checksums of new data of an image.
     pub fn seed_of(&self, image: ImageId, lba: u32) -> u64 {
-        let role = self.images.get(image).map(|image| image.role);
-        match role {
-            Some(Role::Snapshot { of }) => data_seed(of, lba),
-            _ => data_seed(image, lba),
-        }
+        data_seed(self.volume_of(image), lba)
+    }
+
+    /// The seeds that the checksum of a mapping unit of an image may have: that of its volume, and
+    /// of a promoted one those of the volumes that it took data from.
+    pub fn seeds_of(&self, image: ImageId, lba: u32) -> impl Iterator<Item = u64> {
+        let volume = self.volume_of(image);
+        let others = self.images.get(volume).map(|volume| &volume.other_seeds[..]);
+        let all = [volume].into_iter().chain(others.unwrap_or_default().iter().copied());
+        all.map(move |volume| data_seed(volume, lba))
+    }
+
+    /// Whether data fit the lower half of a checksum with one of the seeds of an image.
+    pub fn fits(&self, image: ImageId, lba: u32, data: &[u8], checksum: u32) -> bool {
+        self.seeds_of(image, lba).any(|seed| low(checksum64(seed, data)) == checksum)
     }
 
     /// The lower half of the checksum of the data at a valid slot.
@@ -377,7 +399,7 @@ impl DomainMap {
         if self.entry(to, lba) != UNSET {
             return;
         }
-        let kept = match (self.entry(from, lba), parent(from)) {
+        let kept = match (self.entry(from, lba), from.parent()) {
             (UNSET, Some(_)) => INHERITED,
             (UNSET, None) => HOLE,
             (entry, _) => entry,
@@ -495,12 +517,9 @@ impl DomainMap {
     }
 }
 
-/// The parent of a volume.
-fn parent(image: &Image) -> Option<ImageId> {
-    match image.role {
-        Role::Volume { parent } => parent,
-        Role::Snapshot { .. } => None,
-    }
+/// The entry of a mapping unit of a volume that reads as zeros.
+fn zeros(volume: &Image) -> u32 {
+    if volume.parent().is_some() { HOLE } else { UNSET }
 }
 
 /// The logical page of a mapping unit, if the image has a leaf for it.
@@ -525,6 +544,8 @@ pub(crate) use beyond::Beyond;
 mod differences;
 pub(crate) use differences::Difference;
 mod held;
+mod promotion;
+mod rolling_back;
 mod storing;
 #[cfg(test)]
 mod tests;

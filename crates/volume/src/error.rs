@@ -78,6 +78,23 @@ pub enum VolumeError {
         /// One of its clones.
         clone: String,
     },
+    /// A volume goes back to its newest snapshot only.
+    #[error(
+        "snapshot `{name}` is not the newest one of its volume; delete the newer ones (the newest is \
+         `{newest}`), or clone `{name}`, promote the clone and rename it"
+    )]
+    NotNewest {
+        /// The snapshot.
+        name: String,
+        /// The newest snapshot of the volume.
+        newest: String,
+    },
+    /// Only a clone can be promoted.
+    #[error("volume `{name}` is not a clone; only clones are promoted")]
+    NotClone {
+        /// The volume.
+        name: String,
+    },
     /// All numbers of images are used.
     #[error("the domain has numbered {most} volumes and snapshots, and can number no more")]
     TooManyImages {

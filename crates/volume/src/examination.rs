@@ -3,7 +3,7 @@
 
 use crate::config::DomainConfig;
 use crate::core::Core;
-use crate::domain_map::{Found, low};
+use crate::domain_map::Found;
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::image::{Image, ImageId};
@@ -13,7 +13,7 @@ use crate::opening::open;
 use crate::recovery::leaves::damaged_copies;
 use crate::recovery::{RecoveryReport, recover};
 use futures_util::future::join_all;
-use softflash_base::{cast, checksum};
+use softflash_base::cast;
 use softflash_device::QueuePair;
 use softflash_ftl::FtlConfig;
 use softflash_ftl::Hint;
@@ -200,8 +200,7 @@ async fn read_run(core: &Core, first: u32, end: u32) -> Result<Option<Vec<u32>>,
     let map = core.map.borrow();
     let is_damaged = |slot: &u32| {
         map.holder(*slot).is_some_and(|(image, lba)| {
-            let sum = checksum::checksum64(map.seed_of(image, lba), read.unit(*slot));
-            low(sum) != map.checksum_at(*slot)
+            !map.fits(image, lba, read.unit(*slot), map.checksum_at(*slot))
         })
     };
     Ok(Some((first..end).filter(is_damaged).collect()))

@@ -117,8 +117,18 @@ fn is_blank(error: &FtlError) -> bool {
 
 /// Reads a mapping unit; `None` if it cannot be read, or is not what was written.
 pub(crate) async fn read_checked(core: &Core, slot: u32, seed: u64, sum: u64) -> Option<Vec<u8>> {
+    read_checked_with(core, slot, &[seed], sum).await
+}
+
+/// As [`read_checked`], where the checksum may have one of several seeds.
+pub(crate) async fn read_checked_with(
+    core: &Core,
+    slot: u32,
+    seeds: &[u64],
+    sum: u64,
+) -> Option<Vec<u8>> {
     let data = read_unit(core, slot).await?;
-    (checksum::checksum64(seed, &data) == sum).then_some(data)
+    seeds.iter().any(|&seed| checksum::checksum64(seed, &data) == sum).then_some(data)
 }
 
 /// Reads a mapping unit; `None` if it cannot be read.

@@ -39,6 +39,9 @@ pub(crate) struct Image {
     pub size: u32,
     /// Of a volume; a snapshot has the default ones, which have no effect.
     pub settings: VolumeSettings,
+    /// Of a volume that was promoted: the volumes as whose data some of its data were written.
+    /// Their checksums are bound to one of those, and not to this volume.
+    pub other_seeds: Vec<ImageId>,
     /// The next older snapshot: of a volume its newest one.
     pub older: Option<ImageId>,
     /// The next newer snapshot of a snapshot; `None` for the newest, and for a volume.
@@ -50,11 +53,20 @@ pub(crate) struct Image {
 impl Image {
     fn new(name: String, role: Role, size: u32) -> Image {
         let settings = VolumeSettings::default();
-        Image { name, role, size, settings, older: None, newer: None, leaves: Vec::new() }
+        let (older, newer, leaves) = (None, None, Vec::new());
+        Image { name, role, size, settings, other_seeds: Vec::new(), older, newer, leaves }
     }
 
     pub fn is_volume(&self) -> bool {
         matches!(self.role, Role::Volume { .. })
+    }
+
+    /// The snapshot that a clone was made from.
+    pub fn parent(&self) -> Option<ImageId> {
+        match self.role {
+            Role::Volume { parent } => parent,
+            Role::Snapshot { .. } => None,
+        }
     }
 }
 
@@ -159,6 +171,65 @@ impl Images {
                     volume.settings = *settings;
                 }
             }
+            Operation::Rename { image, name } => {
+                if let Some(volume) = self.get_mut(*image) {
+                    volume.name.clone_from(name);
+                }
+            }
+            Operation::RollBack { image, snapshot } => {
+                let size = self.get(*snapshot).map(|snapshot| snapshot.size);
+                let volume = self.get_mut(*image).filter(|it| it.older == Some(*snapshot));
+                if let (Some(volume), Some(size)) = (volume, size) {
+                    volume.size = size;
+                }
+            }
+            Operation::Promote { clone, snapshot } => self.promote(*clone, *snapshot),
+        }
+    }
+
+    /// The former parent of a clone that is about to be promoted with this snapshot; `None` if the
+    /// snapshot is not the one that the clone was made from.
+    pub fn parent_to_replace(&self, clone: ImageId, snapshot: ImageId) -> Option<ImageId> {
+        let is_parent = self.get(clone)?.parent() == Some(snapshot);
+        match self.get(snapshot)?.role {
+            Role::Snapshot { of } if is_parent => Some(of),
+            _ => None,
+        }
+    }
+
+    /// The snapshots of a clone go on with that which it was made from, and the former parent is a
+    /// clone of that.
+    fn promote(&mut self, clone: ImageId, snapshot: ImageId) {
+        let Some(former) = self.parent_to_replace(clone, snapshot) else { return };
+        let behind = self.get(snapshot).and_then(|snapshot| snapshot.newer);
+        // What stays with the former parent ends before the snapshot.
+        if let Some(first) = self.get_mut(behind.unwrap_or(former)) {
+            first.older = None;
+        }
+        let mut moved = Some(snapshot);
+        while let Some(image) = moved.and_then(|moved| self.get_mut(moved)) {
+            let before = std::mem::replace(&mut image.role, Role::Snapshot { of: clone });
+            assert_eq!(before, Role::Snapshot { of: former }, "a snapshot changes hands");
+            moved = image.older;
+        }
+        let oldest = self.snapshots_of(clone).last().map(|(id, _)| id);
+        if let Some(image) = self.get_mut(snapshot) {
+            image.newer = oldest;
+        }
+        if let Some(image) = self.get_mut(oldest.unwrap_or(clone)) {
+            image.older = Some(snapshot);
+        }
+        let mut seeds = vec![former];
+        let mut parent = None;
+        if let Some(image) = self.get_mut(former) {
+            seeds.extend(&image.other_seeds);
+            parent = image.parent();
+            image.role = Role::Volume { parent: Some(snapshot) };
+        }
+        if let Some(image) = self.get_mut(clone) {
+            image.role = Role::Volume { parent };
+            seeds.retain(|seed| *seed != clone && !image.other_seeds.contains(seed));
+            image.other_seeds.extend(seeds);
         }
     }
 
@@ -216,6 +287,41 @@ mod tests {
         assert_eq!(images.get(ImageId(4)).unwrap().newer, None);
         assert_eq!(images.snapshot("v", "middle").unwrap(), ImageId(3));
         assert!(images.snapshot("v", "none").is_err() && images.volume("w").is_err());
+    }
+
+    #[test]
+    fn a_promoted_clone_has_the_snapshots_up_to_its_own_and_its_parent_the_others() {
+        for own_snapshots in [0_u32, 1, 2] {
+            let mut images = volume_with_snapshots();
+            let (parent, clone, middle) = (ImageId(1), ImageId(5), ImageId(3));
+            images.apply(&Operation::Clone { of: middle, image: clone, name: "c".into() });
+            for number in 0..own_snapshots {
+                let (image, name) = (ImageId(6 + number), format!("own{number}"));
+                images.apply(&Operation::Snapshot { of: clone, image, name });
+            }
+            let promote = Operation::Promote { clone, snapshot: middle };
+            images.apply(&promote);
+            let once = images.clone();
+            images.apply(&promote);
+            assert_eq!(images, once, "the second frame of a promotion changes nothing");
+            let own = (6..6 + own_snapshots).rev();
+            assert_eq!(of_all(&images, clone), own.chain([3, 2]).collect::<Vec<u32>>());
+            assert_eq!(of_all(&images, parent), [4]);
+            assert_eq!(images.get(ImageId(4)).unwrap().older, None);
+            let newer = (own_snapshots > 0).then_some(ImageId(6));
+            assert_eq!(images.get(middle).unwrap().newer, newer);
+            assert_eq!(images.get(clone).unwrap().parent(), None);
+            assert_eq!(images.get(parent).unwrap().parent(), Some(middle));
+            assert_eq!(images.get(clone).unwrap().other_seeds, [parent]);
+            // The parent takes them back, with those that the clone has taken itself left to it.
+            images.apply(&Operation::Promote { clone: parent, snapshot: middle });
+            assert_eq!(of_all(&images, parent), [4, 3, 2]);
+            assert_eq!(images.get(clone).unwrap().parent(), Some(middle));
+        }
+    }
+
+    fn of_all(images: &Images, id: ImageId) -> Vec<u32> {
+        images.snapshots_of(id).map(|(id, _)| id.0).collect()
     }
 
     #[test]

@@ -47,6 +47,7 @@ mod reader;
 mod recovery;
 mod releases;
 mod repair;
+mod reshaping;
 mod retiring;
 mod rewriting;
 mod room;

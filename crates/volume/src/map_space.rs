@@ -54,10 +54,11 @@ fn root_units(core: &Core, map: &DomainMap) -> u32 {
     parts(most_bytes(&map.images, cast::index(map.leaves.held()), open, units))
 }
 
-/// Mapping units of the leaves and roots of a map, with their copies and the heads of their frames.
-pub(crate) fn map_units(core: &Core) -> u32 {
+/// Mapping units of the leaves and roots of a map with so many more leaves, with their copies and
+/// the heads of their frames.
+pub(crate) fn map_units(core: &Core, more_leaves: u32) -> u32 {
     let map = core.map.borrow();
-    let leaves = map.leaves.held().saturating_mul(HALVES);
+    let leaves = map.leaves.held().saturating_add(more_leaves).saturating_mul(HALVES);
     let units = leaves.saturating_add(root_units(core, &map)).saturating_mul(2);
     units.saturating_add(units / core.config.frame_units.max(1))
 }

@@ -44,13 +44,14 @@ impl Moving {
         let map = core.map.borrow();
         let Some((image, lba)) = map.holder(slot) else { return };
         let data = data.unwrap_or(&[0; MAPPING_UNIT_BYTES]);
-        let mut sum = checksum::checksum64(map.seed_of(image, lba), data);
-        if low(sum) != map.checksum_at(slot) {
+        let kept = map.checksum_at(slot);
+        let mut sums = map.seeds_of(image, lba).map(|seed| checksum::checksum64(seed, data));
+        let sum = sums.find(|&sum| low(sum) == kept).unwrap_or_else(|| {
             // The map keeps the checksum of the lost data: no read takes these bytes for them.
-            sum = !sum;
             core.count(|counters| counters.lost += 1);
             tracing::error!(%image, lba, "data are lost: collection cannot read them");
-        }
+            !checksum::checksum64(map.seed_of(image, lba), data)
+        });
         self.open_frame.add(Entry::Moved { image, lba, checksum: sum }, data);
         self.from.push(slot);
     }

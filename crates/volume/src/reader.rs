@@ -5,6 +5,7 @@ use crate::core::Core;
 use crate::domain_map::Found;
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
+use crate::format::entry::data_seed;
 use crate::frames::Completion;
 use crate::image::ImageId;
 use crate::single_read;
@@ -17,7 +18,8 @@ use softflash_ftl::Hint;
 struct Wanted<'a> {
     lba: u32,
     slot: u32,
-    seed: u64,
+    /// As what it was written.
+    origin: ImageId,
     checksum: u32,
     into: &'a mut [u8],
 }
@@ -101,8 +103,8 @@ fn runs<'a>(
     }
     let (mut runs, mut waits): (Runs<'a>, Vec<Completion>) = Default::default();
     for (lba, into) in units {
-        let (slot, seed, checksum) = match map.find(image, lba) {
-            Found::At { slot, seed, checksum } => (slot, seed, checksum),
+        let (slot, origin, checksum) = match map.find(image, lba) {
+            Found::At { slot, origin, checksum } => (slot, origin, checksum),
             Found::Lost => return Err(data_loss(lba, "the flash lost its newest write")),
             Found::Zeros => {
                 into.fill(0);
@@ -115,7 +117,7 @@ fn runs<'a>(
         {
             waits.push(frame);
         }
-        let wanted = Wanted { lba, slot, seed, checksum, into };
+        let wanted = Wanted { lba, slot, origin, checksum, into };
         match runs.last_mut() {
             Some(run) if follows(core, run, slot) => run.push(wanted),
             _ => runs.push(vec![wanted]),
@@ -149,10 +151,13 @@ async fn read_run<'a>(core: &Core, run: Vec<Wanted<'a>>, hint: Hint) -> Vec<(Wan
     match read {
         Ok(read) => {
             let mut wrong = Vec::new();
+            let map = core.map.borrow();
             for wanted in run {
                 let at = cast::index(wanted.slot - start) * MAPPING_UNIT_BYTES;
                 let bytes = &read.bytes[at..at + MAPPING_UNIT_BYTES];
-                if is_whole(wanted.seed, bytes, wanted.checksum) {
+                let Wanted { lba, origin, checksum, .. } = wanted;
+                let fits = is_whole(data_seed(origin, lba), bytes, checksum);
+                if fits || map.fits(origin, lba, bytes, checksum) {
                     wanted.into.copy_from_slice(bytes);
                 } else {
                     wrong.push((wanted, "its checksum does not fit".to_owned()));

@@ -3,6 +3,7 @@
 use crate::core::Core;
 use crate::domain_map::Found;
 use crate::format::MAPPING_UNIT_BYTES;
+use crate::format::entry::data_seed;
 use crate::image::ImageId;
 use crate::writer::is_whole;
 use softflash_base::cast;
@@ -24,8 +25,8 @@ pub(crate) async fn read(
         }
         map.find(image, lba)
     };
-    let (slot, seed, checksum) = match found {
-        Found::At { slot, seed, checksum } => (slot, seed, checksum),
+    let (slot, origin, checksum) = match found {
+        Found::At { slot, origin, checksum } => (slot, origin, checksum),
         Found::Lost => return false,
         Found::Zeros => {
             into.fill(0);
@@ -41,7 +42,8 @@ pub(crate) async fn read(
     let Ok(read) = core.flash.read(&superblock, page, 1, hint).await else { return false };
     let at = cast::index(inside) * MAPPING_UNIT_BYTES;
     let bytes = &read.bytes[at..at + MAPPING_UNIT_BYTES];
-    let is_whole = is_whole(seed, bytes, checksum);
+    // Data with another seed, of a promoted volume, are read as any other range.
+    let is_whole = is_whole(data_seed(origin, lba), bytes, checksum);
     if is_whole {
         into.copy_from_slice(bytes);
     }

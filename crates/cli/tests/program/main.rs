@@ -57,6 +57,7 @@ mod unauthenticated;
 mod unread;
 mod volume_damage;
 mod volume_moves;
+mod volume_reshape;
 mod volume_room;
 mod volume_settings;
 mod volume_shrink;

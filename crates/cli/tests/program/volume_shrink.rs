@@ -112,7 +112,7 @@ fn a_volume_or_snapshot_that_clients_use_is_not_deleted() {
 }
 
 /// Runs `softflash volume` on a terminal, where this answer is typed.
-fn volume_on_a_terminal(arguments: &str, answer: &str) -> Output {
+pub fn volume_on_a_terminal(arguments: &str, answer: &str) -> Output {
     let command = format!("{} volume {arguments}", binary().display());
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--flush", "--command", &command, "/dev/null"]);

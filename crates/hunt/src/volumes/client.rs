@@ -1,28 +1,12 @@
 //! A client: one request after the other on its own volumes, snapshots and clones.
 
-use super::paces::Paces;
-use super::reading::{read_units, rest};
-use super::reference::{Name, Pending, Reference};
+use super::reading::read_units;
+use super::reference::{Name, Pending};
 use crate::volume_shape::VolumeShape;
-use softflash_base::random::Rng;
-use softflash_runtime::RuntimeHandle;
-use softflash_volume::{Domain, MAPPING_UNIT_BYTES, VolumeError};
-use std::cell::RefCell;
+use softflash_volume::{MAPPING_UNIT_BYTES, VolumeError};
 
 pub use super::reading::UNIT;
-
-/// An error of a request, or a wrong result.
-#[derive(Debug)]
-pub enum Ended {
-    Failed(VolumeError),
-    Wrong(String),
-}
-
-impl From<VolumeError> for Ended {
-    fn from(error: VolumeError) -> Ended {
-        Ended::Failed(error)
-    }
-}
+pub use super::steps::{Client, Ended};
 
 /// A mapping unit of this state.
 pub fn unit(state: u64) -> Vec<u8> {
@@ -44,24 +28,6 @@ pub(super) fn is_refused(error: &VolumeError) -> bool {
     matches!(error, VolumeError::OutOfSpace { .. } | VolumeError::QuotaExceeded { .. })
 }
 
-pub struct Client<'a> {
-    pub domain: &'a Domain,
-    pub runtime: &'a RuntimeHandle,
-    pub shape: &'a VolumeShape,
-    pub reads: f64,
-    pub reference: &'a RefCell<Reference>,
-    pub rng: Rng,
-    /// The writes of each volume, for its limits.
-    pub paces: Paces,
-    /// The drive's flushes may fail.
-    pub may_fail_flushes: bool,
-    /// The flash may lose data: reads may say so, and a flush or an operation that has completed
-    /// counts as done after a rest, from which on its loss is known.
-    pub may_lose: bool,
-    /// Set when the domain was full.
-    pub full: bool,
-}
-
 impl Client<'_> {
     /// Makes requests until one fails; ends after `requests`, if that is not none.
     pub async fn run(&mut self, requests: Option<u32>) -> Result<(), Ended> {
@@ -79,8 +45,9 @@ impl Client<'_> {
     }
 
     async fn request(&mut self) -> Result<(), Ended> {
-        let VolumeShape { discards, flushes, operations, settings, bursts, lifts, .. } =
-            *self.shape;
+        let VolumeShape {
+            discards, flushes, operations, settings, bursts, lifts, reshapes, ..
+        } = *self.shape;
         let mut share = self.rng.unit_f64();
         let mut is = |of: f64| {
             share -= of;
@@ -94,6 +61,8 @@ impl Client<'_> {
             self.burst().await
         } else if lifts > 0.0 && is(lifts) {
             self.lift().await
+        } else if reshapes > 0.0 && is(reshapes) {
+            self.reshape().await
         } else if is(flushes) {
             self.flush().await
         } else if is(discards) {
@@ -103,15 +72,6 @@ impl Client<'_> {
         } else {
             self.write().await
         }
-    }
-
-    /// One of the names, if there is any.
-    pub(super) fn one(&mut self, names: Vec<Name>) -> Option<Name> {
-        if names.is_empty() {
-            return None;
-        }
-        let at = self.rng.below(names.len() as u64) as usize;
-        names.into_iter().nth(at)
     }
 
     /// A range of a volume.
@@ -250,6 +210,7 @@ impl Client<'_> {
             let image = Name { volume: name.clone(), snapshot: None };
             let contents = reference.images[&of].clone();
             reference.pending = Some(Pending::Appears(image, contents));
+            reference.parents.insert(name.clone(), of.clone());
             name
         };
         let snapshot = of.snapshot.unwrap_or_default();
@@ -283,23 +244,6 @@ impl Client<'_> {
             return Ok(());
         }
         self.completed(result).await
-    }
-
-    /// An operation has completed, and all writes before it are durable.
-    pub(super) async fn completed(&mut self, result: Result<(), VolumeError>) -> Result<(), Ended> {
-        result?;
-        self.rest().await;
-        let mut reference = self.reference.borrow_mut();
-        reference.complete();
-        reference.settle();
-        Ok(())
-    }
-
-    /// Where the flash may lose data: until a loss would be known.
-    async fn rest(&self) {
-        if self.may_lose {
-            rest(self.runtime).await;
-        }
     }
 
     /// The domain is full: discards a third of a volume, and deletes a snapshot.

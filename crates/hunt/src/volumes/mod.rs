@@ -11,7 +11,9 @@ mod paces;
 mod reading;
 mod reference;
 mod repaired;
+mod reshaping;
 mod session;
+mod steps;
 
 use crate::fault_state::FaultState;
 use crate::medium::{Image, Medium};

@@ -33,6 +33,13 @@ impl Paces {
         self.of.insert(name.clone(), Pace { since: now, requests: 0, bytes: 0, largest: 0 });
     }
 
+    /// A volume has another name, and its limits stay.
+    pub fn renamed(&mut self, from: &Name, to: Name) {
+        if let Some(pace) = self.of.remove(from) {
+            self.of.insert(to, pace);
+        }
+    }
+
     /// A write of a volume has ended. One request, of those that were made at once any of them, may
     /// exceed what the time allows.
     pub fn wrote(

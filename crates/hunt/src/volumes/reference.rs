@@ -18,6 +18,16 @@ impl Promise {
         Promise { possible: vec![state], is_unknown: false }
     }
 
+    /// Whether a cut may have left this state.
+    pub fn may_be(&self, state: u64) -> bool {
+        self.possible.contains(&state)
+    }
+
+    /// It is this one or the other.
+    pub fn or(&mut self, other: &Promise) {
+        self.possible.splice(0..0, other.possible.iter().copied());
+    }
+
     fn newest(&self) -> u64 {
         self.possible.last().copied().unwrap_or(0)
     }
@@ -53,6 +63,12 @@ pub enum Pending {
     Disappears(Name),
     Resizes(Name, u32),
     Sets(Name, VolumeSettings),
+    /// Another name of a volume.
+    Renames(String, String),
+    /// A volume gets these contents, all at once.
+    RollsBack(Name, Contents),
+    /// A clone, and the snapshot that it was made from.
+    Promotes(String, Name),
 }
 
 /// The images of a client.
@@ -63,6 +79,10 @@ pub struct Reference {
     /// The settings of each volume.
     pub settings: BTreeMap<Name, VolumeSettings>,
     pub pending: Option<Pending>,
+    /// The snapshot that each clone was made from.
+    pub parents: BTreeMap<String, Name>,
+    /// The name of the first volume, which is never deleted.
+    pub(super) first: String,
     /// The last number that was written.
     last: u64,
     names: u64,
@@ -75,6 +95,8 @@ impl Reference {
             images: BTreeMap::new(),
             settings: BTreeMap::new(),
             pending: None,
+            parents: BTreeMap::new(),
+            first: format!("v{client}"),
             last: u64::from(client) << 48,
             names: 0,
         };
@@ -85,12 +107,12 @@ impl Reference {
 
     /// The name of the client's first volume.
     pub fn volume_name(&self) -> String {
-        format!("v{}", self.client)
+        self.first.clone()
     }
 
     /// Whether a volume is one of this client.
     pub fn owns(&self, volume: &str) -> bool {
-        volume == self.volume_name() || volume.starts_with(&format!("c{}-", self.client))
+        volume == format!("v{}", self.client) || volume.starts_with(&format!("c{}-", self.client))
     }
 
     /// A new name.
@@ -186,6 +208,9 @@ impl Reference {
             Some(Pending::Disappears(name)) => {
                 self.images.remove(&name);
                 self.settings.remove(&name);
+                if name.snapshot.is_none() {
+                    self.parents.remove(&name.volume);
+                }
             }
             Some(Pending::Resizes(name, units)) => {
                 if let Some(contents) = self.images.get_mut(&name) {
@@ -195,6 +220,11 @@ impl Reference {
             Some(Pending::Sets(name, settings)) => {
                 self.settings.insert(name, settings);
             }
+            Some(Pending::Renames(from, to)) => self.rename(&from, &to),
+            Some(Pending::RollsBack(name, contents)) => {
+                self.images.insert(name, contents);
+            }
+            Some(Pending::Promotes(clone, parent)) => self.promote(&clone, &parent),
             None => {}
         }
     }
@@ -211,12 +241,30 @@ impl Reference {
             Some(Pending::Disappears(name)) => !found.contains_key(name),
             Some(Pending::Resizes(name, units)) => found.get(name) == Some(units),
             Some(Pending::Sets(name, new)) => settings.get(name) == Some(new),
+            Some(Pending::Renames(_, to)) => found.keys().any(|name| name.volume == *to),
+            Some(Pending::RollsBack(name, contents)) => {
+                let before = self.images.get(name).map(Contents::len);
+                before != Some(contents.len()) && found.get(name) == Some(&contents.len())
+            }
+            Some(Pending::Promotes(clone, Name { snapshot, .. })) => {
+                let image = Name { volume: clone.clone(), snapshot: snapshot.clone() };
+                found.contains_key(&image)
+            }
             None => false,
+        };
+        let is_undecided = match &self.pending {
+            // The data will tell.
+            Some(Pending::RollsBack(name, contents)) => {
+                self.images.get(name).map(Contents::len) == Some(contents.len())
+            }
+            _ => false,
         };
         if happened {
             self.complete();
         }
-        self.pending = None;
+        if !is_undecided {
+            self.pending = None;
+        }
         let expected: BTreeMap<Name, u32> =
             self.images.iter().map(|(name, contents)| (name.clone(), contents.len())).collect();
         if self.settings != *settings {

@@ -185,6 +185,7 @@ impl Session<'_> {
             for (name, units) in found {
                 let states = states(domain, &name, units, may_lose).await?;
                 let mut reference = reference.borrow_mut();
+                reference.decide(&name, &states).map_err(SessionFailure::Wrong)?;
                 for (lba, state) in (0..).zip(states) {
                     let Some(state) = state else {
                         reference.unreadable(&name, lba);

@@ -85,7 +85,10 @@ ids! {
     FlashVolumeDeletesnapshot
     FlashVolumeHelp
     FlashVolumeList
+    FlashVolumePromote
+    FlashVolumeRename
     FlashVolumeResize
+    FlashVolumeRollback
     FlashVolumeSet
     FlashVolumeSnapshot
     Flushall

@@ -343,12 +343,33 @@ pub(super) const VOLUME: &[Spec] = &[
     )
     .docs(Group::Server, "0.1.0", "List the volumes and their snapshots"),
     command(
+        CommandId::FlashVolumePromote,
+        "flash.volume|promote",
+        3,
+        &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
+    )
+    .docs(Group::Server, "0.1.0", "Let a clone own the snapshot that it was made from"),
+    command(
+        CommandId::FlashVolumeRename,
+        "flash.volume|rename",
+        4,
+        &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
+    )
+    .docs(Group::Server, "0.1.0", "Give a volume another name"),
+    command(
         CommandId::FlashVolumeResize,
         "flash.volume|resize",
         -4,
         &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
     )
     .docs(Group::Server, "0.1.0", "Change the size of a volume"),
+    command(
+        CommandId::FlashVolumeRollback,
+        "flash.volume|rollback",
+        4,
+        &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
+    )
+    .docs(Group::Server, "0.1.0", "Give a volume the contents of its newest snapshot"),
     command(
         CommandId::FlashVolumeSet,
         "flash.volume|set",

@@ -15,7 +15,8 @@ pub(super) const NO_VOLUMES: CommandError = CommandError::Known(
      one that has some with `softflash format DIR --size SIZE --volume-units M`",
 );
 
-/// FLASH.VOLUME CREATE, SET, RESIZE, DELETE, SNAPSHOT, DELETESNAPSHOT and CLONE
+/// FLASH.VOLUME CREATE, SET, RESIZE, RENAME, DELETE, SNAPSHOT, DELETESNAPSHOT, ROLLBACK, CLONE and
+/// PROMOTE
 pub(crate) fn change<'a>(
     session: &'a mut Session,
     _: &'a Store,
@@ -57,14 +58,22 @@ pub(crate) fn help(_: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
         "RESIZE <name> <size> [SHRINK]",
         "    Change the size of a volume. Where data lie beyond it, that needs SHRINK, and they are",
         "    lost.",
+        "RENAME <name> <new>",
+        "    Give a volume another name; its snapshots, clones and settings stay.",
         "DELETE <name>",
         "    Delete a volume without snapshots, which no NBD client uses.",
         "SNAPSHOT <name> <snapshot>",
         "    Take a snapshot of all writes that have completed.",
         "DELETESNAPSHOT <name> <snapshot>",
         "    Delete a snapshot without clones, which no NBD client uses.",
+        "ROLLBACK <name> <snapshot>",
+        "    Give a volume that no NBD client uses the contents and size of its newest snapshot;",
+        "    what was written since is lost.",
         "CLONE <name> <snapshot> <new>",
         "    Create a volume that begins with the contents of a snapshot.",
+        "PROMOTE <clone>",
+        "    Let a clone own the snapshot that it was made from, and the older ones; the volume that",
+        "    had them becomes a clone of that snapshot.",
         "LIST",
         "    All volumes with name, size_bytes, used_bytes, settings and snapshots; shard and",
         "    error of those shards whose volumes cannot be served.",
@@ -90,6 +99,11 @@ fn parse(args: &[Bytes]) -> Result<VolumeChange> {
             };
             Ok(VolumeChange::Resize { name, size_bytes: size(bytes)?, shrink })
         }
+        (b"rename", [new]) => Ok(VolumeChange::Rename { name, new: text(new) }),
+        (b"rollback", [snapshot]) => {
+            Ok(VolumeChange::RollBack { volume: name, snapshot: text(snapshot) })
+        }
+        (b"promote", []) => Ok(VolumeChange::Promote { name }),
         (b"delete", []) => Ok(VolumeChange::Delete { name }),
         (b"snapshot", [snapshot]) => {
             Ok(VolumeChange::Snapshot { volume: name, name: text(snapshot) })

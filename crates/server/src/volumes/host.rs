@@ -1,6 +1,8 @@
 //! The domain of a shard on its thread: answers requests until the shard closes.
 
-use super::requests::{Request, ShardCounters, ShardVolumes, apply, exports, taken_away};
+use super::requests::{
+    Request, ShardCounters, ShardVolumes, apply, exports, is_exclusive, taken_away,
+};
 use crate::nbd::connections::Connections;
 use softflash_datadir::ShardDomain;
 use softflash_device::Device;
@@ -124,9 +126,15 @@ async fn answer(
                 let _ = answer.send(Ok(exports(&domain)));
             }
             Request::Change(change, answer) => {
-                let used = taken_away(&change).map(|name| (connections.clients_of(&name), name));
-                if let Some((clients, name)) = used.filter(|(clients, _)| *clients > 0) {
+                let taken = taken_away(&change, &domain).into_iter();
+                let mut used = taken.map(|name| (connections.clients_of(&name), name));
+                if let Some((clients, name)) = used.find(|(clients, _)| *clients > 0) {
                     let _ = answer.send(Err(VolumeError::InUse { name, clients }));
+                    continue;
+                }
+                if is_exclusive(&change) {
+                    // A client that began meanwhile would use an export that is another one then.
+                    let _ = answer.send(apply(change, &domain).await);
                     continue;
                 }
                 let domain = domain.clone();

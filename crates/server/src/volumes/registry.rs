@@ -72,6 +72,7 @@ impl Volumes {
         let naming = match &change {
             VolumeChange::Create { .. }
             | VolumeChange::Clone { .. }
+            | VolumeChange::Rename { .. }
             | VolumeChange::Delete { .. } => Some(self.shared.naming.lock().await),
             _ => None,
         };

@@ -70,6 +70,9 @@ pub(super) async fn apply(change: VolumeChange, domain: &Domain) -> Result<(), V
             domain.resize(name, *size_bytes).await?;
             warn_if_larger_than_its_domain(name, domain)
         }
+        VolumeChange::Rename { name, new } => domain.rename(name, new).await,
+        VolumeChange::RollBack { volume, snapshot } => domain.roll_back(volume, snapshot).await,
+        VolumeChange::Promote { name } => domain.promote(name).await,
         VolumeChange::Delete { name } => domain.delete(name).await,
         VolumeChange::Snapshot { volume, name } => domain.snapshot(volume, name).await,
         VolumeChange::DeleteSnapshot { volume, name } => domain.delete_snapshot(volume, name).await,
@@ -96,15 +99,39 @@ fn warn_if_larger_than_its_domain(name: &str, domain: &Domain) -> Result<(), Vol
     Ok(())
 }
 
-/// The export that a change would take away, if it would.
-pub(super) fn taken_away(change: &VolumeChange) -> Option<String> {
+/// The exports that a change would take away, or whose contents it would change.
+pub(super) fn taken_away(change: &VolumeChange, domain: &Domain) -> Vec<String> {
+    let export = |volume: &str, snapshot: &str| format!("{volume}{SNAPSHOT_MARK}{snapshot}");
     match change {
-        VolumeChange::Delete { name } => Some(name.clone()),
-        VolumeChange::DeleteSnapshot { volume, name } => {
-            Some(format!("{volume}{SNAPSHOT_MARK}{name}"))
+        VolumeChange::Delete { name } | VolumeChange::RollBack { volume: name, .. } => {
+            vec![name.clone()]
         }
-        _ => None,
+        VolumeChange::DeleteSnapshot { volume, name } => vec![export(volume, name)],
+        VolumeChange::Rename { name, .. } => {
+            let volume = domain.list().into_iter().find(|volume| volume.name == *name);
+            let snapshots = volume.map(|volume| volume.snapshots).unwrap_or_default();
+            let snapshots = snapshots.iter().map(|snapshot| export(name, snapshot));
+            [name.clone()].into_iter().chain(snapshots).collect()
+        }
+        VolumeChange::Promote { name } => {
+            let moved = domain.to_promote(name).into_iter();
+            moved.map(|(volume, snapshot)| export(&volume, &snapshot)).collect()
+        }
+        VolumeChange::Create { .. }
+        | VolumeChange::Set { .. }
+        | VolumeChange::Resize { .. }
+        | VolumeChange::Snapshot { .. }
+        | VolumeChange::Clone { .. } => Vec::new(),
     }
+}
+
+/// Whether no client may begin until the change is made: it would have an export under a name, or
+/// with contents, that are others afterwards.
+pub(super) fn is_exclusive(change: &VolumeChange) -> bool {
+    matches!(
+        change,
+        VolumeChange::Rename { .. } | VolumeChange::RollBack { .. } | VolumeChange::Promote { .. }
+    )
 }
 
 fn parse(settings: &[SettingText]) -> Result<Vec<Setting>, VolumeError> {

@@ -1,6 +1,6 @@
 //! The data of an image beyond a mapping unit: what a smaller size would lose.
 
-use super::{DomainMap, Found, leaf_of, parent};
+use super::{DomainMap, Found, leaf_of};
 use crate::format::leaf::LEAF_UNITS;
 use crate::image::{Image, ImageId, Role};
 
@@ -42,7 +42,7 @@ impl DomainMap {
         while let Some(image) = at.and_then(|id| self.images.get(id)) {
             sources.push(image);
             at = match image.role {
-                Role::Volume { .. } => parent(image),
+                Role::Volume { parent } => parent,
                 Role::Snapshot { of } => Some(image.newer.unwrap_or(of)),
             };
         }

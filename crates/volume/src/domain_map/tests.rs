@@ -67,8 +67,19 @@ impl Pair {
             Operation::Delete { image } => {
                 images.remove(&image);
             }
-            Operation::Set { .. } => {}
+            Operation::RollBack { image, snapshot } => {
+                let copy = images[&snapshot].clone();
+                images.insert(image, copy);
+            }
+            Operation::Set { .. } | Operation::Rename { .. } | Operation::Promote { .. } => {}
         }
+    }
+
+    fn promote(&mut self, clone: ImageId, snapshot: ImageId) {
+        let most = self.map.leaves.held() + self.map.promotion_adds(clone, snapshot);
+        self.apply(Operation::Promote { clone, snapshot });
+        let held = self.map.leaves.held();
+        assert!(held <= most, "{held} leaves, {most} were the most");
     }
 
     fn write(&mut self, image: ImageId, lba: u32) {
@@ -104,7 +115,9 @@ impl Pair {
             }
             1..4 => self.apply(Operation::Snapshot { of: volume, image: next, name }),
             4..6 if volumes.len() < 4 => {
-                if let Some((snapshot, _)) = self.map.images.snapshots_of(volume).last() {
+                let snapshots: Vec<_> =
+                    self.map.images.snapshots_of(volume).map(|(id, _)| id).collect();
+                if let Some(&snapshot) = snapshots.get(rng.below(3) as usize) {
                     self.apply(Operation::Clone { of: snapshot, image: next, name });
                 }
             }
@@ -118,6 +131,18 @@ impl Pair {
                 if !deletable.is_empty() {
                     let image = deletable[rng.below(deletable.len() as u64) as usize];
                     self.apply(Operation::Delete { image });
+                }
+            }
+            20..22 => {
+                let newest = self.map.images.get(volume).unwrap().older;
+                if let Some(snapshot) = newest {
+                    self.apply(Operation::RollBack { image: volume, snapshot });
+                }
+            }
+            22..24 => {
+                let parent = self.map.images.get(volume).unwrap().parent();
+                if let Some(snapshot) = parent {
+                    self.promote(volume, snapshot);
                 }
             }
             9 => {

@@ -28,6 +28,12 @@ pub(crate) enum Operation {
     Delete { image: ImageId },
     /// New settings of a volume.
     Set { image: ImageId, settings: VolumeSettings },
+    /// Another name of a volume.
+    Rename { image: ImageId, name: String },
+    /// The contents and the size of a volume's newest snapshot, for the volume.
+    RollBack { image: ImageId, snapshot: ImageId },
+    /// The snapshot that a clone was made from, and the older ones, become those of the clone.
+    Promote { clone: ImageId, snapshot: ImageId },
 }
 
 impl Operation {
@@ -37,7 +43,12 @@ impl Operation {
             Operation::Create { image, .. }
             | Operation::Snapshot { image, .. }
             | Operation::Clone { image, .. } => Some(*image),
-            Operation::Resize { .. } | Operation::Delete { .. } | Operation::Set { .. } => None,
+            Operation::Resize { .. }
+            | Operation::Delete { .. }
+            | Operation::Set { .. }
+            | Operation::Rename { .. }
+            | Operation::RollBack { .. }
+            | Operation::Promote { .. } => None,
         }
     }
 
@@ -71,6 +82,17 @@ impl Operation {
                 bytes.add_u32(image.0);
                 settings::add(&mut bytes, settings);
             }
+            Operation::Rename { image, name } => {
+                bytes.add_u8(8);
+                bytes.add_u32(image.0);
+                bytes.add_text(name);
+            }
+            Operation::RollBack { image, snapshot }
+            | Operation::Promote { clone: image, snapshot } => {
+                bytes.add_u8(if matches!(self, Operation::RollBack { .. }) { 9 } else { 10 });
+                bytes.add_u32(image.0);
+                bytes.add_u32(snapshot.0);
+            }
         }
         bytes
     }
@@ -101,6 +123,9 @@ impl Operation {
             }
             5 => Operation::Delete { image: first },
             6 => Operation::Set { image: first, settings: settings::read(&mut reader)? },
+            8 => Operation::Rename { image: first, name: reader.text()? },
+            9 => Operation::RollBack { image: first, snapshot: ImageId(reader.u32()?) },
+            10 => Operation::Promote { clone: first, snapshot: ImageId(reader.u32()?) },
             _ => return None,
         };
         reader.0.is_empty().then_some(operation)
@@ -120,16 +145,19 @@ mod tests {
             Operation::Create { image, name: name.clone(), size: u32::MAX, settings },
             Operation::Resize { image, size: 0 },
             Operation::Snapshot { of, image, name: name.clone() },
-            Operation::Clone { of, image, name },
+            Operation::Clone { of, image, name: name.clone() },
             Operation::Delete { image },
             Operation::Set { image, settings },
+            Operation::Rename { image, name },
+            Operation::RollBack { image, snapshot: of },
+            Operation::Promote { clone: image, snapshot: of },
         ] {
             let bytes = operation.encode();
             assert_eq!(Operation::decode(&bytes), Some(operation));
             assert_eq!(Operation::decode(&bytes[..bytes.len() - 1]), None);
             assert_eq!(Operation::decode(&[bytes, vec![0]].concat()), None);
         }
-        assert_eq!(Operation::decode(&[9, 0, 0, 0, 0]), None);
+        assert_eq!(Operation::decode(&[11, 0, 0, 0, 0]), None);
     }
 
     #[test]

@@ -76,7 +76,9 @@ pub(crate) struct Root {
     pub units: Vec<UnitMark>,
 }
 
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
+/// The version before volumes could be promoted: their data have one seed.
+const THIRD_VERSION: u32 = 3;
 /// The version without numbers of changes, checksums of leaves, and generations of units.
 const SECOND_VERSION: u32 = 2;
 /// The version without settings of volumes, which are read as the default ones, and without the
@@ -181,6 +183,8 @@ fn add_image(bytes: &mut Vec<u8>, id: ImageId, image: &Image) {
         true => settings::add(bytes, &VolumeSettings::default()),
         false => settings::add(bytes, &image.settings),
     }
+    bytes.add_count(image.other_seeds.len());
+    image.other_seeds.iter().for_each(|other| bytes.add_u32(other.0));
     bytes.add_count(image.leaves.len());
     for leaf in &image.leaves {
         bytes.add_u32(leaf.unwrap_or(NONE));
@@ -204,16 +208,24 @@ fn image(reader: &mut Reader<'_>, version: u32) -> Option<(ImageId, Image)> {
         FIRST_VERSION => VolumeSettings::default(),
         _ => settings::read(reader)?,
     };
+    let other_seeds = match version > THIRD_VERSION {
+        true => {
+            let others = (0..reader.count(4)?).map(|_| Some(ImageId(reader.u32()?)));
+            others.collect::<Option<Vec<ImageId>>>()?
+        }
+        false => Vec::new(),
+    };
     let leaves =
         (0..reader.count(4)?).map(|_| Some(Some(reader.u32()?).filter(|&leaf| leaf != NONE)));
     let leaves = leaves.collect::<Option<Vec<Option<u32>>>>()?;
-    Some((id, Image { name, role, size, settings, older, newer, leaves }))
+    Some((id, Image { name, role, size, settings, other_seeds, older, newer, leaves }))
 }
 
 /// The most bytes of a root of these images, with so many leaves, open superblocks and units.
 pub(crate) fn most_bytes(images: &Images, leaves: usize, open: usize, units: usize) -> usize {
     let image = |image: &Image| {
-        LEAST_IMAGE_BYTES + settings::BYTES + image.name.len() + 4 * image.leaves.len()
+        let numbers = 1 + image.other_seeds.len() + image.leaves.len();
+        LEAST_IMAGE_BYTES + settings::BYTES + image.name.len() + 4 * numbers
     };
     let images: usize = images.iter().map(|(_, it)| image(it)).sum();
     ROOT_BYTES + images + 28 * leaves + 16 * open + 12 * units
@@ -240,6 +252,7 @@ mod tests {
         images.apply(&Operation::Create { image, name, size: 5000, settings });
         images.apply(&Operation::Snapshot { of: ImageId(1), image: ImageId(2), name: "s".into() });
         images.apply(&Operation::Clone { of: ImageId(2), image: ImageId(3), name: "c".into() });
+        images.apply(&Operation::Promote { clone: ImageId(3), snapshot: ImageId(2) });
         images.get_mut(ImageId(1)).unwrap().leaves = vec![Some(4), None, Some(0)];
         let root = Root {
             sequence: 1 << 41,
@@ -286,7 +299,7 @@ mod tests {
         assert_eq!((root.previous, root.change), (None, None));
         let again = Root { previous: Some(0), change: Some(0), ..root.clone() };
         assert_eq!(Root::decode(&root.encode()), Some(again));
-        bytes[0] = 4;
+        bytes[0] = 5;
         assert_eq!(Root::decode(&bytes), None, "a newer version");
     }
 }

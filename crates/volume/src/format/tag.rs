@@ -14,8 +14,9 @@ use std::ops::RangeInclusive;
 
 const MAGIC: [u8; 4] = *b"SFVO";
 /// Version 1 has no settings of volumes: its operations and roots are read as the default ones.
-/// Versions 1 and 2 have no numbers of changes.
-const VERSIONS: RangeInclusive<u8> = 1..=3;
+/// Versions 1 and 2 have no numbers of changes, and versions before 4 no volumes with another name,
+/// rolled back or promoted.
+const VERSIONS: RangeInclusive<u8> = 1..=4;
 
 /// What a superblock is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::error::VolumeError;
 use crate::format::entry::Entry;
 use crate::format::operation::Operation;
 use crate::format::record::{Contents, Record, Run};
-use crate::frame_scan::{FoundFrame, read_checked};
+use crate::frame_scan::{FoundFrame, read_checked_with};
 use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ pub(super) async fn replay(
             let may_be_torn = !was_durable && !planted::bug(Bug::TornUnitsTaken);
             let read = match entry.checksum() {
                 Some(sum) if may_be_torn || is_operation || is_uncertain => {
-                    Some(read_checked(core, slot, seed(core, entry), sum).await)
+                    Some(read_checked_with(core, slot, &seeds(core, entry), sum).await)
                 }
                 _ => None,
             };
@@ -115,12 +115,12 @@ fn apply_lost(core: &Core, record: &Record) {
     }
 }
 
-fn seed(core: &Core, entry: Entry) -> u64 {
+fn seeds(core: &Core, entry: Entry) -> Vec<u64> {
     match entry {
         Entry::Data { image, lba, .. } | Entry::Moved { image, lba, .. } => {
-            core.map.borrow().seed_of(image, lba)
+            core.map.borrow().seeds_of(image, lba).collect()
         }
-        entry => entry.seed(),
+        entry => vec![entry.seed()],
     }
 }
 

@@ -84,7 +84,10 @@ impl Protected {
                 Some(Operation::Resize { image, size }) => {
                     self.add_range(core, image, size..u32::MAX);
                 }
-                Some(Operation::Delete { image }) => self.add_range(core, image, 0..u32::MAX),
+                // A rollback replaces data where the snapshot has others.
+                Some(Operation::Delete { image } | Operation::RollBack { image, .. }) => {
+                    self.add_range(core, image, 0..u32::MAX);
+                }
                 _ => {}
             },
             Entry::Void | Entry::Leaf { .. } | Entry::Root { .. } => {}

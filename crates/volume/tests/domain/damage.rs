@@ -304,7 +304,7 @@ fn what_cannot_be_rebuilt_is_lost_until_it_is_written_or_discarded() {
 /// Damages all copies of the newest root: those of the greatest sequence.
 fn without_newest_root(image: &UnitsImage) -> (UnitsImage, usize) {
     let sequence = |page: &[u8]| {
-        let is_root = page.starts_with(&[3, 0, 0, 0]) && page.windows(12).any(|at| at == NAMED);
+        let is_root = page.starts_with(&[4, 0, 0, 0]) && page.windows(12).any(|at| at == NAMED);
         is_root.then(|| u64::from_le_bytes(page[4..12].try_into().unwrap()))
     };
     let mut newest = 0;

@@ -15,6 +15,7 @@ mod lost_frames;
 mod policies;
 mod quota;
 mod reads_and_writes;
+mod reshaping;
 mod settings;
 mod testbed;
 mod unit_sets;

@@ -1,6 +1,6 @@
 //! `softflash volume delete` and `delete-snapshot`, which ask first on a terminal.
 
-use super::{Named, open};
+use super::named::{Named, open};
 use clap::Args;
 use softflash_console::CliError;
 use softflash_console::question::confirm;

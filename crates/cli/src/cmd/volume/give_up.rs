@@ -1,7 +1,7 @@
 //! `softflash volume give-up`: gives up a volume, or all of a shard, also damaged ones.
 
 use super::copying::delete_with_snapshots;
-use super::open;
+use super::named::open;
 use crate::directories::block_on;
 use clap::Args;
 use softflash_console::CliError;

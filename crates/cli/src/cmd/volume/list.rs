@@ -1,6 +1,7 @@
 //! `softflash volume list`: lists the volumes with their snapshots, and the space.
 
-use super::{INSTEAD, unfinished};
+use super::named::INSTEAD;
+use super::unfinished;
 use crate::directories;
 use serde::Serialize;
 use softflash_base::{ShardId, UnitSet, shell_word};

@@ -7,18 +7,19 @@ mod give_up;
 mod import;
 mod import_checks;
 mod list;
+mod named;
+mod reshape;
 mod settings;
 mod unfinished;
 
-use crate::directories;
 use clap::{Args, Subcommand};
+use named::Named;
 use settings::SettingArgs;
 use softflash_console::CliError;
-use softflash_console::output::{self, Form};
+use softflash_console::output::Form;
 use softflash_console::sizes::{human_bytes, parse_size};
-use softflash_datadir::{DataDirError, Domains, OpenDir, with_domains};
 use softflash_volume::VolumeError;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Arguments of `volume`.
 #[derive(Debug, Args)]
@@ -30,6 +31,7 @@ Examples:
   softflash volume clone ./data disk before-upgrade trial
   softflash volume set ./data trial --quota 10GiB --iops 500
   softflash volume list ./data -o json
+  softflash volume rollback ./data disk before-upgrade
   softflash volume delete-snapshot ./data disk before-upgrade
 
 The server must be stopped. Volumes are thin: they take space as they are written, and may promise \
@@ -82,6 +84,31 @@ Examples:
         #[arg(long)]
         shrink: bool,
     },
+    /// Give a volume another name; snapshots, clones, settings and data stay
+    #[command(after_help = "Example:\n  softflash volume rename ./data trial disk")]
+    Rename(reshape::Rename),
+    /// Set a volume back to its newest snapshot; what was written since is lost
+    #[command(after_help = "\
+Examples:
+  softflash volume rollback ./data disk monday            asks if data are lost
+  softflash volume rollback ./data disk monday --force    never asks
+
+Contents and size become those of the snapshot, all at once; nothing is copied, \
+and the snapshot stays. Newer snapshots must be deleted before. To keep them, \
+clone the older one, promote the clone and rename it.
+
+Only on a terminal: a script is never asked.")]
+    Rollback(reshape::Rollback),
+    /// Let a clone own its snapshot: the parent becomes a clone, and can be deleted
+    #[command(after_help = "\
+Examples:
+  softflash volume clone ./data disk monday trial
+  softflash volume promote ./data trial
+  softflash volume list ./data
+
+`trial` then has the snapshot `monday` of `disk` and the older ones; `disk` is \
+a clone of `trial@monday`. All contents stay, and nothing is copied.")]
+    Promote(reshape::Promote),
     /// Delete a volume and its data; its snapshots must be deleted before
     #[command(after_help = "\
 Examples:
@@ -169,15 +196,6 @@ Examples:
     },
 }
 
-/// A volume of a data directory.
-#[derive(Debug, Args)]
-struct Named {
-    /// The data directory
-    directory: PathBuf,
-    /// The volume's name: 1 to 64 letters, digits, `-`, `_` and `.`
-    name: String,
-}
-
 impl Volume {
     /// Changes or lists the volumes.
     pub fn run(self) -> Result<(), CliError> {
@@ -189,20 +207,15 @@ impl Volume {
             What::Create { volume, size, settings } => volume.create(size, &settings),
             What::Set { volume, settings } => volume.set(&settings),
             What::Resize { volume, size, shrink } => volume.resize(size, shrink),
+            What::Rename(rename) => rename.run(),
+            What::Rollback(rollback) => rollback.run(),
+            What::Promote(promote) => promote.run(),
             What::Delete(delete) => delete.run(),
             What::Snapshot { volume, snapshot } => volume.snapshot(&snapshot),
             What::Clone { volume, snapshot, new } => volume.clone_snapshot(&snapshot, &new),
             What::DeleteSnapshot(delete) => delete.run(),
         }
     }
-}
-
-/// The remedy where a server has the directory open.
-const INSTEAD: &str = "change its volumes with `redis-cli FLASH.VOLUME`";
-
-/// Opens a directory without a server.
-fn open(directory: &Path) -> Result<OpenDir, CliError> {
-    directories::or_instead(OpenDir::open(directory), INSTEAD)
 }
 
 impl Named {
@@ -270,16 +283,6 @@ impl Named {
         Ok(())
     }
 
-    fn change<T>(
-        &self,
-        work: impl AsyncFnOnce(&Domains) -> Result<T, VolumeError>,
-    ) -> Result<T, CliError> {
-        let directory = open(&self.directory)?;
-        with_domains(&directory, async |domains| {
-            Ok(work(domains).await.map_err(DataDirError::volume(&directory.path))?)
-        })
-    }
-
     /// Volumes are thin, so this is no error; but one that cannot be filled may surprise.
     fn warn_if_larger(&self, size: u64, usable_bytes: u64) {
         if size > usable_bytes {
@@ -289,9 +292,5 @@ impl Named {
                 human_bytes(usable_bytes)
             ));
         }
-    }
-
-    fn say(&self, done: &str) {
-        output::say(&format!("{}: {done}", self.directory.display()));
     }
 }

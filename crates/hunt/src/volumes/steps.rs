@@ -1,0 +1,69 @@
+//! A client, and what all of its requests have in common.
+
+use super::paces::Paces;
+use super::reading::rest;
+use super::reference::{Name, Reference};
+use crate::volume_shape::VolumeShape;
+use softflash_base::random::Rng;
+use softflash_runtime::RuntimeHandle;
+use softflash_volume::{Domain, VolumeError};
+use std::cell::RefCell;
+
+/// An error of a request, or a wrong result.
+#[derive(Debug)]
+pub enum Ended {
+    Failed(VolumeError),
+    Wrong(String),
+}
+
+impl From<VolumeError> for Ended {
+    fn from(error: VolumeError) -> Ended {
+        Ended::Failed(error)
+    }
+}
+
+pub struct Client<'a> {
+    pub domain: &'a Domain,
+    pub runtime: &'a RuntimeHandle,
+    pub shape: &'a VolumeShape,
+    pub reads: f64,
+    pub reference: &'a RefCell<Reference>,
+    pub rng: Rng,
+    /// The writes of each volume, for its limits.
+    pub paces: Paces,
+    /// The drive's flushes may fail.
+    pub may_fail_flushes: bool,
+    /// The flash may lose data: reads may say so, and a flush or an operation that has completed
+    /// counts as done after a rest, from which on its loss is known.
+    pub may_lose: bool,
+    /// Set when the domain was full.
+    pub full: bool,
+}
+
+impl Client<'_> {
+    /// One of the names, if there is any.
+    pub(super) fn one(&mut self, names: Vec<Name>) -> Option<Name> {
+        if names.is_empty() {
+            return None;
+        }
+        let at = self.rng.below(names.len() as u64) as usize;
+        names.into_iter().nth(at)
+    }
+
+    /// An operation has completed, and all writes before it are durable.
+    pub(super) async fn completed(&mut self, result: Result<(), VolumeError>) -> Result<(), Ended> {
+        result?;
+        self.rest().await;
+        let mut reference = self.reference.borrow_mut();
+        reference.complete();
+        reference.settle();
+        Ok(())
+    }
+
+    /// Where the flash may lose data: until a loss would be known.
+    pub(super) async fn rest(&self) {
+        if self.may_lose {
+            rest(self.runtime).await;
+        }
+    }
+}
