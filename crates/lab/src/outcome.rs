@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 /// Latencies, in milliseconds, above which requests are counted.
 pub const SLOW_MS: [u64; 10] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 
-/// The figure that a run has if its drive has more over-provisioning than was asked for: the latter,
-/// in percent.
+/// The figure of a run whose drive has more over-provisioning than was asked for: the latter, in
+/// percent.
 pub const ASKED_OP_PERCENT: &str = "asked_op_percent";
 
 /// The result of one run: one device, one layout, one workload, one set of parameters.

@@ -410,6 +410,9 @@ fn an_import_that_was_killed_is_known_and_can_be_undone() {
         let refused = ["an import was interrupted", "`disk`", "--undo"];
         fails(1, &["volume", "import", directory, file], &refused);
         fails(1, &["volume", "export", directory, "-"], &refused);
+        fails(1, &["volume", "rename", directory, "disk", "other-name"], &refused);
+        fails(1, &["volume", "promote", directory, "disk"], &refused);
+        fails(1, &["volume", "rollback", directory, "disk", "monday"], &refused);
         volume("import", data, &["--undo"]);
         fails(1, &["volume", "import", directory, "--undo"], &["no import was interrupted"]);
     }

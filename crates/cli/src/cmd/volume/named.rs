@@ -1,5 +1,6 @@
 //! The volume that a command names, in a directory that it opens.
 
+use super::unfinished;
 use crate::directories;
 use clap::Args;
 use softflash_console::CliError;
@@ -33,6 +34,19 @@ impl Named {
     ) -> Result<T, CliError> {
         let directory = open(&self.directory)?;
         with_domains(&directory, async |domains| {
+            Ok(work(domains).await.map_err(DataDirError::volume(&directory.path))?)
+        })
+    }
+
+    /// As [`change`](Self::change), unless an import was interrupted: its undoing looks for the
+    /// volumes by their names.
+    pub fn reshape<T>(
+        &self,
+        work: impl AsyncFnOnce(&Domains) -> Result<T, VolumeError>,
+    ) -> Result<T, CliError> {
+        let directory = open(&self.directory)?;
+        with_domains(&directory, async |domains| {
+            unfinished::refuse(domains, &directory.path).await?;
             Ok(work(domains).await.map_err(DataDirError::volume(&directory.path))?)
         })
     }

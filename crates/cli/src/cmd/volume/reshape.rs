@@ -1,6 +1,7 @@
 //! `softflash volume rename`, `rollback` and `promote`: changes of a volume as a whole.
 
 use super::named::{Named, open};
+use super::unfinished;
 use clap::Args;
 use softflash_console::CliError;
 use softflash_console::question::confirm;
@@ -41,7 +42,7 @@ impl Rename {
     /// Gives the volume its new name.
     pub fn run(self) -> Result<(), CliError> {
         let (name, new) = (&self.volume.name, &self.new);
-        self.volume.change(async |domains| {
+        self.volume.reshape(async |domains| {
             let domain = domains.holder(name)?;
             domains.check_unused(new)?;
             domain.rename(name, new).await
@@ -58,6 +59,7 @@ impl Rollback {
         let directory = open(&self.volume.directory)?;
         with_domains(&directory, async |domains| {
             let failed = || DataDirError::volume(&directory.path);
+            unfinished::refuse(domains, &directory.path).await?;
             let domain = domains.holder(name).map_err(failed())?;
             let loses = loses(domain, name, snapshot).map_err(failed())?;
             if loses && !self.force {
@@ -87,7 +89,7 @@ impl Promote {
     /// Promotes the clone.
     pub fn run(self) -> Result<(), CliError> {
         let name = &self.clone.name;
-        let (moved, used) = self.clone.change(async |domains| {
+        let (moved, used) = self.clone.reshape(async |domains| {
             let domain = domains.holder(name)?;
             let moved = domain.to_promote(name);
             domain.promote(name).await?;
