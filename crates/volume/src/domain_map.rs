@@ -424,27 +424,38 @@ impl DomainMap {
         let heir = if forgotten.is_volume() { None } else { forgotten.older };
         for (position, leaf) in (0..).zip(leaves) {
             let Some(leaf) = leaf else { continue };
-            for at in 0..LEAF_UNITS {
-                let from = leaf * LEAF_UNITS + at;
-                let (entry, checksum) = (self.map.physical_of(from), self.checksums[index(from)]);
-                if entry == UNSET {
-                    continue;
-                }
-                self.detach(from, UNSET);
-                let lba = position * LEAF_UNITS + at;
+            self.take_entries(leaf, position, |map, lba, entry, checksum| {
                 let inherits = heir
-                    .and_then(|heir| self.images.get(heir))
-                    .is_some_and(|heir| self.entry(heir, lba) == UNSET);
+                    .and_then(|heir| map.images.get(heir))
+                    .is_some_and(|heir| map.entry(heir, lba) == UNSET);
                 let inherits = inherits && !planted::bug(Bug::HeirForgotten);
                 if let (true, Some(heir)) = (inherits, heir)
-                    && let Some(logical) = self.logical(heir, lba)
+                    && let Some(logical) = map.logical(heir, lba)
                 {
-                    self.attach(logical, entry, checksum);
+                    map.attach(logical, entry, checksum);
                 }
-            }
-            self.change(leaf);
-            self.leaves.give_back(leaf);
+            });
         }
+    }
+
+    /// Empties and frees a leaf that its image has given up. Passes on what it held: the mapping
+    /// unit, its entry and its checksum.
+    fn take_entries(
+        &mut self,
+        leaf: u32,
+        position: u32,
+        mut pass_on: impl FnMut(&mut DomainMap, u32, u32, u32),
+    ) {
+        for at in 0..LEAF_UNITS {
+            let from = leaf * LEAF_UNITS + at;
+            let (entry, checksum) = (self.map.physical_of(from), self.checksums[index(from)]);
+            if entry != UNSET {
+                self.detach(from, UNSET);
+                pass_on(self, position * LEAF_UNITS + at, entry, checksum);
+            }
+        }
+        self.change(leaf);
+        self.leaves.give_back(leaf);
     }
 
     fn free_if_unset(&mut self, image: ImageId, position: u32) {

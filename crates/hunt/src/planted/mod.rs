@@ -133,7 +133,7 @@ fn profile_of(bug: Bug) -> Profile {
         Bug::OldestHeaderWins => return Profile::Superblocks,
         Bug::LeafOfOtherLife => return Profile::Misread,
         Bug::EndNotProven => return Profile::Worn,
-        Bug::RecordsTogether => return Profile::Unit,
+        Bug::RecordsTogether | Bug::SpanUndeclared => return Profile::Unit,
         Bug::AbsenceSaved => return Profile::Volumes,
         _ => {}
     }

@@ -5,9 +5,7 @@
 //! have two holders: so this is possible for the newest snapshot only.
 
 use super::{DomainMap, HOLE, INHERITED, UNSET, logical_of, zeros};
-use crate::format::leaf::LEAF_UNITS;
 use crate::image::ImageId;
-use softflash_base::cast::index;
 use softflash_base::planted::{self, Bug};
 
 impl DomainMap {
@@ -22,23 +20,12 @@ impl DomainMap {
         let leaves = std::mem::take(&mut image.leaves);
         for (position, leaf) in (0..).zip(leaves) {
             let Some(leaf) = leaf else { continue };
-            for at in 0..LEAF_UNITS {
-                let from = leaf * LEAF_UNITS + at;
-                let (entry, checksum) = (self.map.physical_of(from), self.checksums[index(from)]);
-                if entry == UNSET {
-                    continue;
-                }
-                self.detach(from, UNSET);
-                let lba = position * LEAF_UNITS + at;
-                match entry {
-                    HOLE if planted::bug(Bug::RolledBackZerosKept) => {}
-                    INHERITED => self.put(volume, lba, UNSET, 0),
-                    HOLE => self.put(volume, lba, zeros, 0),
-                    entry => self.put(volume, lba, entry, checksum),
-                }
-            }
-            self.change(leaf);
-            self.leaves.give_back(leaf);
+            self.take_entries(leaf, position, |map, lba, entry, checksum| match entry {
+                HOLE if planted::bug(Bug::RolledBackZerosKept) => {}
+                INHERITED => map.put(volume, lba, UNSET, 0),
+                HOLE => map.put(volume, lba, zeros, 0),
+                entry => map.put(volume, lba, entry, checksum),
+            });
             self.free_if_unset(volume, position);
         }
     }

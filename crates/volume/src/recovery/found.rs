@@ -80,7 +80,11 @@ pub(super) async fn unreadable_unit(core: &Core, found: &[FoundSuperblock]) -> O
     }
     for one in found {
         let read = core.flash.read(&one.superblock, 0, 1, Hint::FOREGROUND).await;
-        if matches!(read, Err(FtlError::Device { error: DeviceError::DeadDie, .. })) {
+        // A power cut leaves pages that cannot be corrected or were never programmed.
+        if let Err(FtlError::Device {
+            error: DeviceError::DeadDie | DeviceError::Io { .. }, ..
+        }) = read
+        {
             return Some(one.superblock.unit.0);
         }
     }

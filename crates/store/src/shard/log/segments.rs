@@ -8,7 +8,8 @@
 //! one declares the earlier ones durable. The announcement alone is not enough: it may be on the
 //! unit of an earlier segment, and be lost together with it.
 //!
-//! A log with copies needs neither.
+//! A log with copies needs neither; a log on a single unit, of which nothing else is left when the
+//! unit is lost, needs no such frame.
 
 use super::Inner;
 use super::writer::{Draft, MAX_ATTEMPTS};
@@ -162,6 +163,9 @@ impl Inner {
 
     /// Declares the frames of earlier segments durable in the current one, if no frame of it does.
     async fn declare_earlier_segments(&self) -> Result<()> {
+        if self.blocks.log_flash().units().len() == 1 {
+            return Ok(());
+        }
         {
             let mut position = self.segments.position.borrow_mut();
             let programmed = position.next_page;
