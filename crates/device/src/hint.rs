@@ -56,6 +56,11 @@ impl LifetimeClass {
         }
     }
 
+    /// Steps from one class to another. Data of unknown lifetime count as medium.
+    pub const fn steps_to(self, other: LifetimeClass) -> u8 {
+        self.known().0.abs_diff(other.known().0)
+    }
+
     const fn known(self) -> LifetimeClass {
         if self.0 == 0 { LifetimeClass::MEDIUM } else { self }
     }
@@ -141,6 +146,16 @@ impl Hint {
         Hint { priority: Priority::Background, lifetime: LifetimeClass::UNKNOWN, origin }
     }
 
+    /// The hint of a command that carries the data of both requests: as urgent as the more urgent
+    /// one, of the longer lifetime, and a client's if one of them is a client's.
+    pub fn join(self, other: Hint) -> Hint {
+        Hint {
+            priority: self.priority.min(other.priority),
+            lifetime: self.lifetime.max(other.lifetime),
+            origin: self.origin.min(other.origin),
+        }
+    }
+
     /// The same request, of another origin.
     pub const fn of(self, origin: Origin) -> Hint {
         Hint { origin, ..self }
@@ -171,6 +186,22 @@ mod tests {
         assert_eq!(LifetimeClass::SHORT.longer_by(2), LifetimeClass::MEDIUM);
         assert_eq!(LifetimeClass::LONG.longer_by(200), LifetimeClass::LONGEST);
         assert_eq!(LifetimeClass::UNKNOWN.longer_by(2), LifetimeClass::LONG);
+    }
+
+    #[test]
+    fn a_command_for_two_requests_serves_the_more_urgent_one() {
+        let (hot, later) = (Hint::HOST_SOON.lasting(LifetimeClass::SHORT), Hint::HOST_LATER);
+        assert_eq!(hot.join(later), hot);
+        assert_eq!(later.join(hot), hot);
+        assert_eq!(Hint::REBUILD.join(later), later);
+        assert_eq!(hot.join(Hint::MAP.lasting(LifetimeClass::LONG)).lifetime, LifetimeClass::LONG);
+    }
+
+    #[test]
+    fn an_unknown_lifetime_is_a_medium_one() {
+        assert_eq!(LifetimeClass::UNKNOWN.steps_to(LifetimeClass::SHORT), 2);
+        assert_eq!(LifetimeClass::LONG.steps_to(LifetimeClass::UNKNOWN), 2);
+        assert_eq!(LifetimeClass::MEDIUM.steps_to(LifetimeClass::UNKNOWN), 0);
     }
 
     #[test]

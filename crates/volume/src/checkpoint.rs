@@ -17,9 +17,11 @@ use crate::releases::{release, release_unneeded};
 use crate::stream::Stream;
 use crate::writer::{Sent, send, unit_for};
 use softflash_base::planted::{self, Bug};
+use softflash_base::random::Rng;
 use softflash_base::{IoBuf, cast, checksum};
-use softflash_ftl::Hint;
-use softflash_ftl::Superblock;
+use softflash_ftl::{Hint, Superblock};
+use softflash_policy::VictimPolicy;
+use softflash_policy::victim::{self, Candidates, NOT_CLOSED};
 use std::collections::BTreeMap;
 
 /// Returns when a checkpoint is durable that holds everything written so far.
@@ -401,7 +403,7 @@ fn rewrite_some(core: &Core, root: &Root, live: &BTreeMap<u32, u32>) {
     let mut halves: BTreeMap<u32, u32> = BTreeMap::new();
     root.leaves.iter().flat_map(blocks).for_each(|block| *halves.entry(block).or_default() += 1);
     let mut rewritten = lagging(core, &halves);
-    rewritten.extend(sparsest(core, halves, live.values().sum()));
+    rewritten.extend(sparsest(core, &halves, live.values().sum()));
     if rewritten.is_empty() {
         return;
     }
@@ -414,14 +416,23 @@ fn rewrite_some(core: &Core, root: &Root, live: &BTreeMap<u32, u32>) {
 }
 
 /// The superblocks with the fewest halves of leaves, as many as the map has more than twice the
-/// space of its `slots`.
-fn sparsest(core: &Core, halves: BTreeMap<u32, u32>, slots: u32) -> Vec<u32> {
+/// space of its `slots`. The choice is greedy whatever data are collected by: all leaves are as
+/// old as their last change, and a policy of ages would leave the map larger than its bound.
+fn sparsest(core: &Core, halves: &BTreeMap<u32, u32>, slots: u32) -> Vec<u32> {
     let most = 2 + 2 * slots.div_ceil(core.geometry.block_units);
-    let excess = cast::index(core.roots.blocks().saturating_sub(most));
-    let mut sparse: Vec<(u32, u32)> =
-        halves.into_iter().map(|(block, count)| (count, block)).collect();
-    sparse.sort_unstable();
-    sparse.into_iter().take(excess).map(|(_, block)| block).collect()
+    let excess = core.roots.blocks().saturating_sub(most);
+    let blocks: Vec<u32> = halves.keys().copied().collect();
+    let counts = halves.values().map(|count| u16::try_from(*count).unwrap_or(u16::MAX));
+    let mut valid: Vec<u16> = counts.map(|count| count.min(NOT_CLOSED - 1)).collect();
+    let (closed, mut rng) = (vec![0; blocks.len()], Rng::seeded(0));
+    let choose = |_| {
+        let pages = core.geometry.block_units;
+        let candidates = Candidates { valid: &valid, closed: &closed, now: 1, pages };
+        let chosen = victim::choose(VictimPolicy::GREEDY, &candidates, &mut rng)?;
+        valid[cast::index(chosen)] = NOT_CLOSED;
+        blocks.get(cast::index(chosen)).copied()
+    };
+    (0..excess).map_while(choose).collect()
 }
 
 /// The superblock of each unit whose leaves are so cold that it lags behind in wear.

@@ -4,6 +4,7 @@ pub(crate) mod numbers;
 
 use crate::image::Images;
 use crate::settings::Lifetime;
+use numbers::NO_HINT;
 use softflash_ftl::LifetimeClass;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,9 +46,21 @@ impl Classes {
     #[inline]
     pub fn of(&self, lifetime: Lifetime) -> u8 {
         if self.count.get() == 1 {
-            return numbers::NO_HINT;
+            return NO_HINT;
         }
-        self.of.borrow().get(&lifetime).copied().unwrap_or(numbers::NO_HINT)
+        self.of.borrow().get(&lifetime).copied().unwrap_or(NO_HINT)
+    }
+
+    /// The class of a write to a volume of this lifetime, whose request asks for another one unless
+    /// it is unknown: of the classes in use the one whose data live about as long.
+    #[inline]
+    pub fn of_write(&self, volume: Lifetime, asked: LifetimeClass) -> u8 {
+        if asked == LifetimeClass::UNKNOWN || self.count.get() == 1 {
+            return self.of(volume);
+        }
+        let classes = 0..self.count.get();
+        let nearest = classes.min_by_key(|class| self.lifetime(*class).steps_to(asked));
+        nearest.unwrap_or(NO_HINT)
     }
 
     /// The lifetime of the data of a class.
@@ -65,7 +78,7 @@ impl Classes {
         let mut of_classes = vec![LifetimeClass::UNKNOWN; usize::from(self.count.get())];
         for (lifetime, class) in &classes {
             // Data without hints decide where others share their class.
-            if *class != numbers::NO_HINT {
+            if *class != NO_HINT {
                 of_classes[usize::from(*class)] = lifetime.temperature.lifetime();
             }
         }

@@ -94,6 +94,8 @@ impl Frontiers {
 
     fn number(&self, unit: u32, stream: Stream) -> usize {
         let classes = u32::from(self.classes);
+        let class = stream.data_class().unwrap_or_default();
+        assert!(class < self.classes, "class {class} of {classes} has no frontier of its own");
         let stream = match stream {
             Stream::Host(class) => class.into(),
             Stream::Collector(class) => classes + u32::from(class),

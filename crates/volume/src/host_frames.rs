@@ -4,7 +4,7 @@ use crate::format::entry::Entry;
 use crate::frames::Completion;
 use crate::open_frame::OpenFrame;
 use crate::tenant::Growth;
-use softflash_ftl::Priority;
+use softflash_ftl::Hint;
 use std::cell::{Cell, RefCell};
 
 /// The frames of clients.
@@ -21,18 +21,20 @@ impl HostFrames {
     }
 
     /// Adds a mapping unit to the frame of a class that is being filled, if there is one; returns
-    /// its completion, and whether it is full. The frame is as urgent as the most urgent of them.
+    /// its completion, and whether it is full. The hint of the frame is that of all of
+    /// them, with the lifetime of its write frontier.
     pub fn add(
         &self,
         class: u8,
-        priority: Priority,
+        hint: Hint,
         entry: Entry,
         data: &[u8],
         growth: &mut Option<Growth>,
     ) -> Option<(Completion, bool)> {
         let frames = &mut self.filling.borrow_mut();
         let open_frame = frames[usize::from(class)].as_mut()?;
-        open_frame.hint.priority = open_frame.hint.priority.min(priority);
+        let of_frontier = open_frame.hint.lifetime;
+        open_frame.hint = open_frame.hint.join(hint.lasting(of_frontier));
         open_frame.add(entry, data);
         open_frame.growths.extend(growth.take());
         Some((open_frame.completion(), open_frame.is_full()))

@@ -48,8 +48,9 @@ impl Volume {
         Volume { core, image, tenant, hint: Hint::FOREGROUND, is_limited: true }
     }
 
-    /// The same volume, whose requests have this hint. The lifetime of what is written is that of
-    /// the volume's settings.
+    /// The same volume, whose requests have this hint. Data of an unknown lifetime have that of the
+    /// volume's settings; others go to the class of the domain whose data live about as long. (When
+    /// collection moves them, the volume's settings decide.)
     pub fn hinted(self, hint: Hint) -> Volume {
         Volume { hint, ..self }
     }
@@ -90,7 +91,7 @@ impl Volume {
         let lba = self.check_write(offset, bytes)?;
         let _timed = self.time(|latencies| &mut latencies.write);
         let _permit = self.begin(Access::Write, bytes).await?;
-        let written = writer::write(&self.core, &self.tenant, lba, data, self.hint.priority).await;
+        let written = writer::write(&self.core, &self.tenant, lba, data, self.hint).await;
         self.note_space(&written);
         written
     }

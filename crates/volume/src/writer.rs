@@ -16,7 +16,7 @@ use crate::stream::Stream;
 use crate::tenant::{Growth, Tenant};
 use softflash_base::planted::{self, Bug};
 use softflash_base::{IoBuf, cast, checksum};
-use softflash_ftl::Priority;
+use softflash_ftl::Hint;
 use softflash_runtime::yield_now;
 use std::rc::Rc;
 
@@ -107,14 +107,14 @@ pub(crate) async fn unit_for(
     }
 }
 
-/// Writes mapping units of a volume from `lba` on, in frames of this priority or a higher one;
-/// returns when they are programmed, which is not yet durable.
+/// Writes mapping units of a volume from `lba` on, in frames that are at least as urgent as this
+/// hint; returns when they are programmed, which is not yet durable.
 pub(crate) async fn write(
     core: &Shared,
     tenant: &Rc<Tenant>,
     lba: u32,
     data: &[u8],
-    priority: Priority,
+    hint: Hint,
 ) -> Result<(), VolumeError> {
     let volume = tenant.volume;
     let mut waits: Vec<Completion> = Vec::new();
@@ -122,7 +122,7 @@ pub(crate) async fn write(
     for (lba, unit) in (lba..).zip(data.chunks_exact(MAPPING_UNIT_BYTES)) {
         let sum = checksum::checksum64(data_seed(volume, lba), unit);
         let entry = Entry::Data { image: volume, lba, checksum: sum };
-        let completion = match add(core, tenant, lba, entry, unit, priority).await {
+        let completion = match add(core, tenant, lba, entry, unit, hint).await {
             Ok(completion) => completion,
             Err(error) => {
                 // Those added before are written nevertheless: nothing changes after the return.
@@ -152,10 +152,10 @@ async fn add(
     lba: u32,
     entry: Entry,
     data: &[u8],
-    priority: Priority,
+    hint: Hint,
 ) -> Result<Completion, VolumeError> {
     let mut growth = growth(core, tenant, lba).await?;
-    let class = core.clients.classes().of(tenant.settings().lifetime);
+    let class = core.clients.classes().of_write(tenant.settings().lifetime, hint.lifetime);
     loop {
         core.tasks.check_running()?;
         if !core.order.is_open() {
@@ -164,7 +164,7 @@ async fn add(
         }
         core.map.borrow().images.get(tenant.volume).ok_or(VolumeError::Deleted)?;
         if let Some((completion, is_full)) =
-            core.clients.frames().add(class, priority, entry, data, &mut growth)
+            core.clients.frames().add(class, hint, entry, data, &mut growth)
         {
             if is_full {
                 send_frame(core, class);
@@ -175,7 +175,7 @@ async fn add(
         let takes_frame = frontier::room(core, unit, stream) >= 2 && core.order.is_open();
         let begin = || {
             let mut frame = frontier::begin(core, unit, stream, core.config.frame_units);
-            frame.hint = frame.hint.at(priority);
+            frame.hint = hint.lasting(frame.hint.lifetime);
             frame
         };
         core.clients.frames().begin(class, || takes_frame.then(begin));

@@ -88,6 +88,30 @@ fn requests_of_clients_have_their_priority_and_the_lifetime_of_their_volume() {
 }
 
 #[test]
+fn a_write_with_a_lifetime_and_an_origin_of_its_own_goes_where_such_data_are() {
+    watched(&Testbed::new(192, 256), async |domain, seen| {
+        for (name, temperature) in [("hot", Temperature::Hot), ("cold", Temperature::Cold)] {
+            let settings = [Setting::Temperature(temperature)];
+            domain.create_with(name, 1 << 20, &settings).await.unwrap();
+        }
+        domain.flush().await.unwrap();
+        for (asked, given) in [
+            (LifetimeClass::UNKNOWN, LifetimeClass::SHORT),
+            (LifetimeClass::SHORTEST, LifetimeClass::SHORT),
+            (LifetimeClass::MEDIUM, LifetimeClass::UNKNOWN),
+            (LifetimeClass::LONGEST, LifetimeClass::LONG),
+        ] {
+            let hint = Hint::REBUILD.lasting(asked);
+            let volume = domain.volume("hot").unwrap().hinted(hint);
+            seen.borrow_mut().clear();
+            volume.write(0, &unit(7)).await.unwrap();
+            let written = (true, hint.priority, given, Origin::Rebuild);
+            assert!(seen.borrow().contains_key(&written), "{asked:?}: {written:?}: {seen:?}");
+        }
+    });
+}
+
+#[test]
 fn moves_of_collection_and_the_map_have_their_origins() {
     watched(&Testbed::new(32, 256), async |domain, seen| {
         let units = domain.space().usable_bytes / UNIT as u64 * 8 / 10;
