@@ -4,6 +4,7 @@ use crate::fault_plan::FaultPlan;
 use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
+use softflash_policy::LifetimePolicy;
 
 /// The domain of a scenario, and the requests of its clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,6 +39,21 @@ pub struct VolumeShape {
     /// At the end three volumes compete, of which one begins later than the others.
     #[serde(default, skip_serializing_if = "is_not")]
     pub contest: bool,
+    /// Which data without hints share superblocks.
+    #[serde(default, skip_serializing_if = "predicts_nothing")]
+    pub lifetime: LifetimePolicy,
+}
+
+/// A policy that is drawn in half of the scenarios.
+fn drawn_lifetime(rng: &mut Rng) -> LifetimePolicy {
+    let policies = ["sepbit", "interval:3", "decay:3", "sfr:3"];
+    let drawn = rng.below(2 * policies.len() as u64) as usize;
+    let policy = policies.get(drawn).map(|text| text.parse());
+    policy.and_then(Result::ok).unwrap_or_default()
+}
+
+fn predicts_nothing(policy: &LifetimePolicy) -> bool {
+    *policy == LifetimePolicy::NONE
 }
 
 fn is_never(share: &f64) -> bool {
@@ -56,6 +72,11 @@ impl VolumeShape {
         if rng.chance(0.2) {
             // Enough for several classes of data.
             scenario.flash.blocks += 96;
+        }
+        let mut lifetimes = Rng::seeded(scenario.seed).fork("lifetimes");
+        let lifetime = drawn_lifetime(&mut lifetimes);
+        if !predicts_nothing(&lifetime) && lifetimes.chance(0.5) {
+            scenario.flash.blocks = scenario.flash.blocks.max(128 + lifetimes.below(64) as u32);
         }
         scenario.flash.channels = 1 + rng.below(4) as u16;
         let FaultPlan { replacements, old_images, returns, .. } = scenario.fault_plan;
@@ -91,6 +112,7 @@ impl VolumeShape {
             lifts: some(0.1),
             reshapes,
             contest,
+            lifetime,
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use softflash_device::model::UnitKind;
 use softflash_drive::spec::PageMapped;
-use softflash_policy::{PlacementPolicy, Schedule, VictimPolicy};
+use softflash_policy::{LifetimePolicy, PlacementPolicy, Schedule, VictimPolicy};
 use toml::{Table, Value};
 
 /// A layout, as a preset in TOML states it.
@@ -75,6 +75,10 @@ pub struct Units {
     /// Of a volume: which superblock of a unit is collected next.
     #[serde(default)]
     pub victim: VictimPolicy,
+    /// Of a volume: which of its data share superblocks. Not `oracle`: a host does not know what
+    /// its clients will write.
+    #[serde(default, deserialize_with = "lifetime_of_units")]
+    pub lifetime: LifetimePolicy,
 }
 
 /// What takes requests of blocks to units.
@@ -100,6 +104,7 @@ impl Default for Units {
             interface: Interface::default(),
             op_percent: None,
             victim: VictimPolicy::default(),
+            lifetime: LifetimePolicy::default(),
         }
     }
 }
@@ -114,6 +119,17 @@ fn placement_of_units<'de, D: Deserializer<'de>>(text: D) -> Result<PlacementPol
         false => Ok(policy),
         true => Err(D::Error::custom(format!(
             "the placement `{policy}` depends on the numbers of pages, so it is for page-mapped \
+             drives only"
+        ))),
+    }
+}
+
+fn lifetime_of_units<'de, D: Deserializer<'de>>(text: D) -> Result<LifetimePolicy, D::Error> {
+    let policy = LifetimePolicy::deserialize(text)?;
+    match policy.is_foretold() {
+        false => Ok(policy),
+        true => Err(D::Error::custom(format!(
+            "the lifetime policy `{policy}` needs the requests to come, so it is for page-mapped \
              drives only"
         ))),
     }

@@ -34,6 +34,7 @@
 //!   [`map::cached`]: which pages of a map on flash are in memory;
 //! - [`blocks`]: the blocks of each group: valid pages, order of closing, erases, free blocks;
 //! - [`bands`]: blocks of several groups that are collected together;
+//! - [`lifetimes`]: which pages are expected to become invalid at about the same time;
 //! - [`pace`]: keeps the host's writes and collection in step;
 //! - [`memory`]: large tables in huge pages, prefetches.
 //!
@@ -41,12 +42,14 @@
 
 pub mod bands;
 pub mod blocks;
+pub mod lifetimes;
 pub mod map;
 pub mod memory;
 pub mod pace;
 
 pub use bands::Bands;
 pub use blocks::Blocks;
+pub use lifetimes::Lifetimes;
 pub use map::cached::CachedMap;
 pub use map::page::{ENTRIES_PER_LINE, NONE, PageMap};
 pub use map::{MapKind, Share, UnknownMap};

@@ -1,11 +1,12 @@
 //! The policies that a user chooses for flash in use: `victim=cost-benefit,wear=static:100`.
 
+use crate::lifetime::Lifetime;
 use crate::order::Order;
 use crate::placement::Placement;
 use crate::registry::{Kind, PolicyError};
 use crate::victim::Victim;
 use crate::wear::Wear;
-use crate::{PlacementPolicy, Schedule, VictimPolicy, WearPolicy};
+use crate::{LifetimePolicy, PlacementPolicy, Schedule, VictimPolicy, WearPolicy};
 use std::str::FromStr;
 use thiserror::Error;
 
@@ -20,6 +21,8 @@ pub struct Chosen {
     pub placement: Option<PlacementPolicy>,
     /// The order of the commands that wait for a die.
     pub order: Option<Schedule>,
+    /// Which data without hints share superblocks.
+    pub lifetime: Option<LifetimePolicy>,
 }
 
 /// A choice that cannot be made.
@@ -27,8 +30,8 @@ pub struct Chosen {
 pub enum ChoiceError {
     /// No kind of this name, or no name.
     #[error(
-        "`{0}` chooses nothing; write KIND=POLICY, where KIND is `victim`, `wear`, `placement` or \
-         `order`"
+        "`{0}` chooses nothing; write KIND=POLICY, where KIND is `victim`, `wear`, `placement`, \
+         `order` or `lifetime`"
     )]
     Kind(String),
     /// An order of drives.
@@ -36,6 +39,9 @@ pub enum ChoiceError {
         "the order `{0}` needs the times of the flash, so it is for the laboratory's drives only"
     )]
     OfDrives(Schedule),
+    /// A lifetime policy that sees requests to come.
+    #[error("the lifetime policy `{0}` needs the requests to come, so it is for drives only")]
+    Foretold(LifetimePolicy),
     /// The kind is chosen twice.
     #[error("`{0}` is chosen twice")]
     Twice(&'static str),
@@ -45,6 +51,22 @@ pub enum ChoiceError {
     /// No policy of this name.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+}
+
+impl Chosen {
+    /// Adds a lifetime policy.
+    ///
+    /// # Errors
+    /// [`ChoiceError::Twice`] if there is one, [`ChoiceError::Foretold`].
+    pub fn choose_lifetime(&mut self, policy: LifetimePolicy) -> Result<(), ChoiceError> {
+        if policy.is_foretold() {
+            return Err(ChoiceError::Foretold(policy));
+        }
+        match self.lifetime.replace(policy) {
+            Some(_) => Err(ChoiceError::Twice(Lifetime::NAME)),
+            None => Ok(()),
+        }
+    }
 }
 
 impl FromStr for Chosen {
@@ -60,6 +82,7 @@ impl FromStr for Chosen {
                 Wear::NAME => set::<Wear>(&mut chosen.wear, policy)?,
                 Placement::NAME => set::<Placement>(&mut chosen.placement, policy)?,
                 Order::NAME => set::<Order>(&mut chosen.order, policy)?,
+                Lifetime::NAME => chosen.choose_lifetime(policy.parse()?)?,
                 _ => return Err(unknown()),
             }
         }
@@ -100,6 +123,7 @@ mod tests {
             ("victim=greedy,victim=fifo", "`victim` is chosen twice"),
             ("placement=by-hint:2", "for drives only"),
             ("order=weighted-fair:1:1", "laboratory"),
+            ("lifetime=oracle:8", "requests to come"),
         ] {
             let error = text.parse::<Chosen>().unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");

@@ -1,10 +1,12 @@
 //! The classes of a domain's data, by the hints of its volumes.
 
 pub(crate) mod numbers;
+pub(crate) mod predicted;
 
 use crate::image::Images;
 use crate::settings::Lifetime;
 use numbers::NO_HINT;
+use predicted::Predicted;
 use softflash_ftl::LifetimeClass;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,12 +20,14 @@ pub(crate) struct Classes {
     lifetimes: RefCell<Vec<LifetimeClass>>,
     /// Round-robin cursor: the next class.
     cursor: Cell<u8>,
+    predicted: Option<Predicted>,
 }
 
 impl Classes {
-    /// One class, for all data.
-    pub fn new(most: u8) -> Classes {
+    /// One class, for all data without hints; `predicted` divides those.
+    pub fn new(most: u8, predicted: Option<Predicted>) -> Classes {
         Classes {
+            predicted,
             most,
             count: Cell::new(1),
             of: RefCell::default(),
@@ -84,6 +88,29 @@ impl Classes {
         }
         self.lifetimes.replace(of_classes);
         self.of.replace(classes);
+    }
+
+    /// What is predicted of data without hints, if anything is.
+    pub fn predicted(&self) -> Option<&Predicted> {
+        self.predicted.as_ref()
+    }
+
+    /// The class of data without hints for which a policy predicts a class: those after the
+    /// classes of hints, the longest of which share the last one.
+    pub fn of_predicted(&self, predicted: u8) -> u8 {
+        let room = self.most - self.count.get();
+        match predicted.min(room) {
+            0 => NO_HINT,
+            further => self.count.get() - 1 + further,
+        }
+    }
+
+    /// The predicted class that has this class of its own; `None` of a class of hints.
+    pub fn predicted_of(&self, class: u8) -> Option<u8> {
+        match class {
+            NO_HINT => Some(0),
+            _ => (class + 1).checked_sub(self.count.get()).filter(|predicted| *predicted > 0),
+        }
     }
 
     /// All that there can be, from the cursor on.

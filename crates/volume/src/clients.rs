@@ -17,13 +17,13 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// At most so many requests are under way while volumes compete, of at most so many classes.
-    pub fn new(competing_requests: u32, classes: u8) -> Clients {
+    /// At most so many requests are under way while volumes compete.
+    pub fn new(competing_requests: u32, classes: Classes) -> Clients {
         Clients {
             tenants: Tenants::default(),
             admission: Admission::new(competing_requests),
-            classes: Classes::new(classes),
-            frames: HostFrames::new(classes),
+            frames: HostFrames::new(classes.most()),
+            classes,
         }
     }
 

@@ -152,6 +152,7 @@ pub(crate) async fn collect(
         core.order.all_ended().await;
     }
     let slots = core.geometry.slots_of(victim);
+    let target = Target { stream, mixes, unhinted: class_without_hint(core, victim) };
     let mut frames = BTreeMap::new();
     let mut at = slots.start;
     loop {
@@ -161,7 +162,7 @@ pub(crate) async fn collect(
         if let Some(read) = read_slots(core, first, at - first, cause).await? {
             for slot in first..at {
                 let data = Some(read.unit(slot));
-                let stream = stream_at(core, stream, slot, mixes);
+                let stream = target.at(core, slot);
                 add(core, (stream, cause), &mut frames, slot, data).await?;
             }
             continue;
@@ -170,7 +171,7 @@ pub(crate) async fn collect(
         for slot in first..at {
             let read = read_slots(core, slot, 1, cause).await?;
             let data = read.as_ref().map(|read| read.unit(slot));
-            let stream = stream_at(core, stream, slot, mixes);
+            let stream = target.at(core, slot);
             add(core, (stream, cause), &mut frames, slot, data).await?;
         }
     }
@@ -211,9 +212,29 @@ async fn add(
     }
 }
 
-/// The stream of the data at a slot: of their class, unless classes mix.
-fn stream_at(core: &Core, stream: Stream, slot: u32, mixes: bool) -> Stream {
-    if mixes { stream } else { stream.with_class(class_at(core, slot)) }
+/// The streams to which the data of a superblock move.
+struct Target {
+    stream: Stream,
+    mixes: bool,
+    /// The class of data without hints.
+    unhinted: u8,
+}
+
+impl Target {
+    /// The stream of the data at a slot: of their class, unless classes mix.
+    fn at(&self, core: &Core, slot: u32) -> Stream {
+        match (self.mixes, class_at(core, slot)) {
+            (true, _) => self.stream,
+            (false, NO_HINT) => self.stream.with_class(self.unhinted),
+            (false, class) => self.stream.with_class(class),
+        }
+    }
+}
+
+/// The class of the data without hints of a superblock that is collected.
+fn class_without_hint(core: &Core, victim: u32) -> u8 {
+    let predicted = core.clients.classes().predicted().map(|predicted| predicted.of_moved(victim));
+    predicted.map_or(NO_HINT, |class| core.clients.classes().of_predicted(class))
 }
 
 /// The classes of the valid data of a superblock.

@@ -1,7 +1,9 @@
 //! Settings of a mapped domain.
 
 use softflash_ftl::FtlConfig;
-use softflash_policy::{Chosen, PlacementPolicy, Schedule, VictimPolicy, WearPolicy};
+use softflash_policy::{
+    Chosen, LifetimePolicy, PlacementPolicy, Schedule, VictimPolicy, WearPolicy,
+};
 
 /// Settings of a [`Domain`](crate::Domain). The default suits most devices.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +36,8 @@ pub struct DomainConfig {
     pub order: Schedule,
     /// Which unit takes the next frame: a policy that does not depend on pages' numbers.
     pub placement: PlacementPolicy,
+    /// Which data without hints share superblocks; not one that needs requests to come.
+    pub lifetime: LifetimePolicy,
     /// Seed of the policies that draw random numbers.
     pub seed: u64,
 }
@@ -52,6 +56,7 @@ impl Default for DomainConfig {
             wear: FtlConfig::default().wear,
             order: FtlConfig::default().order,
             placement: PlacementPolicy::LEAST_QUEUE,
+            lifetime: LifetimePolicy::NONE,
             seed: 1,
         }
     }
@@ -68,6 +73,7 @@ impl DomainConfig {
             wear: chosen.wear.unwrap_or(self.wear),
             order: chosen.order.unwrap_or(self.order),
             placement: chosen.placement.unwrap_or(self.placement),
+            lifetime: chosen.lifetime.unwrap_or(self.lifetime),
             ..self
         }
     }

@@ -1,7 +1,9 @@
 //! The state that all mechanisms of a domain share.
 
 use crate::changes::Changes;
+use crate::classes::Classes;
 use crate::classes::numbers::most_classes;
+use crate::classes::predicted::Predicted;
 use crate::clients::Clients;
 use crate::config::DomainConfig;
 use crate::counters::{Counters, DomainCounters};
@@ -60,7 +62,10 @@ impl Core {
             superblocks: Superblocks::new(geometry.blocks()),
             order: Order::from(Frames::from(1, 1), Changes::recovered(1, 1)),
             frontiers: Frontiers::new(geometry.unit_count(), classes),
-            clients: Clients::new(config.competing_requests(geometry.unit_count()), classes),
+            clients: Clients::new(
+                config.competing_requests(geometry.unit_count()),
+                Classes::new(classes, predicted(&config, &geometry)),
+            ),
             space: Space::new(config.domain, geometry.unit_count()),
             tasks: Tasks::new(runtime, geometry.unit_count()),
             roots: Roots::default(),
@@ -234,3 +239,9 @@ impl Core {
 
 /// Tasks share the domain.
 pub(crate) type Shared = Rc<Core>;
+
+/// What is predicted of the data of a domain.
+fn predicted(config: &DomainConfig, geometry: &Geometry) -> Option<Predicted> {
+    let spare = f64::from(geometry.unit_blocks) * config.op_percent / (100.0 + config.op_percent);
+    Predicted::new(config.lifetime, geometry.slots(), geometry.blocks(), spare as u32)
+}

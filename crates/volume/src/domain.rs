@@ -4,6 +4,7 @@
 
 use crate::changes::Changes;
 use crate::checkpoint;
+use crate::classes::predicted::Predicted;
 use crate::collector;
 use crate::config::DomainConfig;
 use crate::core::{Core, Shared};
@@ -453,7 +454,9 @@ impl Domain {
 
     /// Memory of the map and of the states of superblocks, in bytes.
     pub fn memory_bytes(&self) -> u64 {
-        self.core.map.borrow().memory_bytes() + self.core.superblocks.memory_bytes()
+        self.core.map.borrow().memory_bytes()
+            + self.core.superblocks.memory_bytes()
+            + self.core.clients.classes().predicted().map_or(0, Predicted::memory_bytes)
     }
 
     /// The state of each unit. Scans the blocks of all units.

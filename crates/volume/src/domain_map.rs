@@ -106,6 +106,15 @@ impl DomainMap {
         Found::Zeros
     }
 
+    /// The number of a mapping unit of a volume among all of them, or the one that it will have,
+    /// and its slot, if it has one.
+    pub fn place(&self, volume: &Image, lba: u32) -> (u32, Option<u32>) {
+        let logical = logical_of(volume, lba);
+        let slot = self.entry_at(logical);
+        let next = || self.leaves.len() * LEAF_UNITS + lba % LEAF_UNITS;
+        (logical.unwrap_or_else(next), self.map.is_page(slot).then_some(slot))
+    }
+
     /// Whether a write of a mapping unit takes more space: unless the volume itself holds it, and
     /// no snapshot will keep the old contents.
     pub fn grows(&self, volume: &Image, lba: u32) -> bool {

@@ -242,9 +242,21 @@ fn open_leaving(core: &Core, unit: u32, stream: Stream, reserve: u32) -> Result<
     if stream == Stream::Map {
         core.roots.add_block(block);
     }
+    note_class(core, stream, block);
     core.frontiers.set(unit, stream, Some(Open { superblock, next_page: 0 }));
     collect_if_short(core, unit);
     Ok(true)
+}
+
+/// Records the predicted class of the data that a superblock takes.
+fn note_class(core: &Core, stream: Stream, block: u32) {
+    let Some(predicted) = core.clients.classes().predicted() else { return };
+    let class = stream.data_class().and_then(|class| core.clients.classes().predicted_of(class));
+    match (stream, class) {
+        (Stream::Collector(NO_HINT), _) => predicted.opened_for_several(block),
+        (_, Some(class)) => predicted.opened(block, class),
+        (_, None) => {}
+    }
 }
 
 /// Wakes the collection of a unit whose last superblock for clients has been opened: it works while

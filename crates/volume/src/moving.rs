@@ -128,6 +128,9 @@ pub(crate) async fn append(core: &Shared, moving: Moving) -> Result<(), VolumeEr
         send(core, open_frame, |entries| name_holders(core, &from, as_written, entries)).await?;
     name_slots(core, &from, &sent);
     core.count_entries(from.len());
+    if let (Some(predicted), Some(first)) = (core.clients.classes().predicted(), from.first()) {
+        predicted.moved(core.geometry.block_of(*first), sent.appended.block);
+    }
     let (completion, first) = (sent.completion.clone(), sent.appended.first);
     let result = finish(core, sent).await;
     if result.is_err() {

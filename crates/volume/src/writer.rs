@@ -117,6 +117,8 @@ pub(crate) async fn write(
     hint: Hint,
 ) -> Result<(), VolumeError> {
     let volume = tenant.volume;
+    let units = cast::saturating_u32(data.len() / MAPPING_UNIT_BYTES);
+    let _outstanding = core.clients.classes().predicted().map(|predicted| predicted.begin(units));
     let mut waits: Vec<Completion> = Vec::new();
     let mut refused = Ok(());
     for (lba, unit) in (lba..).zip(data.chunks_exact(MAPPING_UNIT_BYTES)) {
@@ -155,7 +157,7 @@ async fn add(
     hint: Hint,
 ) -> Result<Completion, VolumeError> {
     let mut growth = growth(core, tenant, lba).await?;
-    let class = core.clients.classes().of_write(tenant.settings().lifetime, hint.lifetime);
+    let class = class_of(core, tenant, lba, hint);
     loop {
         core.tasks.check_running()?;
         if !core.order.is_open() {
@@ -180,6 +182,18 @@ async fn add(
         };
         core.clients.frames().begin(class, || takes_frame.then(begin));
     }
+}
+
+/// The class of a mapping unit: that of its hints, or without any the predicted one.
+fn class_of(core: &Core, tenant: &Tenant, lba: u32, hint: Hint) -> u8 {
+    let classes = core.clients.classes();
+    let of_hints = classes.of_write(tenant.settings().lifetime, hint.lifetime);
+    let (NO_HINT, Some(predicted)) = (of_hints, classes.predicted()) else { return of_hints };
+    let map = core.map.borrow();
+    let Some(volume) = map.images.get(tenant.volume) else { return NO_HINT };
+    let (logical, slot) = map.place(volume, lba);
+    let old = slot.map(|slot| core.geometry.block_of(slot));
+    classes.of_predicted(predicted.of_write(logical, old))
 }
 
 /// What a mapping unit takes of the space, once there is some for it.

@@ -3,6 +3,7 @@
 mod amplification;
 mod cost;
 mod counters;
+mod load;
 mod null_device;
 mod recovery;
 mod report;
@@ -12,13 +13,14 @@ use amplification::{Amplification, Occupancy, Steady, data_waf, difference};
 use clap::Args;
 use cost::{Spent, UnitCosts};
 use indicatif::ProgressBar;
+use load::{Hot, Load};
 use null_device::{Medium, PAGE_BYTES, SharedMedium};
 use report::{Costs, Report};
 use softflash_base::random::Rng;
 use softflash_console::CliError;
 use softflash_console::output::{self, Form};
 use softflash_console::sizes::{human_bytes, parse_size};
-use softflash_policy::Chosen;
+use softflash_policy::{Chosen, LifetimePolicy};
 use softflash_volume::{DomainConfig, VolumeError};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -41,11 +43,13 @@ Examples:
   softflash bench ftl --spare 7 --batch 64 -o json
   softflash bench ftl --size 16GiB --recovery
   softflash bench ftl --policy victim=d-choices:8
+  softflash bench ftl --lifetime sepbit --hot 90/10
 
 Measures the mapped FTL of volumes: processor time of random writes and reads of 4 KiB, write \
 amplification beside theory, and memory. The device below costs next to nothing: every command has \
 ended at the next poll, there is no kernel and no time, and pages of data are not kept. A volume \
-that takes all usable space is filled, then overwritten at uniformly random places until the write \
+that takes all usable space is filled, then overwritten at random places (uniform without --hot) \
+until the write \
 amplification of an overwrite differs by less than 1 % from that of the one before (at least three \
 overwrites, at most twelve); then the measured writes begin. --batch requests of 4 KiB are under \
 way at a time.
@@ -77,6 +81,12 @@ pub struct FtlBench {
     /// policy` lists them
     #[arg(long, value_name = "KIND=POLICY")]
     policy: Option<Chosen>,
+    /// Which data share superblocks, as `sepbit`: the policy `lifetime=NAME` of --policy
+    #[arg(long, value_name = "NAME")]
+    lifetime: Option<LifetimePolicy>,
+    /// Skewed writes: so many percent of them go to so many percent of the volume, as `90/10`
+    #[arg(long, value_name = "WRITES/SPACE")]
+    hot: Option<Hot>,
     /// Also measure the recovery after a power cut
     #[arg(long)]
     recovery: bool,
@@ -91,9 +101,9 @@ pub struct FtlBench {
 impl FtlBench {
     /// Measures and prints the result.
     pub fn run(self) -> Result<(), CliError> {
-        let medium = self.medium()?;
+        let (config, medium) = (self.config()?, self.medium()?);
         let bar = output::steps(5);
-        let measured = self.measure(&medium, &bar);
+        let measured = self.measure(&config, &medium, &bar);
         bar.finish_and_clear();
         let report = measured.map_err(|error| CliError::Failed(error.to_string()))?;
         match self.output {
@@ -128,17 +138,33 @@ impl FtlBench {
         Ok(Rc::new(RefCell::new(medium)))
     }
 
-    fn config(&self) -> DomainConfig {
-        let op_percent = 100.0 * self.spare / (100.0 - self.spare);
-        let config = DomainConfig { op_percent, seed: self.seed, ..DomainConfig::default() };
-        config.with_policies(&self.policy.unwrap_or_default())
+    /// The policies of --policy and --lifetime.
+    fn chosen(&self) -> Result<Chosen, CliError> {
+        let mut chosen = self.policy.unwrap_or_default();
+        if let Some(lifetime) = self.lifetime {
+            chosen
+                .choose_lifetime(lifetime)
+                .map_err(|error| CliError::Usage(format!("--lifetime: {error}")))?;
+        }
+        Ok(chosen)
     }
 
-    fn measure(&self, medium: &SharedMedium, bar: &ProgressBar) -> Result<Report, VolumeError> {
-        let (config, batch) = (self.config(), usize::from(self.batch));
+    fn config(&self) -> Result<DomainConfig, CliError> {
+        let op_percent = 100.0 * self.spare / (100.0 - self.spare);
+        let config = DomainConfig { op_percent, seed: self.seed, ..DomainConfig::default() };
+        Ok(config.with_policies(&self.chosen()?))
+    }
+
+    fn measure(
+        &self,
+        config: &DomainConfig,
+        medium: &SharedMedium,
+        bar: &ProgressBar,
+    ) -> Result<Report, VolumeError> {
+        let load = Load { batch: usize::from(self.batch), hot: self.hot };
         let mut rng = Rng::seeded(self.seed).fork("places");
         bar.set_message("filling");
-        let testbed = Testbed::mount(medium, &config, batch)?;
+        let testbed = Testbed::mount(medium, config, load)?;
         testbed.fill()?;
         bar.inc(1);
         let steady = self.overwrite_until_steady(&testbed, &mut rng, bar)?;
@@ -180,7 +206,7 @@ impl FtlBench {
         let memory_bytes = testbed.domain.memory_bytes();
         let recovery = if self.recovery {
             bar.set_message("recovering");
-            Some(recovery::measure(testbed, medium, &config, batch, &mut rng)?)
+            Some(recovery::measure(testbed, medium, config, load, &mut rng)?)
         } else {
             testbed.cut();
             None

@@ -1,6 +1,7 @@
 //! Processor time of a mount after a power cut, by parts.
 
 use super::cost;
+use super::load::Load;
 use super::null_device::{NullQueue, SharedMedium};
 use super::testbed::Testbed;
 use serde::Serialize;
@@ -44,19 +45,19 @@ pub fn measure(
     testbed: Testbed,
     medium: &SharedMedium,
     config: &DomainConfig,
-    batch: usize,
+    load: Load,
     rng: &mut Rng,
 ) -> Result<Recovery, VolumeError> {
     testbed.run(testbed.domain.checkpoint())?;
     testbed.cut();
     let headers_seconds = mount_headers(medium)?;
-    let (testbed, after_checkpoint) = mount(medium, config, batch)?;
+    let (testbed, after_checkpoint) = mount(medium, config, load)?;
 
     let entries = fill_log(&testbed, rng)?;
     testbed.run(testbed.domain.flush())?;
     testbed.cut();
     let before = medium.borrow().commands();
-    let (testbed, seconds) = mount(medium, config, batch)?;
+    let (testbed, seconds) = mount(medium, config, load)?;
     let commands = medium.borrow().commands().since(before);
     testbed.read(READ_AFTER, rng)?;
 
@@ -79,12 +80,12 @@ pub fn measure(
 fn mount(
     medium: &SharedMedium,
     config: &DomainConfig,
-    batch: usize,
+    load: Load,
 ) -> Result<(Testbed, f64), VolumeError> {
     // Memory of the mount before: a mount in a new process has none to free.
     allocator::tidy_up();
     let watch = Stopwatch::start();
-    let testbed = Testbed::mount(medium, config, batch)?;
+    let testbed = Testbed::mount(medium, config, load)?;
     Ok((testbed, watch.stop().cpu_seconds))
 }
 

@@ -1,5 +1,6 @@
 //! A domain on a null device, and one volume that takes all of its usable space.
 
+use super::load::Load;
 use super::null_device::{FILLER, NullQueue, PAGE_BYTES, SharedMedium};
 use futures_util::future::try_join_all;
 use softflash_base::cast;
@@ -24,7 +25,7 @@ pub struct Testbed {
     pub report: RecoveryReport,
     /// Mapping units of the volume.
     pub units: u64,
-    batch: usize,
+    load: Load,
 }
 
 impl Testbed {
@@ -32,7 +33,7 @@ impl Testbed {
     pub fn mount(
         medium: &SharedMedium,
         config: &DomainConfig,
-        batch: usize,
+        load: Load,
     ) -> Result<Testbed, VolumeError> {
         let executor = VirtualExecutor::new(WALL_MS);
         let (runtime, queue) = (executor.handle(), Box::new(NullQueue::new(medium)));
@@ -46,7 +47,7 @@ impl Testbed {
         });
         let (domain, report) = mounted?;
         let units = domain.volume(NAME)?.size_bytes()? / UNIT;
-        Ok(Testbed { executor, domain, report, units, batch })
+        Ok(Testbed { executor, domain, report, units, load })
     }
 
     /// Writes every mapping unit once, in order.
@@ -64,7 +65,7 @@ impl Testbed {
         })
     }
 
-    /// Writes so many mapping units at uniformly random places, in batches of concurrent requests
+    /// Writes so many mapping units at places of the load, in batches of concurrent requests
     /// of one mapping unit each; calls `after` behind every batch with the writes so far.
     pub fn overwrite(
         &self,
@@ -77,7 +78,7 @@ impl Testbed {
         self.executor.block_on(async {
             let mut done = 0;
             while done < writes {
-                let batch = cast::wide(self.batch).min(writes - done);
+                let batch = cast::wide(self.load.batch).min(writes - done);
                 together((0..batch).map(|_| volume.write(self.place(rng), &data))).await?;
                 done += batch;
                 if !after(done) {
@@ -91,11 +92,11 @@ impl Testbed {
     /// Reads as [`overwrite`](Testbed::overwrite) writes.
     pub fn read(&self, reads: u64, rng: &mut Rng) -> Result<(), VolumeError> {
         let volume = self.volume()?;
-        let mut buffers = vec![vec![0; PAGE_BYTES]; self.batch];
+        let mut buffers = vec![vec![0; PAGE_BYTES]; self.load.batch];
         self.executor.block_on(async {
             let mut done = 0;
             while done < reads {
-                let batch = cast::wide(self.batch).min(reads - done);
+                let batch = cast::wide(self.load.batch).min(reads - done);
                 let buffers = buffers.iter_mut().take(cast::index(cast::low_u32(batch)));
                 together(buffers.map(|buffer| volume.read(self.place(rng), buffer))).await?;
                 done += batch;
@@ -119,7 +120,7 @@ impl Testbed {
     }
 
     fn place(&self, rng: &mut Rng) -> u64 {
-        rng.below(self.units) * UNIT
+        self.load.place(self.units, rng) * UNIT
     }
 }
 

@@ -32,6 +32,7 @@ mod nbd;
 mod nbd_clients;
 mod nbd_fuse;
 mod nbd_tls;
+mod old_directories;
 mod operations;
 mod outputs;
 mod read_only;

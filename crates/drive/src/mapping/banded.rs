@@ -1,9 +1,10 @@
 //! The mapping of drives whose pages lie in bands.
 
-use super::{Lifetimes, Mapping};
+use super::Mapping;
 use crate::bands::Bands;
 use crate::shape::Shape;
 use crate::spec::PageMapped;
+use softflash_mapping::Lifetimes;
 use softflash_policy::placement::by_hint;
 
 /// A page map in memory, with bands, whose pages may have classes.
@@ -23,7 +24,7 @@ impl BandedMapping {
             frontiers: shape.streams(),
             classes: layout.placement.classes(),
             bands: Bands::new(shape)?,
-            lifetimes: Lifetimes::new(layout, shape),
+            lifetimes: Lifetimes::new(layout.lifetime, shape.logical_pages(), shape.blocks_end()),
         })
     }
 }

@@ -4,7 +4,6 @@
 //! of mapping: where a mapping has none, its steps vanish.
 
 mod banded;
-mod lifetimes;
 mod placed;
 mod placing;
 mod read_disturb;
@@ -13,7 +12,6 @@ mod static_stripe;
 mod translation;
 
 pub(crate) use banded::BandedMapping;
-pub(crate) use lifetimes::Lifetimes;
 pub(crate) use placed::PlacedMapping;
 pub(crate) use placing::Placing;
 pub(crate) use read_disturb::ReadDisturb;
@@ -23,6 +21,7 @@ pub(crate) use translation::Translation;
 
 use crate::bands::Bands;
 use crate::shape::Shape;
+use softflash_mapping::Lifetimes;
 
 /// A kind of mapping. It has none of the optional parts that it does not name.
 pub(crate) trait Mapping: Sized {

@@ -1,8 +1,9 @@
 //! Mappings that place pages by a policy or in streams, or lie on flash themselves.
 
-use super::{Lifetimes, Mapping, Placing, ReadDisturb, SlcCache, Translation};
+use super::{Mapping, Placing, ReadDisturb, SlcCache, Translation};
 use crate::shape::Shape;
 use crate::spec::PageMapped;
+use softflash_mapping::Lifetimes;
 use softflash_policy::placement::by_hint;
 
 /// A mapping with a placement policy, streams, and a map that may lie on flash.
@@ -28,7 +29,7 @@ impl PlacedMapping {
             classes: layout.placement.classes(),
             stream_of: vec![0; if several { shape.blocks_end() as usize } else { 0 }],
             placing: Placing::new(layout.placement, shape),
-            lifetimes: Lifetimes::new(layout, shape),
+            lifetimes: Lifetimes::new(layout.lifetime, shape.logical_pages(), shape.blocks_end()),
             translation: Translation::new(layout.map, shape),
             slc_cache: SlcCache::new(layout, shape),
             read_disturb: ReadDisturb::new(layout, shape),

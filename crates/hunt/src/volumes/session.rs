@@ -57,6 +57,7 @@ pub(super) fn config(scenario: &Scenario, shape: &VolumeShape) -> DomainConfig {
         frame_units: shape.frame_units,
         checkpoint_entries: shape.checkpoint_entries,
         competing_per_unit: SLOTS_OF_UNIT.into(),
+        lifetime: shape.lifetime,
         seed: scenario.seed,
         ..DomainConfig::default()
     }

@@ -4,7 +4,7 @@ use crate::testbed::{Testbed, UNIT, content, unit};
 use softflash_base::random::Rng;
 use softflash_flash::Flash;
 use softflash_ftl::FtlConfig;
-use softflash_policy::{Listed, WearPolicy, all};
+use softflash_policy::{Chosen, LifetimePolicy, Listed, WearPolicy, all};
 use softflash_volume::Domain;
 
 /// Mapping units that stay, and those that are overwritten.
@@ -59,6 +59,69 @@ fn every_victim_policy_collects_a_domain() {
         });
         testbed.run(async |domain, _, _| check(domain, &newest).await);
     }
+}
+
+#[test]
+fn every_lifetime_policy_serves_a_domain_across_mounts() {
+    for text in ["sepbit", "interval:2", "decay:3", "sfr:3", "oracle:2"] {
+        let chosen = format!("lifetime={text}").parse::<Chosen>();
+        if text.starts_with("oracle") {
+            assert!(chosen.unwrap_err().to_string().contains("drives only"));
+            continue;
+        }
+        // Units with two classes.
+        let mut testbed = Testbed::new(128, 64);
+        testbed.config = testbed.config.clone().with_policies(&chosen.unwrap());
+        let newest = testbed.run(async |domain, _, _| {
+            let newest = overwrite(domain, 30_000).await;
+            assert!(domain.counters().collected > 0, "{text}: nothing was collected");
+            check(domain, &newest).await;
+            newest
+        });
+        testbed.run(async |domain, _, _| check(domain, &newest).await);
+    }
+}
+
+/// Write amplification of nine hot writes for each cold one to one volume, once each unit of it was
+/// written.
+fn write_amplification(lifetime: LifetimePolicy) -> f64 {
+    const TOGETHER: u64 = 8;
+    let mut testbed = Testbed::new(512, 256);
+    testbed.config.lifetime = lifetime;
+    testbed.config.op_percent = 25.0;
+    testbed.run(async |domain, _, _| {
+        let requests = domain.space().usable_bytes / UNIT as u64 * 9 / 10 / TOGETHER;
+        let bytes = TOGETHER * UNIT as u64;
+        domain.create("volume", requests * bytes).await.unwrap();
+        let volume = domain.volume("volume").unwrap();
+        let data = unit(1).repeat(TOGETHER as usize);
+        let mut rng = Rng::seeded(11);
+        for request in 0..requests {
+            volume.write(request * bytes, &data).await.unwrap();
+        }
+        let hot = requests / 10;
+        let mut overwrite = async |writes| {
+            for step in 0..writes {
+                let at =
+                    if step % 10 == 0 { hot + rng.below(requests - hot) } else { rng.below(hot) };
+                volume.write(at * bytes, &data).await.unwrap();
+            }
+        };
+        overwrite(12 * requests).await;
+        let before = domain.counters();
+        overwrite(2 * requests).await;
+        let after = domain.counters();
+        let (written, moved) = (after.written - before.written, after.collected - before.collected);
+        (written + moved) as f64 / written as f64
+    })
+}
+
+#[test]
+fn predicted_lifetimes_lower_the_write_amplification_of_skewed_writes() {
+    let none = write_amplification(LifetimePolicy::NONE);
+    let sepbit = write_amplification("sepbit".parse().unwrap());
+    println!("write amplification: {sepbit:.3} by sepbit, {none:.3} without");
+    assert!(sepbit < 0.95 * none, "{sepbit:.3} by sepbit, {none:.3} without");
 }
 
 #[test]

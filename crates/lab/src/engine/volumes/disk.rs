@@ -72,6 +72,7 @@ impl Disk {
             // The size of the volume leaves the spare that is asked for.
             op_percent: if wanted_bytes.is_some() { 0.0 } else { SERVED_OP_PERCENT },
             victim: layout.victim,
+            lifetime: layout.lifetime,
             order: layout.order,
             placement: layout.scheduler,
             seed,
