@@ -129,16 +129,14 @@ impl DataDir {
     ) -> Result<(Arc<dyn Device>, StoreLayout), DataDirError> {
         let may_write = options.access == Access::Write;
         let device = softflash_device::open_with(&self.device_path(), options)?;
+        let units = device.info().units;
+        if let Some(reason) = self.manifest.problem(units) {
+            return Err(DataDirError::Layout { path: self.path.join(MANIFEST_NAME), reason });
+        }
         if may_write {
             self.raise_version()?;
         }
-        let units = device.info().units;
-        match self.manifest.problem(units) {
-            Some(reason) => {
-                Err(DataDirError::Layout { path: self.path.join(MANIFEST_NAME), reason })
-            }
-            None => Ok((device, self.manifest.layout(units))),
-        }
+        Ok((device, self.manifest.layout(units)))
     }
 
     /// Records in the manifest that the store may now hold data of the version that this program

@@ -49,7 +49,10 @@ pub fn with_domains<T, E: From<DataDirError>>(
         if domains.all.is_empty() {
             domains.check_all(path)?;
         }
-        let outcome = work(&domains).await;
+        let outcome = match device.mend_label() {
+            Ok(()) => work(&domains).await,
+            Err(error) => Err(DataDirError::from(error).into()),
+        };
         let flushed = domains.flush().await.map_err(DataDirError::volume(path));
         domains.stop();
         // The first error is the cause.

@@ -89,7 +89,10 @@ impl OpenDir {
                 .await
                 .map_err(failed)?;
             let first = stores.first().cloned().ok_or(StoreError::Closed).map_err(failed)?;
-            let outcome = work(first).await;
+            let outcome = match self.device.mend_label() {
+                Ok(()) => work(first).await,
+                Err(error) => Err(DataDirError::from(error).into()),
+            };
             for store in &stores {
                 store.close().await.map_err(failed)?;
             }

@@ -3,7 +3,8 @@
 /// What may be changed on a device that is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Access {
-    /// Everything. A damaged copy of the label is repaired from the other one.
+    /// Everything. A damaged copy of the label is repaired by
+    /// [`mend_label`](crate::Device::mend_label).
     #[default]
     Write,
     /// Nothing: the file is opened for reading only, and programs and erases fail. It may be

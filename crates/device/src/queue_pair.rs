@@ -15,6 +15,15 @@ pub trait Device: Send + Sync {
     /// Opens a queue pair over `units`, to be used on the calling thread only. A unit has at most
     /// one queue pair.
     fn open_queue_pair(&self, units: &UnitSet) -> Result<Box<dyn QueuePair>, OpenError>;
+
+    /// Repairs a damaged copy of the label from the other one. To be called once everything else
+    /// about the device has been accepted: until then nothing of it is changed.
+    ///
+    /// # Errors
+    /// [`OpenError::Io`].
+    fn mend_label(&self) -> Result<(), OpenError> {
+        Ok(())
+    }
 }
 
 /// The description of a queue pair: what it drives, and how.

@@ -106,6 +106,7 @@ impl Scenario {
         .with_contention()
         .with_value_log()
         .with_owner(profile)
+        .with_long_events()
         .with_one_fault()
     }
 

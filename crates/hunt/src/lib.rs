@@ -3,7 +3,7 @@
 //! data with an independent reference.
 //!
 //! - [`scenario`]: the parameters of a run, read from a file or drawn from a seed, which `draw`,
-//!   `width`, `contention` and `value_log` do;
+//!   `width`, `contention`, `value_log` and `long_events` do;
 //! - [`reference`](mod@reference): the acknowledged writes, and which contents are correct after a
 //!   cut;
 //! - [`client`]: calls the store and records each write in the reference; `client_scan`: compares
@@ -49,6 +49,7 @@ pub mod fullness;
 mod headers;
 pub mod invariants;
 mod live_values;
+mod long_events;
 pub mod medium;
 pub mod memory;
 mod planned_faults;

@@ -16,8 +16,8 @@ use crate::users::{AclFile, salts};
 use crate::volumes::{HostSpec, Request, Volumes};
 use async_channel::{Receiver, Sender};
 use softflash_base::ShardId;
-use softflash_datadir::{DataDir, USERS_NAME};
-use softflash_device::OpenOptions;
+use softflash_datadir::{DataDir, DataDirError, USERS_NAME};
+use softflash_device::{Device, OpenOptions};
 use softflash_protocol::acl::Acl;
 use softflash_protocol::volumes::VolumeAdmin;
 use softflash_protocol::{Context, ContextOptions};
@@ -174,6 +174,7 @@ impl Memory {
 
 /// The threads of all shards.
 struct ShardThreads {
+    device: Arc<dyn Device>,
     threads: Vec<ShardThread>,
     opened: Receiver<(ShardId, Result<(), ServerError>)>,
     ended: Receiver<ShardId>,
@@ -239,6 +240,7 @@ impl ShardThreads {
         }
         let request_bytes = plan.request_bytes;
         Ok(ShardThreads {
+            device,
             threads,
             opened,
             ended,
@@ -250,7 +252,8 @@ impl ShardThreads {
         })
     }
 
-    /// Waits until every shard is open, or one has failed to open.
+    /// Waits until every shard is open, or one has failed to open. Then nothing speaks against
+    /// serving the device any more, and its label is made whole.
     async fn opened(&self) -> Result<(), ServerError> {
         for _ in &self.threads {
             // A failing thread reports before it ends; one that panics does not.
@@ -265,7 +268,7 @@ impl ShardThreads {
                 Err(_) => return Err(ServerError::ThreadDied { shard: ShardId(0) }),
             }
         }
-        Ok(())
+        Ok(self.device.mend_label().map_err(DataDirError::from)?)
     }
 
     /// Completes when a thread ends unexpectedly.

@@ -28,7 +28,7 @@ pub use export::Export;
 pub use layout::StoreLayout;
 pub use options::{ClockSource, Durability, StoreOptions};
 pub use shard::{ScanPage, WatchToken};
-pub use store::{CommitToken, Exclusive, Store, Transaction, open_all};
+pub use store::{CommitToken, Exclusive, LongWork, Store, Transaction, open_all};
 pub use value::Entry;
 
 /// The opening of shards on threads of their own, and of stores with a separate log device.

@@ -10,6 +10,7 @@ use softflash_datadir::{DataDirError, OpenDir};
 use softflash_device::CUT_SHORT;
 use softflash_store::check::{CheckReport, Finding, Progress, check};
 use softflash_store::repair::OnLogLoss;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -52,6 +53,9 @@ pub(super) const OF_A_SERVER: &str =
     "see `data_losses` and `degraded_blocks` of its FLASH.STATS: its scrub reads all data";
 
 const BAR_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Findings of a kind that are printed of a device that is cut short.
+const FIRST_OF_KIND: usize = 3;
 
 impl Check {
     /// Checks the directory, its device and the store; a directory that cannot be opened is a
@@ -161,10 +165,7 @@ fn check_store(directory: &OpenDir) -> Result<CheckReport, CliError> {
 
 pub(super) fn print(checked: &Checked) {
     let Checked { store: report, volumes } = checked;
-    for finding in &report.findings {
-        let kind = if finding.is_error { "error" } else { "remark" };
-        output::result(&format!("{kind}: {}: {}", finding.place, finding.problem));
-    }
+    lines_of(&report.findings).iter().for_each(|line| output::result(line));
     let mut lines = vec![
         (
             "keys",
@@ -181,4 +182,47 @@ pub(super) fn print(checked: &Checked) {
     lines.extend(volumes.iter().flat_map(check_volumes::lines));
     lines.push(("verdict", if report.ok { "ok" } else { "damaged" }.to_owned()));
     output::pairs(lines);
+}
+
+/// A line for each finding. Where the device is cut short, everything behind its end is one: of
+/// each kind, the first few and the number of the others.
+fn lines_of(findings: &[Finding]) -> Vec<String> {
+    let is_cut = findings.iter().any(|finding| finding.problem.contains(CUT_SHORT));
+    let most = if is_cut { FIRST_OF_KIND } else { usize::MAX };
+    let mut lines = Vec::new();
+    let mut kinds: BTreeMap<String, (&Finding, usize)> = BTreeMap::new();
+    for finding in findings {
+        let (_, count) = kinds.entry(kind_of(finding)).or_insert((finding, 0));
+        *count += 1;
+        if *count <= most {
+            let Finding { place, problem, .. } = finding;
+            lines.push(format!("{}: {place}: {problem}", word_of(finding)));
+        }
+    }
+    for (first, count) in kinds.values().filter(|(_, count)| *count > most) {
+        let more = count - most;
+        let (word, problem) = (word_of(first), &first.problem);
+        lines.push(format!("{word}: {more} more of this kind (-o json has all), as: {problem}"));
+    }
+    lines
+}
+
+fn word_of(finding: &Finding) -> &'static str {
+    if finding.is_error { "error" } else { "remark" }
+}
+
+/// What a finding says, without the numbers in it.
+fn kind_of(finding: &Finding) -> String {
+    let mut kind = word_of(finding).to_owned();
+    let mut was_digit = false;
+    for letter in finding.problem.chars() {
+        let is_digit = letter.is_ascii_digit();
+        match (is_digit, was_digit) {
+            (true, true) => {}
+            (true, false) => kind.push('#'),
+            (false, _) => kind.push(letter),
+        }
+        was_digit = is_digit;
+    }
+    kind
 }

@@ -67,7 +67,9 @@ pub fn run(
         }
         false => {
             let cut = extend(path)?;
-            (directories::or_instead(OpenDir::open(path), OF_A_SERVER)?, cut)
+            let directory = directories::or_instead(OpenDir::open(path), OF_A_SERVER)?;
+            directory.device.mend_label()?;
+            (directory, cut)
         }
     };
     let cut_units = cut.as_ref().map_or(0..0, |cut| cut.units.clone());

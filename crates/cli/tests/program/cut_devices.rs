@@ -1,6 +1,6 @@
 //! Devices that are cut short, and damage of the label: no command advises to destroy what is left.
 
-use crate::support::damage::LABEL_COPIES;
+use crate::support::damage::{DeviceMap, LABEL_COPIES};
 use crate::support::noise;
 use crate::support::program::{Backend, check, check_clean, format_with, json, said, softflash};
 use crate::support::server::Server;
@@ -256,6 +256,58 @@ fn a_damaged_label_copy_is_used_repaired_and_told() {
             check_clean(&data);
         }
     }
+}
+
+/// Whatever speaks against serving a device: its size, a manifest that does not fit, a lost log. In
+/// the last case the units are mounted, and free superblocks may be erased.
+#[test]
+fn the_label_of_a_device_that_is_refused_is_left_as_it_is() {
+    for reason in ["cut short", "units", "log"] {
+        let (_temp, data) = with_keys(Backend::File, &["--units", "4"]);
+        let device = data.join("flash.sfd");
+        let manifest = data.join("softflash.toml");
+        match reason {
+            "cut short" => cut(&data, |len| len - 1),
+            "units" => {
+                let text = fs::read_to_string(&manifest).unwrap();
+                let shards = text.replace("shards = 1", "shards = 5");
+                assert_ne!(text, shards, "{text}");
+                fs::write(&manifest, shards).unwrap();
+            }
+            _ => {
+                let map = DeviceMap::read(&data);
+                let headers: Vec<u64> = map.all_frames().iter().map(|it| it.offset + 20).collect();
+                map.flip(&device, &headers);
+            }
+        }
+        let file = OpenOptions::new().write(true).open(&device).unwrap();
+        file.write_all_at(&[0; 100], LABEL_COPIES[0]).unwrap();
+        let before = fs::read(&device).unwrap();
+        let told = serve_says(&data);
+        assert!(told.contains(reason) && !told.contains("repaired"), "{reason}: {told}");
+        let after = fs::read(&device).unwrap();
+        let compared = if reason == "log" { MIB as usize } else { before.len() };
+        assert!(after[..compared] == before[..compared], "{reason}: the device has changed");
+    }
+}
+
+#[test]
+fn a_check_of_a_device_that_is_cut_short_says_so_once_and_counts_what_follows() {
+    let (_temp, data) = with_keys(Backend::File, &["--units", "8"]);
+    cut(&data, |len| len / 4);
+    let table = run("check", &data, &[]);
+    assert_eq!(table.status.code(), Some(1), "{}", said(&table));
+    let text = said(&table);
+    assert_eq!(text.matches("cut short").count(), 1, "{text}");
+    let of_superblocks =
+        text.lines().filter(|line| line.contains("unit ") && line.contains("superblock"));
+    assert!(of_superblocks.count() < 20, "{text}");
+    let report = run("check", &data, &["-o", "json"]);
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    let findings = report["findings"].as_array().unwrap().len();
+    assert!(findings > 100, "{findings}: all of them");
+    assert!(text.contains(" more of this kind"), "{text}");
+    assert!(text.lines().count() < 40, "{text}");
 }
 
 #[test]

@@ -191,8 +191,9 @@ fn pipelines_of_large_values_that_begin_together_hold_few_of_them() {
     assert!(server.terminate().success());
 }
 
-/// Clients whose pipelines take much processor time take turns with the others.
-fn pipelines_leave_turns(request: &[u8], shards: &str) {
+/// Clients whose pipelines take much processor time take turns with the others. Returns the most
+/// memory of the server, in MiB.
+fn pipelines_leave_turns(request: &[u8], shards: &str) -> u64 {
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
     format_with(&data, Backend::File, 512 * MIB as u64, &["--units", "4", "--shards", shards]);
@@ -214,8 +215,10 @@ fn pipelines_leave_turns(request: &[u8], shards: &str) {
         let what = String::from_utf8_lossy(&words.join(&b' ')).into_owned();
         shortest(&what, || assert_eq!(client.call(words).error(), None, "{what}"));
     }
+    let most = server.peak_bytes() / MIB as u64;
     drop(unread);
     assert!(server.terminate().success());
+    most
 }
 
 #[test]
@@ -228,13 +231,20 @@ fn pipelines_of_long_texts_leave_turns_to_others() {
     pipelines_leave_turns(&encode(&[b"COMMAND"]).repeat(200), "1");
 }
 
-/// Commands on many keys of both shards hold the gates of both.
+/// Few commands on many keys of both shards are under way, and hold the gates of both. With all of
+/// them under way at once the server took more than 700 MiB.
 #[test]
 fn pipelines_of_many_keys_of_several_shards_leave_the_gates_to_others() {
     let keys: Vec<String> = (0..1000).map(|number| format!("key{number}")).collect();
     let mut words = vec![&b"MGET"[..]];
     words.extend(keys.iter().map(|key| key.as_bytes()));
-    pipelines_leave_turns(&encode(&words).repeat(50), "2");
+    let most = pipelines_leave_turns(&encode(&words).repeat(50), "2");
+    assert!(most < 400, "{most} MiB with --memory 64MiB");
+}
+
+#[test]
+fn pipelines_of_long_scans_leave_turns_to_others() {
+    pipelines_leave_turns(&encode(&[b"SCAN", b"0", b"COUNT", b"100000"]).repeat(50), "2");
 }
 
 /// Requests that wait when their client leaves are not worked off for nobody: those that only read

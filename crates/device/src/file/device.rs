@@ -87,8 +87,7 @@ pub struct FileDevice {
 }
 
 impl FileDevice {
-    /// Opens the device at `path` and locks it. A damaged label copy is repaired from the other
-    /// unless the options forbid it.
+    /// Opens the device at `path` and locks it. Writes nothing.
     ///
     /// # Errors
     /// [`OpenError`] names the failed check; [`OpenError::Busy`] while another handle has the file
@@ -113,21 +112,21 @@ impl FileDevice {
     /// Opens a device whose label has been read.
     pub(crate) fn from_label(
         store: LabelStore,
-        repair_note: Option<String>,
+        label_note: Option<String>,
         options: OpenOptions,
     ) -> Result<FileDevice, OpenError> {
         if options.access != Access::Scratch {
-            return FileDevice::over(store, repair_note, options, None);
+            return FileDevice::over(store, label_note, options, None);
         }
         let failed = |source| OpenError::Io { path: store.path().to_owned(), source };
         let file = store.file().try_clone().map_err(failed)?;
         let options = OpenOptions { io_uring: Use::Off, direct: Use::Off, ..options };
-        FileDevice::over(store, repair_note, options, Some(Arc::new(ScratchFile::extending(file))))
+        FileDevice::over(store, label_note, options, Some(Arc::new(ScratchFile::extending(file))))
     }
 
     fn over(
         store: LabelStore,
-        repair_note: Option<String>,
+        label_note: Option<String>,
         options: OpenOptions,
         instead: Option<Arc<dyn FileCalls>>,
     ) -> Result<FileDevice, OpenError> {
@@ -146,7 +145,7 @@ impl FileDevice {
             drop_cached(&data);
         }
         try_ring(&data, &options, &mut notes);
-        notes.extend(repair_note.into_iter().chain(cut));
+        notes.extend(label_note.into_iter().chain(cut));
         let info = DeviceInfo {
             backend: configuration.backend,
             uuid: configuration.uuid,
@@ -218,6 +217,10 @@ impl Device for FileDevice {
         let engine = self.engine(&data, capacity, &pool);
         let shared = Arc::clone(&self.shared);
         Ok(Box::new(FileQueuePair::new(engine, data, planner, capacity, pool, shared, claim)))
+    }
+
+    fn mend_label(&self) -> Result<(), OpenError> {
+        self.shared.label().mend()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Both label copies in their file: read, repaired and rewritten, with at least one intact at any
-//! time.
+//! time. A copy is repaired only once its owner says so: a device that is refused, for whatever
+//! reason, stays as it is.
 
 use super::codec::{Fault, decode, encode};
 use super::locked_file::{LockedFile, busy_or_io};
@@ -20,6 +21,8 @@ pub(crate) struct LabelStore {
     label: Label,
     /// The copy to rewrite first: the one that may be damaged, if any is.
     first: usize,
+    /// Why that copy is worse than the other, until it is rewritten.
+    worse: Option<String>,
     /// Whether changes are written.
     is_written: bool,
 }
@@ -32,8 +35,8 @@ pub(crate) struct Loaded {
     pub(crate) worse: Option<(usize, String)>,
 }
 
-/// Opens a device file, takes its lock for this process, and reads its label; a damaged copy is
-/// repaired from the other, if the device may be written. Returns a note about a damaged copy.
+/// Opens a device file, takes its lock for this process, and reads its label. Writes nothing.
+/// Returns a note about a damaged copy, which [`LabelStore::mend`] repairs.
 pub(crate) fn open_label(
     path: &Path,
     access: Access,
@@ -41,20 +44,17 @@ pub(crate) fn open_label(
     let is_written = access == Access::Write;
     let file = Arc::new(open_locked(path, is_written)?);
     let Loaded { label, worse } = read_label(&file, path)?;
-    let mut store = LabelStore { path: path.to_owned(), file, label, first: 0, is_written };
-    let Some((copy, reason)) = worse else {
-        return Ok((store, None));
+    let note =
+        worse.as_ref().map(|(copy, reason)| format!("label copy {}: {reason}", NAMES[*copy]));
+    let (first, worse) = match worse {
+        Some((copy, reason)) => (copy, Some(reason)),
+        None => (0, None),
     };
-    store.first = copy;
-    let name = ['A', 'B'][copy];
-    if !is_written {
-        return Ok((store, Some(format!("label copy {name}: {reason}"))));
-    }
-    let bytes = encode(&store.label).map_err(|source| store.open_error(source))?;
-    store.write_copy(copy, &bytes).map_err(|source| store.open_error(source))?;
-    tracing::warn!(path = %path.display(), "label copy {name} was repaired from the other one ({reason})");
-    Ok((store, Some(format!("label copy {name} repaired ({reason})"))))
+    Ok((LabelStore { path: path.to_owned(), file, label, first, worse, is_written }, note))
 }
+
+/// The names of the copies in messages.
+const NAMES: [char; 2] = ['A', 'B'];
 
 /// Opens a device for reading and writing and locks it.
 pub(crate) fn open_exclusive(path: &Path) -> Result<LockedFile, OpenError> {
@@ -143,7 +143,7 @@ impl LabelStore {
         label: Label,
     ) -> io::Result<LabelStore> {
         let path = path.to_owned();
-        let mut store = LabelStore { path, file, label, first: 0, is_written: true };
+        let mut store = LabelStore { path, file, label, first: 0, worse: None, is_written: true };
         store.write_both(&encode(&store.label)?)?;
         Ok(store)
     }
@@ -152,7 +152,8 @@ impl LabelStore {
     #[cfg(test)]
     pub(super) fn for_test(path: &Path, file: Arc<LockedFile>) -> LabelStore {
         let label = Label::new(super::tests::configuration());
-        LabelStore { path: path.to_owned(), file, label, first: 0, is_written: true }
+        let path = path.to_owned();
+        LabelStore { path, file, label, first: 0, worse: None, is_written: true }
     }
 
     /// The current label.
@@ -184,6 +185,18 @@ impl LabelStore {
         Ok(())
     }
 
+    /// Repairs a damaged copy from the other, unless the device is only read.
+    pub(crate) fn mend(&mut self) -> Result<(), OpenError> {
+        let Some(reason) = self.worse.clone().filter(|_| self.is_written) else { return Ok(()) };
+        let copy = self.first;
+        let bytes = encode(&self.label).map_err(|source| self.open_error(source))?;
+        self.write_copy(copy, &bytes).map_err(|source| self.open_error(source))?;
+        let (path, name) = (self.path.display(), NAMES[copy]);
+        tracing::warn!(%path, "label copy {name} was repaired from the other one ({reason})");
+        self.worse = None;
+        Ok(())
+    }
+
     /// Rewrites both copies, the possibly damaged one first, so that one is intact at any time.
     fn write_both(&mut self, bytes: &[u8]) -> io::Result<()> {
         if !self.is_written {
@@ -192,6 +205,7 @@ impl LabelStore {
         for copy in [self.first, 1 - self.first] {
             self.write_copy(copy, bytes)?;
         }
+        self.worse = None;
         Ok(())
     }
 

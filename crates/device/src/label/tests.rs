@@ -2,7 +2,7 @@ use super::codec::{Fault, decode, encode, seal};
 use super::*;
 use crate::access::Access;
 use crate::queue_pair::OpenError;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -94,12 +94,18 @@ fn a_damaged_copy_is_repaired_from_the_other() {
         let before = store.label().clone();
         drop(store);
         flip(&path, offset);
-        let (store, note) = open_label(&path, Access::Write).unwrap();
+        let damaged = fs::read(&path).unwrap();
+        let (mut store, note) = open_label(&path, Access::Write).unwrap();
         assert_eq!(store.label(), &before);
-        assert!(note.unwrap().contains(&format!("copy {name} repaired")));
+        assert!(note.unwrap().contains(&format!("copy {name}: ")));
+        assert!(fs::read(&path).unwrap() == damaged, "nothing is written until the owner says so");
+        store.mend().unwrap();
         drop(store);
-        let (_, note) = open_label(&path, Access::Write).unwrap();
+        let (mut store, note) = open_label(&path, Access::Write).unwrap();
         assert_eq!(note, None, "repaired for good");
+        let whole = fs::read(&path).unwrap();
+        store.mend().unwrap();
+        assert!(fs::read(&path).unwrap() == whole, "nothing is left to repair");
     }
 }
 
@@ -116,9 +122,10 @@ fn the_newer_of_two_whole_copies_counts() {
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         file.write_all_at(&old, offset).unwrap();
         file.write_all_at(&[0; 8], offset + old.len() as u64).unwrap();
-        let (store, note) = open_label(&path, Access::Write).unwrap();
+        let (mut store, note) = open_label(&path, Access::Write).unwrap();
         assert_eq!(store.label(), &newer);
         assert!(note.unwrap().contains("older"));
+        store.mend().unwrap();
     }
 }
 
@@ -133,11 +140,11 @@ fn copies_of_two_devices_are_a_damaged_label_whichever_is_newer() {
         other.configuration.uuid = !other.configuration.uuid;
         other.sequence = sequence;
         let bytes = encode(&other).unwrap();
-        let mut device = std::fs::read(&path).unwrap();
+        let mut device = fs::read(&path).unwrap();
         let place = usize::try_from(COPY_OFFSETS[copy]).unwrap();
         device[place..place + bytes.len()].copy_from_slice(&bytes);
         let changed = directory.path().join("changed");
-        std::fs::write(&changed, device).unwrap();
+        fs::write(&changed, device).unwrap();
         match open_label(&changed, Access::Write) {
             Err(OpenError::DamagedLabel { reason, .. }) => {
                 assert!(reason.contains("copy A names device"), "{reason}");

@@ -49,7 +49,7 @@ pub(super) struct Shared {
     /// The arrays of the open queue pairs.
     pub(super) groups: Mutex<Vec<Arc<Mutex<Group>>>>,
     /// Holds the lock on the file.
-    _label: Option<LabelStore>,
+    label: Mutex<Option<LabelStore>>,
 }
 
 impl Shared {
@@ -119,7 +119,7 @@ impl ModelDevice {
     /// Opens a device whose label has been read.
     pub(crate) fn from_label(
         label: LabelStore,
-        repair_note: Option<String>,
+        label_note: Option<String>,
         access: Access,
     ) -> Result<ModelDevice, OpenError> {
         let path = label.path().to_owned();
@@ -138,7 +138,7 @@ impl ModelDevice {
         };
         let medium: Arc<dyn Medium> = Arc::new(FileMedium::new(file, &config.array.geometry));
         let medium = (medium, Contents::Bytes);
-        let notes = repair_note.into_iter().chain(cut);
+        let notes = label_note.into_iter().chain(cut);
         let detail: Vec<String> = ["in a file".to_owned()].into_iter().chain(notes).collect();
         ModelDevice::new(config, configuration.uuid, detail.join(", "), medium, Some(label))
     }
@@ -167,7 +167,7 @@ impl ModelDevice {
             past_injected: Mutex::default(),
             last_cut: Mutex::default(),
             groups: Mutex::default(),
-            _label: label,
+            label: Mutex::new(label),
         };
         Ok(ModelDevice { shared: Arc::new(shared), claims: Claims::default() })
     }
@@ -257,5 +257,10 @@ impl Device for ModelDevice {
         let mut groups = self.shared.groups.lock().unwrap_or_else(PoisonError::into_inner);
         groups.push(Arc::clone(&group));
         Ok(Box::new(ModelQueuePair::new(Arc::clone(&self.shared), group, claim)))
+    }
+
+    fn mend_label(&self) -> Result<(), OpenError> {
+        let mut label = self.shared.label.lock().unwrap_or_else(PoisonError::into_inner);
+        label.as_mut().map_or(Ok(()), LabelStore::mend)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{CommandError, Result};
 use crate::handlers::Call;
-use crate::handlers::keyspace_context::KeyspaceContext;
+use crate::handlers::keyspace_context::{KeyspaceContext, PAGE_KEYS};
 use crate::resp::number::{parse_cursor, parse_i64};
 use crate::resp::reply::Reply;
 use crate::resp::words::{is, own};
@@ -80,8 +80,10 @@ pub(crate) fn scan(keyspace: KeyspaceContext<'_>) -> LocalBoxFuture<'_, Result<R
         let most_bytes = if left <= LITTLE_COUNT { LITTLE_SCAN_BYTES } else { usize::MAX };
         let mut bytes = 0;
         let slices = if keyspace.is_cleared() { 0 } else { keyspace.store.layout().slices };
+        let mut turns = keyspace.turns();
         while left > 0 && bytes < most_bytes && slice.0 < slices {
-            let page = keyspace.page(slice, after.take(), left).await?;
+            let page = keyspace.page(slice, after.take(), left.min(PAGE_KEYS)).await?;
+            turns.take().await;
             left = left.saturating_sub(page.items.len());
             bytes += page.items.iter().map(|(key, _)| key.len()).sum::<usize>();
             keys.extend(page.items.into_iter().map(|(key, _)| key).filter(|key| fits(key)));
@@ -127,7 +129,6 @@ pub(crate) fn randomkey(keyspace: KeyspaceContext<'_>) -> LocalBoxFuture<'_, Res
 /// A visible key: chosen at random, or else the first from a random slice on.
 async fn random_shown(keyspace: &KeyspaceContext<'_>, random: u64) -> Result<Option<Bytes>> {
     const TRIES: u32 = 16;
-    const PAGE_KEYS: usize = 1024;
     for _ in 0..TRIES {
         match keyspace.store.random_key(keyspace.context.random()).await? {
             Some(key) if keyspace.shows(&key) => return Ok(Some(key)),

@@ -6,8 +6,8 @@ use crate::error::{CommandError, Result};
 use crate::handlers::keyspace_context::KeyspaceContext;
 use crate::handlers::overlay::{Changes, Overlay};
 use crate::handlers::{Handler, handler_of, loads, wanted};
-use crate::pipeline::load::{Entries, FEW_VALUES};
-use crate::pipeline::write::{apply, check_reply, stage};
+use crate::pipeline::load::Entries;
+use crate::pipeline::write::{apply, prepare, stage};
 use crate::resp::reply::Reply;
 use crate::resp::words::own;
 use crate::session::transaction::Watched;
@@ -87,12 +87,8 @@ impl Session {
         self.check_receiver(&commands)?;
         let read = keys.iter().filter(|(_, wanted)| *wanted == Wanted::Entries);
         let read: Vec<Bytes> = read.map(|(key, _)| key.clone()).collect();
-        if read.len() > FEW_VALUES {
-            check_reply(store, &self.context, &read).await?;
-        }
-        if !keys.is_empty() {
-            store.prefetch(keys.iter().map(|(key, wanted)| (key, *wanted))).await;
-        }
+        let all = keys.iter().map(|(key, wanted)| (key, *wanted));
+        prepare(store, &self.context, &read, all).await?;
         let checked = planted::bug(Bug::ExecChecksBeforeGate)
             && watched.iter().all(|watched| !watched.token.touched());
         let steps = commands.len().max(keys.len());

@@ -11,10 +11,10 @@ mod shard_pipeline;
 mod write;
 
 use crate::acl::User;
-use crate::command::{Command, KeyList, Scope};
+use crate::command::{Command, CommandId, KeyList, Scope};
 use crate::error::Result;
 use crate::handlers::keyspace_context::KeyspaceContext;
-use crate::handlers::{Handler, handler_of};
+use crate::handlers::{Handler, handler_of, scans_little};
 use crate::resp::output::Output;
 use crate::resp::reply::Reply;
 use crate::resp::request::Request;
@@ -304,6 +304,12 @@ async fn run_keyspace_command(
     viewer: Option<&Arc<User>>,
 ) -> Reply {
     let Handler::Keyspace(run) = handler_of(command.spec) else { return Reply::None };
+    let is_long = match command.spec.id {
+        CommandId::Keys => true,
+        CommandId::Scan => !scans_little(&command.args),
+        _ => false,
+    };
+    let _work = store.begin_long(if is_long { usize::MAX } else { 1 }).await;
     let (context, viewer) = (&origin.context, viewer.map(|user| &**user));
     run(KeyspaceContext { store, context, args: &command.args, viewer, overlay: None }).await.into()
 }

@@ -4,7 +4,8 @@ use crate::command::{Command, Effects, Lookups};
 use crate::context::Context;
 use crate::error::Result;
 use crate::handlers::{Call, keyed_handler, loads, looks_up_first, lookups, wanted};
-use crate::pipeline::load::{Entries, FEW_VALUES, load_together, too_large};
+use crate::pipeline::LITTLE_BYTES;
+use crate::pipeline::load::{Entries, FEW_VALUES, Loaded, load_together, too_large};
 use crate::resp::reply::Reply;
 use crate::shared::poll::poll_once;
 use crate::shared::recording;
@@ -154,10 +155,35 @@ pub(crate) async fn run_alone(
     try_alone(store, command, shards, context, token).await.into()
 }
 
-/// Refuses values that are too many for one reply before they are read.
-pub(crate) async fn check_reply(store: &Store, context: &Context, keys: &[Bytes]) -> Result<()> {
+/// Refuses values that are too many for one reply before they are read; returns their bytes.
+async fn check_reply(store: &Store, context: &Context, keys: &[Bytes]) -> Result<u64> {
     let limit = context.services.max_reply_bytes;
-    if store.value_bytes(keys).await? > limit { Err(too_large(limit)) } else { Ok(()) }
+    let bytes = store.value_bytes(keys).await?;
+    if bytes > limit { Err(too_large(limit)) } else { Ok(bytes) }
+}
+
+/// Reads keys into the cache before the gates of their shards are held, as long work if they are
+/// many. `values` are those whose values are wanted: values that are too many for one reply are
+/// refused. Large ones wait for the memory of replies: then without a place that others need.
+pub(crate) async fn prepare<'k>(
+    store: &Store,
+    context: &Context,
+    values: &[Bytes],
+    keys: impl ExactSizeIterator<Item = (&'k Bytes, Wanted)>,
+) -> Result<()> {
+    let mut work = Some(store.begin_long(keys.len()).await);
+    let bytes = match values.len() > FEW_VALUES {
+        true => check_reply(store, context, values).await?,
+        false => u64::MAX,
+    };
+    if !values.is_empty() && bytes > LITTLE_BYTES {
+        work = None;
+    }
+    if keys.len() > 0 {
+        store.prefetch(keys).await;
+    }
+    drop(work);
+    Ok(())
 }
 
 async fn try_alone(
@@ -168,12 +194,8 @@ async fn try_alone(
     token: &mut CommitToken,
 ) -> Result<Reply> {
     let (keys, wanted) = (loads(command), wanted(command));
-    if keys.len() > FEW_VALUES && wanted == Wanted::Entries {
-        check_reply(store, context, &keys).await?;
-    }
-    if !keys.is_empty() {
-        store.prefetch(keys.iter().map(|key| (key, wanted))).await;
-    }
+    let values = if wanted == Wanted::Entries { &keys[..] } else { &[] };
+    prepare(store, context, values, keys.iter().map(|key| (key, wanted))).await?;
     let early = match planted::bug(Bug::AloneReadsBeforeGate) {
         true => Some(load_together(keys.clone(), wanted, || store.begin()).await?),
         false => None,
@@ -181,7 +203,10 @@ async fn try_alone(
     let exclusive = store.exclusive_for(shards, keys.len()).await?;
     let mut loaded = match early {
         Some(loaded) => loaded,
-        None => load_together(keys, wanted, || exclusive.begin()).await?,
+        None => {
+            let (entries, token) = exclusive.find_all(&keys, wanted).await?;
+            Loaded { entries: entries.into(), token }
+        }
     };
     if command.is_read() {
         context.recordings.tell_reads(store, || loads(command), &loaded.entries);

@@ -83,6 +83,8 @@ pub struct Shard {
     gate: Gate,
     /// The turn of this thread's work on many keys that needs gates.
     long_turn: ByteSemaphore,
+    /// The places of this thread's long work that is under way.
+    long_work: ByteSemaphore,
     clock: Rc<ExpiryClock>,
     transactions: Transactions,
     pending_outputs: PendingOutputs,
@@ -100,6 +102,9 @@ pub struct Shard {
     /// Units that were restored from an old image.
     stale_units: u64,
 }
+
+/// Pieces of long work that a thread has under way: several, so that their reads of flash overlap.
+const LONG_WORK: u64 = 4;
 
 impl Shard {
     /// A shard with the recovered state.
@@ -128,6 +133,7 @@ impl Shard {
             id,
             gate: Gate::default(),
             long_turn: ByteSemaphore::new(1),
+            long_work: ByteSemaphore::new(LONG_WORK),
             pending_outputs: PendingOutputs::default(),
             transactions: Transactions::new(next_transaction, commits, layout.shards),
             history: History::new(seq, options.watch_sweep),
@@ -163,6 +169,11 @@ impl Shard {
     /// The turn of this thread's work on many keys that needs gates, of this shard or of others.
     pub(crate) fn long_turn(&self) -> &ByteSemaphore {
         &self.long_turn
+    }
+
+    /// The places of this thread's long work that is under way, on this shard or on others.
+    pub(crate) fn long_work(&self) -> &ByteSemaphore {
+        &self.long_work
     }
 
     /// The shard's gate.

@@ -2,6 +2,7 @@
 //! several shards, are atomic.
 
 use super::mesh::{Job, Mesh};
+use super::together::FEW_STEPS;
 use super::transaction::Transaction;
 use super::{ScanPage, Store};
 use crate::error::Result;
@@ -22,13 +23,14 @@ pub struct Exclusive {
     _turn: Option<BytePermit>,
 }
 
-/// Work on more keys than this takes its turn.
-const FEW_STEPS: usize = 16;
-
 impl Exclusive {
     /// Begins a transaction that passes the gates.
     pub fn begin(&self) -> Transaction {
         Transaction::new(self.store.clone(), true)
+    }
+
+    pub(super) fn store(&self) -> &Store {
+        &self.store
     }
 
     /// As [`Store::scan_keys`], without waiting for the gate of the slice's shard.

@@ -5,6 +5,7 @@ mod exclusive;
 mod inspect;
 mod mesh;
 mod open;
+mod together;
 mod token;
 mod transaction;
 mod two_phase;
@@ -13,6 +14,7 @@ pub use exclusive::Exclusive;
 pub use mesh::{Inbox, Mesh};
 pub(crate) use open::open_all_for_repair;
 pub use open::{ShardSpec, open_all, open_all_with_log};
+pub use together::LongWork;
 pub use token::CommitToken;
 pub use transaction::Transaction;
 
@@ -178,28 +180,6 @@ impl Store {
             )
         })
         .await?
-    }
-
-    /// Reads keys into the cache before an exclusive transaction, so that it does not wait for
-    /// flash while it blocks other tasks. Ignores errors: the transaction will get them.
-    pub async fn prefetch<'k>(&self, keys: impl IntoIterator<Item = (&'k Bytes, Wanted)>) {
-        let reads = keys.into_iter().map(|(key, wanted)| async move {
-            // The value is dropped as soon as it is in the cache.
-            let _ = self.read(self.shard_of(key), key, false, wanted).await;
-        });
-        futures_util::future::join_all(reads).await;
-    }
-
-    /// About the length of the values of these keys together, without reading all of a large one.
-    pub async fn value_bytes(&self, keys: &[Bytes]) -> Result<u64> {
-        let lengths = keys.iter().map(|key| async move {
-            let (shard, key, hint) = (self.shard_of(key), key.clone(), self.hint);
-            let one = move |store: Store| -> LocalBoxFuture<'static, Result<u64>> {
-                Box::pin(async move { Reader::of(&store.shard, hint).value_bytes(&key).await })
-            };
-            self.run_on(shard, one).await?
-        });
-        Ok(futures_util::future::try_join_all(lengths).await?.iter().sum())
     }
 
     /// About the length of the value of a key of this thread's shard, where memory tells it.

@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 use softflash_base::ShardId;
+use softflash_store::value::Wanted;
 use softflash_store::{Entry, Store, StoreError};
 use softflash_testing::{Testbed, VirtualTestbed};
 use std::cell::Cell;
@@ -322,4 +323,64 @@ fn overlapping_transactions_over_three_shards_are_recovered_whole_and_in_order()
         }
     }
     assert!(found_some[0] > 0 && found_some[OVERLAPPING.len()] > 0, "{found_some:?}");
+}
+
+#[test]
+fn keys_of_several_shards_are_found_together_in_their_order() {
+    let testbed = testbed(3);
+    let key = |number: u64| Bytes::from(format!("key{number}"));
+    for written in [true, false] {
+        testbed.run(async |stores, _| {
+            let store = &stores[0];
+            for number in (0..200).filter(|number| written && number % 3 > 0) {
+                set_all(store, &[key(number)], number, false).await;
+            }
+            let keys: Vec<Bytes> = (0..200).chain([7, 7]).map(key).collect();
+            store.prefetch(keys.iter().map(|key| (key, Wanted::Entries))).await;
+            let bytes = store.value_bytes(&keys).await.unwrap();
+            let exclusive = store.exclusive((0..3).map(ShardId).collect::<Vec<_>>()).await.unwrap();
+            let (entries, token) = exclusive.find_all(&keys, Wanted::Entries).await.unwrap();
+            assert_eq!(entries.len(), keys.len());
+            let mut expected = 0;
+            for (number, entry) in (0..200).chain([7, 7]).zip(entries) {
+                let value = (number % 3 > 0).then(|| Bytes::from(number.to_string()));
+                expected += value.as_ref().map_or(0, Bytes::len);
+                assert_eq!(entry.map(|entry| entry.value.to_bytes()), value, "key{number}");
+            }
+            assert_eq!(bytes, expected as u64);
+            assert!(!token.is_empty());
+            assert!(exclusive.find_all(&[], Wanted::Keys).await.unwrap().0.is_empty());
+        });
+    }
+}
+
+/// However many pieces of long work come, few are under way; short work does not wait for them.
+#[test]
+fn long_work_waits_for_a_place_and_short_work_does_not() {
+    VirtualTestbed::new(1, 40).session(async |stores, runtime| {
+        let (under_way, most, left) =
+            (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)), Rc::new(Cell::new(40)));
+        for _ in 0..40 {
+            let (store, clock) = (stores[0].clone(), runtime.clone());
+            let counts = (Rc::clone(&under_way), Rc::clone(&most), Rc::clone(&left));
+            runtime.spawn(Box::pin(async move {
+                let (under_way, most, left) = counts;
+                let _work = store.begin_long(1000).await;
+                under_way.set(under_way.get() + 1);
+                most.set(most.get().max(under_way.get()));
+                clock.sleep_until(clock.now() + 1_000_000).await;
+                under_way.set(under_way.get() - 1);
+                left.set(left.get() - 1);
+            }));
+        }
+        runtime.sleep_until(runtime.now() + 500_000).await;
+        assert!(under_way.get() > 1, "some overlap");
+        let started = runtime.now();
+        drop(stores[0].begin_long(16).await);
+        assert!(runtime.now().since_ns(started) < 400_000 && left.get() > 30, "{}", left.get());
+        while left.get() > 0 {
+            runtime.sleep_until(runtime.now() + 1_000_000).await;
+        }
+        assert!((2..=8).contains(&most.get()), "{} at a time", most.get());
+    });
 }

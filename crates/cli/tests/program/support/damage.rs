@@ -130,6 +130,11 @@ impl DeviceMap {
             .expect("a log")
     }
 
+    /// All frames of all log segments.
+    pub fn all_frames(&self) -> Vec<Frame> {
+        self.superblocks().iter().flat_map(|superblock| self.frames(superblock)).collect()
+    }
+
     fn frames(&self, segment: &Superblock) -> Vec<Frame> {
         let end = segment.offset + self.superblock;
         let (mut frames, mut offset) = (Vec::new(), segment.payload);
