@@ -5,6 +5,7 @@ use crate::open::{OpenDir, block_on};
 use crate::volume_placement::{DomainLoad, most_free};
 use crate::volume_units::ShardDomain;
 use softflash_device::{Device, OpenError};
+use softflash_flash::FlashSource;
 use softflash_runtime::RuntimeHandle;
 use softflash_volume::{Domain, VolumeError};
 use std::path::Path;
@@ -72,7 +73,7 @@ impl Domains {
     ) -> Result<Domains, DataDirError> {
         let mut mounted = Domains { all: Vec::new(), not_mounted: Vec::new() };
         for domain in domains {
-            match domain.mount(device, runtime).await {
+            match domain.mount(FlashSource::Device(Arc::clone(device)), runtime).await {
                 Ok(new) => mounted.all.push((domain.clone(), new)),
                 Err(MountError::Domain(error)) => {
                     mounted.not_mounted.push((domain.clone(), error));
@@ -162,11 +163,16 @@ impl ShardDomain {
     /// [`MountError`].
     pub async fn mount(
         &self,
-        device: &Arc<dyn Device>,
+        flash: FlashSource,
         runtime: &RuntimeHandle,
     ) -> Result<Domain, MountError> {
-        let queue = Arc::clone(device).open_queue_pair(&self.units)?;
-        let (domain, report) = Domain::mount(queue, self.config.clone(), runtime.clone()).await?;
+        let (config, runtime) = (self.config.clone(), runtime.clone());
+        let (domain, report) = match flash {
+            FlashSource::Mounted(flash) => Domain::mount_on(flash, config, runtime).await?,
+            FlashSource::Device(device) => {
+                Domain::mount(device.open_queue_pair(&self.units)?, config, runtime).await?
+            }
+        };
         tracing::debug!(shard = %self.shard, ?report, "volumes are mounted");
         Ok(domain)
     }

@@ -1,20 +1,49 @@
-//! The handle of a shard's flash. Each method submits a request at once.
+//! The handle of an owner's flash. Each method submits a request at once.
 
 use crate::pump::{self, Driver};
+use crate::view::View;
 use softflash_base::{IoBuf, UnitId, UnitSet};
-use softflash_device::QueuePair;
+use softflash_device::{Device, QueuePair};
 use softflash_ftl::{
-    Done, Ftl, FtlConfig, FtlError, Hint, Inventory, OwnerTag, SpaceAccount, Superblock,
-    UnitTelemetry,
+    Done, Ftl, FtlConfig, FtlError, Hint, Inventory, OwnerTag, Owners, Ownership, SpaceAccount,
+    Superblock, UnitTelemetry,
 };
 use softflash_runtime::RuntimeHandle;
 use std::future::Future;
 use std::rc::Rc;
+use std::sync::Arc;
 
-/// A shard's flash. A clone is the same flash.
+/// The flash of a shard as one of its owners has it: a view of the owner's units. A clone is the
+/// same view. All views of a shard share its FTL.
 #[derive(Clone)]
 pub struct Flash {
     pub(crate) driver: Rc<Driver>,
+    view: Rc<View>,
+}
+
+/// A view that has just been mounted.
+pub struct MountedFlash {
+    /// The view.
+    pub flash: Flash,
+    /// The superblocks that the mount found in its units.
+    pub inventory: Inventory,
+}
+
+/// Flash to open something on.
+pub enum FlashSource {
+    /// A device: its units are still to be mounted.
+    Device(Arc<dyn Device>),
+    /// Units that have been mounted together with those of other owners.
+    Mounted(MountedFlash),
+}
+
+impl FlashSource {
+    /// Ends flash on which nothing is opened.
+    pub fn stop(&self) {
+        if let FlashSource::Mounted(mounted) = self {
+            mounted.flash.stop();
+        }
+    }
 }
 
 /// Pages that were read.
@@ -29,32 +58,91 @@ pub struct ReadPages {
 pub type Outcome = (Result<(), FtlError>, Option<IoBuf>);
 
 impl Flash {
-    /// Mounts the units of a queue pair and starts the pump.
+    /// Mounts the units of a queue pair for the block layer, and starts the pump.
+    ///
+    /// # Errors
+    /// Those of a mount of the FTL.
     pub async fn mount(
         queue: Box<dyn QueuePair>,
         config: FtlConfig,
         runtime: RuntimeHandle,
     ) -> Result<(Flash, Inventory), FtlError> {
-        let mut mounting = Ftl::mount(queue, config);
+        Flash::mount_of(queue, config, Ownership::BLOCKS, runtime).await
+    }
+
+    /// As [`mount`](Flash::mount), for another owner.
+    ///
+    /// # Errors
+    /// Those of a mount of the FTL.
+    pub async fn mount_of(
+        queue: Box<dyn QueuePair>,
+        config: FtlConfig,
+        ownership: Ownership,
+        runtime: RuntimeHandle,
+    ) -> Result<(Flash, Inventory), FtlError> {
+        let units = queue.units().clone();
+        let owners = Owners::one(units.clone(), ownership);
+        let (driver, inventory) = Flash::start(queue, config, owners, runtime).await?;
+        Ok((Flash { driver, view: Rc::new(View::new(units)) }, inventory))
+    }
+
+    /// Mounts the units of a queue pair for several owners, and starts the pump. Returns a view for
+    /// each, in their order; each has to be [stopped](Flash::stop).
+    ///
+    /// # Errors
+    /// Those of a mount of the FTL, of any unit.
+    ///
+    /// # Panics
+    /// If the units of the queue pair are not those of the owners.
+    pub async fn mount_for(
+        queue: Box<dyn QueuePair>,
+        config: FtlConfig,
+        owners: Owners,
+        runtime: RuntimeHandle,
+    ) -> Result<Vec<MountedFlash>, FtlError> {
+        let sets: Vec<UnitSet> = owners.sets().cloned().collect();
+        let (driver, mut inventory) = Flash::start(queue, config, owners, runtime).await?;
+        let view = |units: UnitSet| {
+            let inventory = inventory.split_off(&units);
+            let flash = Flash { driver: Rc::clone(&driver), view: Rc::new(View::new(units)) };
+            MountedFlash { flash, inventory }
+        };
+        Ok(sets.into_iter().map(view).collect())
+    }
+
+    async fn start(
+        queue: Box<dyn QueuePair>,
+        config: FtlConfig,
+        owners: Owners,
+        runtime: RuntimeHandle,
+    ) -> Result<(Rc<Driver>, Inventory), FtlError> {
+        let views = owners.sets().count();
+        let mut mounting = Ftl::mount_for(queue, config, owners);
         let (ftl, inventory) = loop {
             if let Some(mounted) = mounting.poll(runtime.now()) {
                 break mounted?;
             }
             pump::wait(&runtime, mounting.wake(), None).await;
         };
-        let driver = Rc::new(Driver::new(ftl, runtime.clone()));
+        let driver = Rc::new(Driver::new(ftl, runtime.clone(), views));
         let pump = Rc::clone(&driver);
         runtime.spawn(Box::pin(async move { pump.pump().await }));
-        Ok((Flash { driver }, inventory))
+        Ok((driver, inventory))
     }
 
-    /// Ends the pump without waiting for requests under way.
+    /// Ends the view without waiting for its requests under way, which never complete. The pump
+    /// ends with the last view.
     pub fn stop(&self) {
-        self.driver.stop();
+        if self.view.stop() {
+            self.driver.view_ended();
+        }
     }
 
     /// Allocates a free superblock of `unit`.
     pub fn allocate(&self, unit: u16, tag: OwnerTag, hint: Hint) -> Result<Superblock, FtlError> {
+        if !self.view.units().contains(unit) {
+            return Err(FtlError::NotOurs { unit: UnitId(unit) });
+        }
         let now = self.driver.runtime.now();
         let superblock = self.driver.ftl.borrow_mut().allocate(now, UnitId(unit), tag, hint);
         self.driver.submitted.notify_one();
@@ -73,7 +161,7 @@ impl Flash {
         let now = self.driver.runtime.now();
         let (request, first_page) =
             self.driver.ftl.borrow_mut().append(now, superblock, data, durable, hint)?;
-        let done = self.driver.done(request);
+        let done = self.driver.done(&self.view, request);
         Ok((first_page, async move {
             let Done { result, buffer, .. } = done.await;
             (result, buffer)
@@ -97,7 +185,7 @@ impl Flash {
                 .read(now, superblock, first_page, pages, buffer, hint)
                 .map_err(|(error, _)| error)?;
             drop(ftl);
-            self.driver.done(request)
+            self.driver.done(&self.view, request)
         };
         let Done { result, buffer, retries, .. } = done.await;
         match (result, buffer) {
@@ -113,7 +201,7 @@ impl Flash {
     /// Completes when every append that completed before is durable.
     pub async fn flush(&self, hint: Hint) -> Result<(), FtlError> {
         let request = self.driver.ftl.borrow_mut().flush(self.driver.runtime.now(), hint);
-        self.driver.done(request).await.result
+        self.driver.done(&self.view, request).await.result
     }
 
     /// Ends the appends to a superblock.
@@ -156,9 +244,14 @@ impl Flash {
         self.driver.ftl.borrow().safe_after(pages)
     }
 
-    /// The shard's units.
+    /// The owner's units.
     pub fn units(&self) -> &UnitSet {
-        &self.driver.units
+        self.view.units()
+    }
+
+    /// The device's identity.
+    pub fn device_uuid(&self) -> u128 {
+        self.driver.ftl.borrow().device_uuid()
     }
 
     /// A unit's queue length.

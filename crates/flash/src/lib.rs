@@ -9,6 +9,7 @@ mod page_state;
 mod pump;
 mod requests;
 mod unit_health;
+mod view;
 
-pub use flash::{Flash, Outcome, ReadPages};
+pub use flash::{Flash, FlashSource, MountedFlash, Outcome, ReadPages};
 pub use unit_health::UnitHealth;

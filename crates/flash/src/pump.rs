@@ -1,8 +1,8 @@
 //! The pump: polls the FTL, and hands completions to the tasks that wait for them.
 
 use crate::requests::Requests;
+use crate::view::View;
 use futures_util::future::{Either, select};
-use softflash_base::UnitSet;
 use softflash_device::Wake;
 use softflash_ftl::{Done, Ftl, RequestId};
 use softflash_runtime::{Notify, RuntimeHandle, yield_now};
@@ -14,49 +14,57 @@ use std::task::{Poll, Waker};
 
 /// An FTL with its requests under way.
 pub(crate) struct Driver {
-    /// The units of the FTL.
-    pub(crate) units: UnitSet,
     pub(crate) ftl: RefCell<Ftl>,
     pub(crate) runtime: RuntimeHandle,
     /// Rings when the FTL has commands to submit.
     pub(crate) submitted: Notify,
     requests: RefCell<Requests>,
-    stopped: Cell<bool>,
+    /// The views that are in use. The pump ends with the last one.
+    views: Cell<usize>,
 }
 
 impl Driver {
-    pub(crate) fn new(ftl: Ftl, runtime: RuntimeHandle) -> Driver {
+    /// A driver for so many views.
+    pub(crate) fn new(ftl: Ftl, runtime: RuntimeHandle, views: usize) -> Driver {
         Driver {
-            units: ftl.units().clone(),
             ftl: RefCell::new(ftl),
             runtime,
             submitted: Notify::new(),
             requests: RefCell::default(),
-            stopped: Cell::new(false),
+            views: Cell::new(views),
         }
     }
 
-    pub(crate) fn stop(&self) {
-        self.stopped.set(true);
+    /// A view is used no more.
+    pub(crate) fn view_ended(&self) {
+        let views = self.views.get();
+        assert!(views > 0, "a view of flash ends that no one has");
+        self.views.set(views - 1);
         self.submitted.notify_one();
     }
 
-    /// The completion of a request that was just submitted.
-    pub(crate) fn done(self: &Rc<Self>, request: RequestId) -> impl Future<Output = Done> + use<> {
-        let driver = Rc::clone(self);
+    /// The completion of a request of a view that was just submitted. There is none once the view
+    /// is stopped.
+    pub(crate) fn done(
+        self: &Rc<Self>,
+        view: &Rc<View>,
+        request: RequestId,
+    ) -> impl Future<Output = Done> + use<> {
+        let (driver, view) = (Rc::clone(self), Rc::clone(view));
         let slot = driver.requests.borrow_mut().add(request);
         driver.submitted.notify_one();
         let mut waiter = Waiter { driver, slot: Some(slot) };
         poll_fn(move |context| match waiter.poll(context.waker()) {
-            Some(done) => Poll::Ready(done),
-            None => Poll::Pending,
+            Some(done) if !view.is_stopped() => Poll::Ready(done),
+            _ => Poll::Pending,
         })
     }
 
-    /// Polls the FTL and wakes the tasks whose requests have completed, until stopped.
+    /// Polls the FTL and wakes the tasks whose requests have completed, until the last view is
+    /// stopped.
     pub(crate) async fn pump(&self) {
         let mut done = Vec::new();
-        while !self.stopped.get() {
+        while self.views.get() > 0 {
             let wake = {
                 let mut ftl = self.ftl.borrow_mut();
                 ftl.poll(self.runtime.now(), &mut done);

@@ -1,6 +1,5 @@
 //! Configuration of the FTL.
 
-use crate::superblock::Owner;
 use softflash_policy::{Schedule, WearPolicy};
 
 /// The default lead of the most worn block of a unit, in erases, from which on cold data are moved.
@@ -9,12 +8,6 @@ const WEAR_LEAD: u32 = 64;
 /// Settings of an [`Ftl`](crate::Ftl). The default suits most devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FtlConfig {
-    /// The owner of the superblocks that are allocated. A mount reports only its superblocks.
-    pub owner: Owner,
-    /// Whether the owner knows its data without a header: superblocks without an opening header
-    /// that may have data are in [`Inventory::unclaimed`](crate::Inventory::unclaimed), and are
-    /// kept until the owner releases them. They are free otherwise.
-    pub asks_about_unclaimed: bool,
     /// Superblocks per unit that are kept erased ahead of need.
     pub erased_target: u32,
     /// The largest command in bytes, on devices that accept several rows of pages in one command.
@@ -40,8 +33,6 @@ pub struct FtlConfig {
 impl Default for FtlConfig {
     fn default() -> FtlConfig {
         FtlConfig {
-            owner: Owner::BLOCKS,
-            asks_about_unclaimed: false,
             erased_target: 2,
             max_command_bytes: 1 << 20,
             max_die_depth: u16::MAX,

@@ -54,7 +54,7 @@ impl Ftl {
             wear: config.wear,
             requests: Requests::new(units.len()),
             commands: Commands::new(units.len(), config.order.is_fifo()),
-            headers: Headers::new(queue.device_uuid(), config.owner, queue.buffers().clone()),
+            headers: Headers::new(queue.device_uuid(), queue.buffers().clone()),
             units: Units::new(queue.units().clone(), units),
             dispatcher: Dispatcher::new(queue, config),
             completions: Vec::new(),
@@ -64,6 +64,11 @@ impl Ftl {
     /// The units of the queue pair.
     pub fn units(&self) -> &UnitSet {
         self.units.ids()
+    }
+
+    /// The identity of the device.
+    pub fn device_uuid(&self) -> u128 {
+        self.dispatcher.device().device_uuid()
     }
 
     /// The pool for the buffers of requests. Other buffers work too but may be slower.

@@ -24,13 +24,12 @@ use softflash_device::{Completion, DeviceError, Hint, Origin, Priority};
 /// Encodes and writes the headers of a device.
 pub(crate) struct Headers {
     device_uuid: u128,
-    owner: Owner,
     pool: BufferPool,
 }
 
 impl Headers {
-    pub fn new(device_uuid: u128, owner: Owner, pool: BufferPool) -> Headers {
-        Headers { device_uuid, owner, pool }
+    pub fn new(device_uuid: u128, pool: BufferPool) -> Headers {
+        Headers { device_uuid, pool }
     }
 
     /// Writes the erase header once all blocks are erased. The header is durable, and no other page
@@ -91,8 +90,9 @@ impl Headers {
     ) -> Next {
         let is_opening = op.work == Work::OpeningHeader;
         // A mapped domain refers to none of its superblocks until the next root.
+        let owner = unit.owner();
         let read_back =
-            |page: &IoBuf| self.owner != Owner::BLOCKS || named_stream(page) == Some(Stream::Log);
+            |page: &IoBuf| owner != Owner::BLOCKS || named_stream(page) == Some(Stream::Log);
         match page.filter(|page| is_opening && read_back(page)) {
             None => self.written(unit, commands, now, op),
             Some(buffer) => {
@@ -180,7 +180,7 @@ impl Headers {
             highest_erase_count: unit.blocks.highest_erase_count(),
             unused_from: unit.blocks.unused_from(),
             blocks: blocks.collect(),
-            opening: opening.map(|opening| self.purpose(opening)),
+            opening: opening.map(|opening| purpose(unit.owner(), opening)),
         };
         let mut page = self.pool.take(cast::index(unit.layout().page_bytes));
         encode(self.place(unit, index), &header, &mut page);
@@ -193,10 +193,6 @@ impl Headers {
         page
     }
 
-    fn purpose(&self, opening: &Opening) -> Purpose {
-        Purpose { stream: opening.stream, owner: self.owner, tag: opening.tag }
-    }
-
     fn decode(&self, unit: &Unit, kind: HeaderKind, index: u32, page: &[u8]) -> Decoded {
         let layout = unit.layout();
         let place = self.place(unit, index);
@@ -206,6 +202,10 @@ impl Headers {
     fn place(&self, unit: &Unit, index: u32) -> HeaderPlace {
         HeaderPlace { device_uuid: self.device_uuid, unit: unit.id().0, index }
     }
+}
+
+fn purpose(owner: Owner, opening: &Opening) -> Purpose {
+    Purpose { stream: opening.stream, owner, tag: opening.tag }
 }
 
 /// The program of a header, without its data.

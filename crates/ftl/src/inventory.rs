@@ -2,6 +2,7 @@
 
 use crate::stream::Stream;
 use crate::superblock::{Owner, OwnerTag, Superblock};
+use softflash_base::UnitSet;
 
 /// A superblock with data of an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub struct KeptSuperblock {
 pub struct Inventory {
     /// Superblocks with their tags, by unit and index.
     pub superblocks: Vec<FoundSuperblock>,
-    /// Superblocks of another owner than that of the FTL, which must not release them. A damaged
+    /// Superblocks of another owner than that of their unit, which must not release them. A damaged
     /// superblock in a unit with any of them may be one of them, and is in this list too.
     pub of_others: Vec<KeptSuperblock>,
     /// Superblocks whose opening header is damaged, in units without superblocks of other owners.
@@ -50,10 +51,28 @@ pub struct Inventory {
     /// all of them are free: left from an earlier use of the medium, erased ahead of need, or being
     /// erased when the power was cut. But their headers may also have been written over. In units
     /// without superblocks of other owners, and only if the owner
-    /// [asks](crate::FtlConfig::asks_about_unclaimed).
+    /// [asks](crate::Ownership::asks_about_unclaimed).
     pub unclaimed: Vec<DamagedSuperblock>,
     /// Superblocks, also listed above, whose erase header is damaged and whose opening header
     /// replaces it. A power cut leaves this behind only in superblocks that were released and being
     /// erased.
     pub erase_headers_lost: Vec<DamagedSuperblock>,
+}
+
+impl Inventory {
+    /// Takes out the superblocks of these units.
+    pub fn split_off(&mut self, units: &UnitSet) -> Inventory {
+        let is_theirs = |superblock: &Superblock| units.contains(superblock.unit.0);
+        let damaged = |list: &mut Vec<DamagedSuperblock>| -> Vec<DamagedSuperblock> {
+            list.extract_if(.., |damaged| is_theirs(&damaged.superblock)).collect()
+        };
+        let Inventory { superblocks, of_others, .. } = self;
+        Inventory {
+            superblocks: superblocks.extract_if(.., |found| is_theirs(&found.superblock)).collect(),
+            of_others: of_others.extract_if(.., |kept| is_theirs(&kept.superblock)).collect(),
+            damaged: damaged(&mut self.damaged),
+            unclaimed: damaged(&mut self.unclaimed),
+            erase_headers_lost: damaged(&mut self.erase_headers_lost),
+        }
+    }
 }

@@ -13,6 +13,7 @@ use crate::ftl::Ftl;
 use crate::header::{Decoded, FORMAT_VERSION, HeaderKind, HeaderPlace, decode, encoded_bytes};
 use crate::inventory::Inventory;
 use crate::layout::{HEADER_PAGES, Layout};
+use crate::owners::{Owners, Ownership};
 use crate::recovery::{Finding, recover};
 use crate::slab::{Slab, place_of};
 use crate::superblock::FtlError;
@@ -71,6 +72,7 @@ impl Scan {
 pub struct Mounting {
     queue: Option<Box<dyn QueuePair>>,
     config: FtlConfig,
+    owners: Owners,
     layout: Result<Layout, FtlError>,
     scans: Vec<Scan>,
     reads: Slab<HeaderRead>,
@@ -78,14 +80,25 @@ pub struct Mounting {
 }
 
 impl Ftl {
-    /// Begins a mount: [`Mounting::poll`] reads the headers on the flash and returns the FTL.
+    /// Begins a mount of units of the block layer: [`Mounting::poll`] reads the headers on the
+    /// flash and returns the FTL.
     pub fn mount(queue: Box<dyn QueuePair>, config: FtlConfig) -> Mounting {
-        Mounting::new(queue, config)
+        let owners = Owners::one(queue.units().clone(), Ownership::BLOCKS);
+        Mounting::new(queue, config, owners)
+    }
+
+    /// As [`mount`](Ftl::mount), of units of these owners.
+    ///
+    /// # Panics
+    /// If the units of the queue pair are not those of the owners.
+    pub fn mount_for(queue: Box<dyn QueuePair>, config: FtlConfig, owners: Owners) -> Mounting {
+        Mounting::new(queue, config, owners)
     }
 }
 
 impl Mounting {
-    fn new(queue: Box<dyn QueuePair>, config: FtlConfig) -> Mounting {
+    fn new(queue: Box<dyn QueuePair>, config: FtlConfig, owners: Owners) -> Mounting {
+        assert_eq!(queue.units(), &owners.units(), "the queue pair has the units of the owners");
         let layout = Layout::new(queue.geometry(), &config);
         let scans = match &layout {
             Ok(layout) => {
@@ -96,6 +109,7 @@ impl Mounting {
         Mounting {
             queue: Some(queue),
             config,
+            owners,
             layout,
             scans,
             reads: Slab::new(),
@@ -136,8 +150,9 @@ impl Mounting {
         let mut units = Vec::with_capacity(self.scans.len());
         for (place, scan) in self.scans.drain(..).enumerate() {
             let mut unit = Unit::new(scan.id, place, layout, &self.config, now);
+            let ownership = self.owners.of(scan.id);
             if let Err(error) =
-                recover(&mut unit, &self.config, &scan.bad, &scan.findings, &mut inventory)
+                recover(&mut unit, ownership, &scan.bad, &scan.findings, &mut inventory)
             {
                 return Some(Err(error));
             }

@@ -10,9 +10,9 @@
 )]
 
 use crate::blocks::{BlockTable, BlockUse};
-use crate::config::FtlConfig;
 use crate::header::{Decoded, Header, Purpose};
 use crate::inventory::{DamagedSuperblock, FoundSuperblock, Inventory, KeptSuperblock};
+use crate::owners::Ownership;
 use crate::policy::bad_block::{Draft, fit_to_spares};
 use crate::slots::State;
 use crate::superblock::{FtlError, Owner, Superblock};
@@ -106,11 +106,11 @@ impl Finding {
     }
 }
 
-/// Brings a new unit into the state of its findings and adds its superblocks to the inventory of
-/// their owner.
+/// Brings a new unit of an owner into the state of its findings and adds its superblocks to the
+/// inventory.
 pub(crate) fn recover(
     unit: &mut Unit,
-    config: &FtlConfig,
+    ownership: Ownership,
     bad: &[(u8, u8, u32)],
     findings: &[Finding],
     inventory: &mut Inventory,
@@ -128,10 +128,11 @@ pub(crate) fn recover(
         unit.note_header(header.blocks[0].block, header.generation);
     }
 
-    let owner = config.owner;
+    let Ownership { owner, asks_about_unclaimed } = ownership;
+    unit.set_owner(owner);
     let verdicts: Vec<Verdict<'_>> = findings.iter().map(Finding::verdict).collect();
     let is_shared = verdicts.iter().any(|verdict| is_of_another(verdict, owner));
-    let asks = config.asks_about_unclaimed && !is_shared;
+    let asks = asks_about_unclaimed && !is_shared;
     let mut free = Vec::new();
     let mut live: Vec<(u32, Verdict<'_>)> = Vec::new();
     for ((index, finding), verdict) in (0_u32..).zip(findings).zip(verdicts) {

@@ -24,7 +24,7 @@ impl fmt::Display for Superblock {
 }
 
 /// The layer that interprets the tags of superblocks, and its domain: a set of units with one
-/// purpose. An FTL works for one owner and keeps the superblocks of others.
+/// purpose. A unit has one owner, and the superblocks of others in it are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Owner {
     /// The number of the layer: 0 is the block layer.

@@ -13,7 +13,7 @@ use crate::op::{Op, Work};
 use crate::scheduler::{DieQueue, QueueClass};
 use crate::slots::{Slot, Slots, State};
 use crate::stream::Stream;
-use crate::superblock::{FtlError, OwnerTag, Superblock};
+use crate::superblock::{FtlError, Owner, OwnerTag, Superblock};
 use crate::telemetry::SpaceAccount;
 use softflash_base::{Time, UnitId};
 use softflash_device::geometry::MAX_PLANES;
@@ -29,6 +29,7 @@ pub(crate) struct Opening {
 /// One unit.
 pub(crate) struct Unit {
     id: UnitId,
+    owner: Owner,
     /// Its place in the table of units.
     place: usize,
     layout: Layout,
@@ -61,6 +62,7 @@ impl Unit {
         let die = || allowances.map(DieQueue::new);
         Unit {
             id,
+            owner: Owner::BLOCKS,
             place,
             layout,
             slots: Slots::new(id, layout.blocks_per_plane),
@@ -79,6 +81,16 @@ impl Unit {
 
     pub fn id(&self) -> UnitId {
         self.id
+    }
+
+    /// The owner of the superblocks that are allocated.
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// From now on, superblocks are allocated for this owner.
+    pub fn set_owner(&mut self, owner: Owner) {
+        self.owner = owner;
     }
 
     pub fn place(&self) -> usize {

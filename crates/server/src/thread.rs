@@ -14,6 +14,7 @@ use crate::transport::Transport;
 use crate::volumes::{HostSpec, VolumeHost};
 use async_channel::{Receiver, Sender};
 use softflash_base::ShardId;
+use softflash_datadir::ShardFlash;
 use softflash_device::Device;
 use softflash_ftl::UnitTelemetry;
 use softflash_protocol::Context;
@@ -134,8 +135,9 @@ async fn run(
     messages: Receiver<Message>,
     runtime: RuntimeHandle,
 ) -> Result<(), ServerError> {
+    let flash = mount(&spec, &runtime).await;
     let volumes = match spec.volumes {
-        Some(volumes) => Some(VolumeHost::mount(volumes, &spec.device, &runtime).await),
+        Some(volumes) => Some(VolumeHost::mount(volumes, flash.volumes, &runtime).await),
         None => None,
     };
     let spare = spec.options.spare.clone();
@@ -143,7 +145,7 @@ async fn run(
         id: spec.id,
         layout: spec.layout,
         options: spec.options,
-        device: spec.device,
+        flash: flash.store,
         runtime: runtime.clone(),
         mesh: spec.mesh,
         inbox: spec.inbox,
@@ -212,6 +214,15 @@ async fn run(
     };
     let closed = store.close().await.map_err(|error| ServerError::Close { shard, error });
     closed.and(unmounted)
+}
+
+/// The flash of the store and of the volumes.
+async fn mount(spec: &ThreadSpec, runtime: &RuntimeHandle) -> ShardFlash {
+    let Some(HostSpec { domain, .. }) = &spec.volumes else {
+        return ShardFlash::separate(&spec.device);
+    };
+    let units = spec.layout.units_of(spec.id);
+    ShardFlash::mount(&spec.device, units, domain, spec.options.ftl, runtime).await
 }
 
 fn admit(arrival: Arrival, registry: &Registry, services: &Services, runtime: &RuntimeHandle) {

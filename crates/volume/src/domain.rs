@@ -37,7 +37,8 @@ use serde::Serialize;
 use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
 use softflash_device::QueuePair;
-use softflash_ftl::{FtlConfig, Inventory, Owner, ProgramBytes, UnitTelemetry};
+use softflash_flash::MountedFlash;
+use softflash_ftl::{FtlConfig, Inventory, Owner, Ownership, ProgramBytes, UnitTelemetry};
 use softflash_runtime::RuntimeHandle;
 use std::rc::Rc;
 
@@ -97,6 +98,11 @@ impl Domain {
         opening::owner(domain)
     }
 
+    /// How a domain has its units, for a mount together with those of others.
+    pub fn ownership(domain: u16) -> Ownership {
+        opening::ownership(domain)
+    }
+
     /// Mounts the domain on the units of a queue pair; an empty one if there is none.
     pub fn mount(
         queue: Box<dyn QueuePair>,
@@ -108,13 +114,29 @@ impl Domain {
         Box::pin(Domain::mounted(queue, config, runtime))
     }
 
+    /// As [`mount`](Domain::mount), on flash that has been mounted with that of other owners: its
+    /// wear policy and its order of dies are those of that mount. It is stopped with the domain,
+    /// and where the domain cannot be mounted.
+    pub fn mount_on(
+        flash: MountedFlash,
+        config: DomainConfig,
+        runtime: RuntimeHandle,
+    ) -> LocalBoxFuture<'static, Result<(Domain, RecoveryReport), VolumeError>> {
+        Box::pin(async move { Domain::recovered(opening::on_flash(flash, config, runtime)?).await })
+    }
+
     async fn mounted(
         queue: Box<dyn QueuePair>,
         config: DomainConfig,
         runtime: RuntimeHandle,
     ) -> Result<(Domain, RecoveryReport), VolumeError> {
         let ftl = FtlConfig { wear: config.wear, order: config.order, ..FtlConfig::default() };
-        let (core, inventory) = open(queue, ftl, config, runtime).await?;
+        Domain::recovered(open(queue, ftl, config, runtime).await?).await
+    }
+
+    async fn recovered(
+        (core, inventory): (Core, Inventory),
+    ) -> Result<(Domain, RecoveryReport), VolumeError> {
         let flash = core.flash.clone();
         let mounted = Domain::recover(core, &inventory).await;
         if mounted.is_err() {

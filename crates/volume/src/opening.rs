@@ -4,8 +4,8 @@ use crate::config::DomainConfig;
 use crate::core::Core;
 use crate::error::VolumeError;
 use softflash_device::QueuePair;
-use softflash_flash::Flash;
-use softflash_ftl::{FtlConfig, Inventory, Owner};
+use softflash_flash::{Flash, MountedFlash};
+use softflash_ftl::{FtlConfig, Inventory, Owner, Ownership};
 use softflash_runtime::RuntimeHandle;
 
 /// The layer of mapped domains in the headers of superblocks.
@@ -16,6 +16,11 @@ pub(crate) fn owner(domain: u16) -> Owner {
     Owner { layer: LAYER, domain }
 }
 
+/// How a domain has its units.
+pub(crate) fn ownership(domain: u16) -> Ownership {
+    Ownership { owner: owner(domain), asks_about_unclaimed: true }
+}
+
 /// Mounts the flash of a domain. Nothing is written before the core is used.
 pub(crate) async fn open(
     queue: Box<dyn QueuePair>,
@@ -23,9 +28,19 @@ pub(crate) async fn open(
     config: DomainConfig,
     runtime: RuntimeHandle,
 ) -> Result<(Core, Inventory), VolumeError> {
-    let device_uuid = queue.device_uuid();
-    let ftl = FtlConfig { owner: owner(config.domain), asks_about_unclaimed: true, ..ftl };
-    let (flash, inventory) = Flash::mount(queue, ftl, runtime.clone()).await?;
+    let ownership = ownership(config.domain);
+    let (flash, inventory) = Flash::mount_of(queue, ftl, ownership, runtime.clone()).await?;
+    on_flash(MountedFlash { flash, inventory }, config, runtime)
+}
+
+/// As [`open`], on flash that has been mounted.
+pub(crate) fn on_flash(
+    mounted: MountedFlash,
+    config: DomainConfig,
+    runtime: RuntimeHandle,
+) -> Result<(Core, Inventory), VolumeError> {
+    let MountedFlash { flash, inventory } = mounted;
+    let device_uuid = flash.device_uuid();
     match Core::new(flash.clone(), device_uuid, config, runtime) {
         Ok(core) => Ok((core, inventory)),
         Err(error) => {

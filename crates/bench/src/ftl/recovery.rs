@@ -9,7 +9,7 @@ use softflash_base::random::Rng;
 use softflash_console::allocator;
 use softflash_console::measure::Stopwatch;
 use softflash_flash::Flash;
-use softflash_ftl::FtlConfig;
+use softflash_ftl::{FtlConfig, Ownership};
 use softflash_runtime::VirtualExecutor;
 use softflash_volume::{Domain, DomainConfig, VolumeError};
 
@@ -91,11 +91,11 @@ fn mount(
 
 fn mount_headers(medium: &SharedMedium) -> Result<f64, VolumeError> {
     let executor = VirtualExecutor::new(0);
-    let owner = Domain::owner(DomainConfig::default().domain);
-    let ftl = FtlConfig { owner, ..FtlConfig::default() };
+    let owner = Ownership::of(Domain::owner(DomainConfig::default().domain));
+    let ftl = FtlConfig::default();
     let watch = Stopwatch::start();
     let queue = Box::new(NullQueue::new(medium));
-    let (flash, _) = executor.block_on(Flash::mount(queue, ftl, executor.handle()))?;
+    let (flash, _) = executor.block_on(Flash::mount_of(queue, ftl, owner, executor.handle()))?;
     let seconds = watch.stop().cpu_seconds;
     flash.stop();
     Ok(seconds)

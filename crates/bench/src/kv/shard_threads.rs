@@ -11,6 +11,7 @@ use softflash_console::CliError;
 use softflash_console::output;
 use softflash_datadir::block_on;
 use softflash_datadir::{DataDirError, OpenDir};
+use softflash_flash::FlashSource;
 use softflash_ftl::UnitTelemetry;
 use softflash_store::opening::{Mesh, ShardSpec};
 use softflash_store::stats::StoreStats;
@@ -74,7 +75,8 @@ impl ShardThreads {
             let (mesh, load, id) = (mesh.clone(), Arc::clone(&load), ShardId(id));
             let thread = std::thread::Builder::new().name(format!("shard-{id}")).spawn(move || {
                 block_on(|runtime| async move {
-                    let spec = ShardSpec { id, layout, options, device, runtime, mesh, inbox };
+                    let flash = FlashSource::Device(device);
+                    let spec = ShardSpec { id, layout, options, flash, runtime, mesh, inbox };
                     let failed = |error| DataDirError::store(&path)(error);
                     let store = Store::open(spec).await.map_err(failed)?;
                     obey(&store, &load, orders).await;

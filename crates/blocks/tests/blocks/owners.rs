@@ -7,7 +7,7 @@ use softflash_blocks::space::BLOCKS_OF_LOG;
 use softflash_blocks::{BlockKind, BlockLayer, Redundancy};
 use softflash_device::{Device, ModelConfig, ModelDevice};
 use softflash_flash::Flash;
-use softflash_ftl::{FtlConfig, Hint, Inventory, Owner, OwnerTag};
+use softflash_ftl::{FtlConfig, Hint, Inventory, Owner, OwnerTag, Ownership};
 use softflash_runtime::VirtualExecutor;
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ fn mounted<T>(
     let runtime = executor.handle();
     executor.block_on(async {
         let queue = device.open_queue_pair(&device.info().all_units()).unwrap();
-        let config = FtlConfig { owner, ..FtlConfig::default() };
-        let (flash, inventory) = Flash::mount(queue, config, runtime).await.unwrap();
+        let (config, owner) = (FtlConfig::default(), Ownership::of(owner));
+        let (flash, inventory) = Flash::mount_of(queue, config, owner, runtime).await.unwrap();
         let result = work(flash.clone(), inventory).await;
         flash.stop();
         result

@@ -6,7 +6,7 @@ use softflash_console::CliError;
 use softflash_console::output::{self, Form};
 use softflash_datadir::{DataDirError, OpenDir};
 use softflash_flash::Flash;
-use softflash_ftl::{FtlConfig, UnitState, UnitTelemetry};
+use softflash_ftl::{FtlConfig, Ownership, UnitState, UnitTelemetry};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -86,11 +86,11 @@ fn mount_and_look(directory: &OpenDir) -> Result<Vec<UnitTelemetry>, CliError> {
     block_on(|runtime| async move {
         let mut units = Vec::new();
         for (owner, owned) in directory.owners.iter() {
-            let owner = owner.in_headers();
+            let owner = Ownership::of(owner.in_headers());
             // Nothing is erased in advance.
-            let config = FtlConfig { erased_target: 0, owner, ..FtlConfig::default() };
+            let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
             let queue = Arc::clone(&directory.device).open_queue_pair(owned)?;
-            let (flash, _) = Flash::mount(queue, config, runtime.clone())
+            let (flash, _) = Flash::mount_of(queue, config, owner, runtime.clone())
                 .await
                 .map_err(DataDirError::store(&directory.path))?;
             units.extend(owned.iter().map(|unit| flash.telemetry(unit)));

@@ -1,23 +1,23 @@
 //! An FTL keeps the superblocks of other owners.
 
-use crate::support::{Flash, Media, Rig, geometry};
-use softflash_base::{Time, UnitId};
-use softflash_ftl::{FtlConfig, Owner};
+use crate::support::{Flash, Media, Medium, Rig, geometry};
+use softflash_base::{Time, UnitId, UnitSet};
+use softflash_ftl::{FtlConfig, Inventory, Owner, Owners, Ownership};
 
 const OTHER: Owner = Owner { layer: 1, domain: 0x0203 };
 
-fn of(owner: Owner) -> FtlConfig {
-    FtlConfig { owner, ..FtlConfig::default() }
+fn mount(flash: &impl Medium, owner: Owner) -> (Rig, Inventory) {
+    Rig::mount_of(flash, FtlConfig::default(), Ownership::of(owner))
 }
 
 #[test]
 fn superblocks_of_another_owner_are_listed_and_never_erased() {
     let flash = Flash::new(geometry(1, 2, 8, 8), 1, Media::Nand);
-    let (mut rig, _) = Rig::mount(&flash, of(OTHER));
+    let (mut rig, _) = mount(&flash, OTHER);
     let theirs = rig.fill(0, 1);
     drop(rig);
 
-    let (mut rig, inventory) = Rig::mount(&flash, of(Owner::BLOCKS));
+    let (mut rig, inventory) = mount(&flash, Owner::BLOCKS);
     assert_eq!(inventory.superblocks, []);
     let kept: Vec<_> =
         inventory.of_others.iter().map(|kept| (kept.superblock, kept.owner)).collect();
@@ -33,7 +33,7 @@ fn superblocks_of_another_owner_are_listed_and_never_erased() {
     }
     drop(rig);
 
-    let (mut rig, inventory) = Rig::mount(&flash, of(OTHER));
+    let (mut rig, inventory) = mount(&flash, OTHER);
     let found: Vec<_> = inventory.superblocks.iter().map(|found| found.superblock).collect();
     assert_eq!(found, [theirs]);
     assert!(inventory.of_others.iter().all(|kept| kept.owner == Some(Owner::BLOCKS)));
@@ -44,12 +44,12 @@ fn superblocks_of_another_owner_are_listed_and_never_erased() {
 #[test]
 fn a_damaged_superblock_beside_those_of_another_owner_is_kept() {
     let flash = Flash::new(geometry(1, 2, 8, 8), 1, Media::Nand);
-    let (mut rig, _) = Rig::mount(&flash, of(OTHER));
+    let (mut rig, _) = mount(&flash, OTHER);
     let (damaged, whole) = (rig.fill(0, 1), rig.fill(0, 2));
     flash.borrow_mut().corrupt(0, 0, 1, damaged.index, 0, 60);
     drop(rig);
     for (owner, expected) in [(Owner::BLOCKS, [None, Some(OTHER)]), (OTHER, [None; 2])] {
-        let (rig, inventory) = Rig::mount(&flash, of(owner));
+        let (rig, inventory) = mount(&flash, owner);
         let is_ours = owner == OTHER;
         let places: Vec<_> = inventory.damaged.iter().map(|damaged| damaged.superblock).collect();
         assert_eq!(places, if is_ours { vec![damaged] } else { vec![] });
@@ -61,4 +61,37 @@ fn a_damaged_superblock_beside_those_of_another_owner_is_kept() {
         assert_eq!(inventory.of_others.len(), if is_ours { 0 } else { 2 });
         assert_eq!(rig.ftl.space(UnitId(0)).live, 2);
     }
+}
+
+#[test]
+fn each_unit_of_an_ftl_is_allocated_for_its_own_owner() {
+    let flash = Flash::new(geometry(1, 2, 8, 8), 3, Media::Nand);
+    let units = |text: &str| -> UnitSet { text.parse().unwrap() };
+    let owners = || {
+        let theirs = Ownership { asks_about_unclaimed: true, ..Ownership::of(OTHER) };
+        Owners::new(vec![(units("0,2"), Ownership::BLOCKS), (units("1"), theirs)])
+    };
+    let config = FtlConfig { erased_target: 1, ..FtlConfig::default() };
+    let (mut rig, _) = Rig::mount_for(&flash, config, owners());
+    let [ours, theirs, also_ours] = [0, 1, 2].map(|unit| rig.fill(unit, 10 + u64::from(unit)));
+    rig.settle();
+    drop(rig);
+
+    let (rig, mut inventory) = Rig::mount_for(&flash, config, owners());
+    assert_eq!(inventory.of_others, []);
+    // Erased in advance: only the owner that asks is told.
+    assert!(!inventory.unclaimed.is_empty());
+    assert!(inventory.unclaimed.iter().all(|unclaimed| unclaimed.superblock.unit == UnitId(1)));
+    let found = |inventory: &Inventory| -> Vec<_> {
+        inventory.superblocks.iter().map(|found| found.superblock).collect()
+    };
+    let of_theirs = inventory.split_off(&units("1"));
+    assert_eq!((found(&inventory), found(&of_theirs)), (vec![ours, also_ours], vec![theirs]));
+    assert_eq!(inventory.unclaimed, []);
+    drop(rig);
+
+    // An FTL of one owner finds what those of several have left, and the other way round.
+    let (_, inventory) = mount(&flash, OTHER);
+    assert_eq!(found(&inventory), [theirs]);
+    assert_eq!(inventory.of_others.len(), 2);
 }

@@ -4,7 +4,7 @@ use crate::support;
 use crate::support::{Choices, Flash, FlashRef, Media, Medium, Rig, geometry, model, seeds, tag};
 use softflash_base::{Time, UnitId};
 use softflash_device::{DeviceError, ModelDevice, Operation};
-use softflash_ftl::{Ftl, FtlConfig, FtlError, Hint, RequestId, Superblock};
+use softflash_ftl::{Ftl, FtlConfig, FtlError, Hint, Ownership, RequestId, Superblock};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -323,16 +323,17 @@ fn a_superblock_whose_opening_header_was_written_over_is_reported_and_keeps_its_
 
 #[test]
 fn a_superblock_whose_headers_were_both_written_over_is_kept_for_an_owner_that_asks() {
-    let asking = FtlConfig { asks_about_unclaimed: true, erased_target: 0, ..FtlConfig::default() };
+    let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
+    let asking = Ownership { asks_about_unclaimed: true, ..Ownership::BLOCKS };
     for media in [Media::Nand, Media::File] {
         let flash = Flash::new(geometry(1, 1, 8, 8), 1, media);
-        let (mut rig, inventory) = Rig::mount(&flash, asking);
+        let (mut rig, inventory) = Rig::mount_of(&flash, config, asking);
         assert_eq!(inventory.unclaimed, [], "blank superblocks are free");
         let (lost, kept) = (rig.fill(0, 1), rig.fill(0, 2));
         flash.borrow_mut().exchange(0, lost.index, 0, 6);
         flash.borrow_mut().exchange(0, lost.index, 1, 7);
         drop(rig);
-        let (mut rig, inventory) = Rig::mount(&flash, asking);
+        let (mut rig, inventory) = Rig::mount_of(&flash, config, asking);
         assert_eq!(inventory.superblocks.len(), 1);
         assert_eq!((inventory.superblocks[0].superblock, inventory.damaged.len()), (kept, 0));
         let [unclaimed] = &inventory.unclaimed[..] else { panic!("{inventory:?}") };
@@ -347,7 +348,7 @@ fn a_superblock_whose_headers_were_both_written_over_is_kept_for_an_owner_that_a
         assert!(rig.ftl.release(rig.now, &superblock));
         assert_eq!(rig.ftl.space(UnitId(0)).live, 1);
         drop(rig);
-        let (rig, inventory) = Rig::mount(&flash, asking);
+        let (rig, inventory) = Rig::mount_of(&flash, config, asking);
         assert_eq!(inventory.unclaimed.len(), 1, "a release writes nothing");
         drop(rig);
         let (rig, inventory) = Rig::mount(&flash, FtlConfig::default());
@@ -358,14 +359,15 @@ fn a_superblock_whose_headers_were_both_written_over_is_kept_for_an_owner_that_a
 
 #[test]
 fn an_owner_that_asks_is_told_of_superblocks_that_were_erased_ahead() {
-    let config = FtlConfig { asks_about_unclaimed: true, erased_target: 2, ..FtlConfig::default() };
+    let config = FtlConfig { erased_target: 2, ..FtlConfig::default() };
+    let asking = Ownership { asks_about_unclaimed: true, ..Ownership::BLOCKS };
     for media in [Media::Nand, Media::File] {
         let flash = Flash::new(geometry(1, 1, 8, 8), 1, media);
-        let (mut rig, _) = Rig::mount(&flash, config);
+        let (mut rig, _) = Rig::mount_of(&flash, config, asking);
         rig.fill(0, 1);
         rig.settle();
         drop(rig);
-        let (mut rig, inventory) = Rig::mount(&flash, config);
+        let (mut rig, inventory) = Rig::mount_of(&flash, config, asking);
         assert_eq!(inventory.unclaimed.len(), 2);
         assert!(inventory.unclaimed.iter().all(|unclaimed| unclaimed.has_generation));
         let free = rig.ftl.space(UnitId(0)).free();

@@ -5,7 +5,7 @@ use super::requests::{
 };
 use crate::nbd::connections::Connections;
 use softflash_datadir::ShardDomain;
-use softflash_device::Device;
+use softflash_flash::FlashSource;
 use softflash_protocol::shared::recording::volume::VolumeRecordings;
 use softflash_runtime::RuntimeHandle;
 use softflash_volume::{Domain, VolumeError};
@@ -32,16 +32,11 @@ struct Mounted {
 }
 
 impl VolumeHost {
-    /// Mounts the domain on its units of the device, and answers requests from then on. If it
-    /// cannot be mounted, requests are answered with the reason: keys and other volumes do not
-    /// depend on it.
-    pub async fn mount(
-        spec: HostSpec,
-        device: &Arc<dyn Device>,
-        runtime: &RuntimeHandle,
-    ) -> VolumeHost {
+    /// Mounts the domain on its flash, and answers requests from then on. If it cannot be mounted,
+    /// requests are answered with the reason: keys and other volumes do not depend on it.
+    pub async fn mount(spec: HostSpec, flash: FlashSource, runtime: &RuntimeHandle) -> VolumeHost {
         let HostSpec { domain, requests, recordings } = spec;
-        match domain.mount(device, runtime).await {
+        match domain.mount(flash, runtime).await {
             Ok(domain) => {
                 let connections = Rc::new(Connections::new(runtime.clone(), recordings));
                 let answering =

@@ -9,6 +9,7 @@ use crate::shard::recovery::OnLogLoss;
 use crate::shard::recovery::open::{OpenShard, Opened, open};
 use softflash_base::ShardId;
 use softflash_device::Device;
+use softflash_flash::FlashSource;
 use softflash_runtime::{RuntimeHandle, yield_now};
 use std::cell::RefCell;
 use std::future::Future;
@@ -22,8 +23,8 @@ pub struct ShardSpec {
     pub layout: StoreLayout,
     /// The options of this run.
     pub options: StoreOptions,
-    /// The device, shared with the other shards.
-    pub device: Arc<dyn Device>,
+    /// The flash of its units.
+    pub flash: FlashSource,
     /// The clock and executor of the thread.
     pub runtime: RuntimeHandle,
     /// The mesh to the other shards.
@@ -52,11 +53,11 @@ impl Store {
         log_device: Option<Arc<dyn Device>>,
         on_log_loss: OnLogLoss,
     ) -> Result<Store> {
-        let ShardSpec { id, layout, options, device, runtime, mesh, inbox } = spec;
+        let ShardSpec { id, layout, options, flash, runtime, mesh, inbox } = spec;
         let decisions = Arc::clone(&mesh.decisions);
         let opening =
-            OpenShard { id, layout, options, device, log_device, runtime, decisions, on_log_loss };
-        match open(opening).await {
+            OpenShard { id, layout, options, log_device, runtime, decisions, on_log_loss };
+        match open(opening, flash).await {
             Err(error) => {
                 mesh.decisions.abandon(id, &error);
                 inbox.refuse_jobs();
@@ -125,7 +126,7 @@ async fn open_each<F: Future<Output = Result<Store>>>(
             id: ShardId(id),
             layout: layout.clone(),
             options: options.clone(),
-            device: Arc::clone(device),
+            flash: FlashSource::Device(Arc::clone(device)),
             runtime: runtime.clone(),
             mesh: mesh.clone(),
             inbox,

@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use softflash_flash::Flash;
-use softflash_ftl::{FtlConfig, Hint, Inventory, Owner, OwnerTag, Superblock};
+use softflash_ftl::{FtlConfig, Hint, Inventory, Owner, OwnerTag, Ownership, Superblock};
 use softflash_runtime::RealExecutor;
 use softflash_store::Entry;
 use softflash_testing::Testbed;
@@ -18,8 +18,8 @@ fn as_other<R>(testbed: &Testbed, work: impl AsyncFnOnce(&Flash, Inventory) -> R
         let device = testbed.device();
         let queue = device.open_queue_pair(&device.info().all_units()).unwrap();
         let owner = Owner { layer: 1, domain: 5 };
-        let config = FtlConfig { owner, ..FtlConfig::default() };
-        let (flash, inventory) = Flash::mount(queue, config, runtime).await.unwrap();
+        let (config, owner) = (FtlConfig::default(), Ownership::of(owner));
+        let (flash, inventory) = Flash::mount_of(queue, config, owner, runtime).await.unwrap();
         let result = work(&flash, inventory).await;
         flash.stop();
         result

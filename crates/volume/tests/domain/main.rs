@@ -17,6 +17,7 @@ mod quota;
 mod reads_and_writes;
 mod reshaping;
 mod settings;
+mod shared_flash;
 mod testbed;
 mod unit_sets;
 mod weights;

@@ -3,7 +3,7 @@
 use crate::testbed::{Testbed, UNIT, content, unit};
 use softflash_base::random::Rng;
 use softflash_flash::Flash;
-use softflash_ftl::FtlConfig;
+use softflash_ftl::{FtlConfig, Ownership};
 use softflash_policy::{Chosen, LifetimePolicy, Listed, WearPolicy, all};
 use softflash_volume::Domain;
 
@@ -139,8 +139,9 @@ fn every_order_of_dies_serves_a_domain() {
 fn erases(testbed: &Testbed, overwrite: impl AsyncFnOnce(&Domain)) -> (u32, u32) {
     testbed.run(async |domain, _, _| overwrite(domain).await);
     testbed.on_flash(async |queue, config, runtime| {
-        let ftl = FtlConfig { owner: Domain::owner(config.domain), ..FtlConfig::default() };
-        let (flash, _) = Flash::mount(queue, ftl, runtime).await.unwrap();
+        let owner = Ownership::of(Domain::owner(config.domain));
+        let (flash, _) =
+            Flash::mount_of(queue, FtlConfig::default(), owner, runtime).await.unwrap();
         let units = flash.units().iter().map(|unit| flash.telemetry(unit)).collect::<Vec<_>>();
         flash.stop();
         let fewest = units.iter().map(|unit| unit.erase_count_min).min().unwrap_or(0);

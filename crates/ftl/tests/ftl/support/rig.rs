@@ -4,7 +4,8 @@ use super::Medium;
 use softflash_base::{IoBuf, Time, UnitId};
 use softflash_device::{QueuePair, Wake};
 use softflash_ftl::{
-    Done, Ftl, FtlConfig, FtlError, Hint, Inventory, OwnerTag, RequestId, Superblock,
+    Done, Ftl, FtlConfig, FtlError, Hint, Inventory, Mounting, OwnerTag, Owners, Ownership,
+    RequestId, Superblock,
 };
 
 pub struct Rig {
@@ -38,12 +39,28 @@ impl Rig {
         Rig::mount_at(medium.queue(), config, Time::ZERO)
     }
 
-    pub fn mount_at(
-        queue: Box<dyn QueuePair>,
+    /// Mounts the units of these owners.
+    pub fn mount_for(medium: &impl Medium, config: FtlConfig, owners: Owners) -> (Rig, Inventory) {
+        Rig::after(Ftl::mount_for(medium.queue(), config, owners), Time::ZERO)
+    }
+
+    /// Mounts all units for one owner.
+    pub fn mount_of(
+        medium: &impl Medium,
         config: FtlConfig,
-        mut now: Time,
+        ownership: Ownership,
     ) -> (Rig, Inventory) {
-        let mut mounting = Ftl::mount(queue, config);
+        let queue = medium.queue();
+        let owners = Owners::one(queue.units().clone(), ownership);
+        Rig::after(Ftl::mount_for(queue, config, owners), Time::ZERO)
+    }
+
+    pub fn mount_at(queue: Box<dyn QueuePair>, config: FtlConfig, now: Time) -> (Rig, Inventory) {
+        Rig::after(Ftl::mount(queue, config), now)
+    }
+
+    /// Waits for the end of a mount.
+    fn after(mut mounting: Mounting, mut now: Time) -> (Rig, Inventory) {
         let mut polls = 0;
         let (ftl, inventory) = loop {
             if let Some(mounted) = mounting.poll(now) {

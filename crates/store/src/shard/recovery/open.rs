@@ -21,7 +21,7 @@ use softflash_base::planted::{self, Bug};
 use softflash_blocks::space::{BLOCKS_OF_FLUSH, BLOCKS_OF_START};
 use softflash_blocks::{BlockId, BlockLayer, Found, ParityGroup};
 use softflash_device::Device;
-use softflash_flash::Flash;
+use softflash_flash::{Flash, FlashSource, MountedFlash};
 use softflash_ftl::Hint;
 use softflash_ftl::{DamagedSuperblock, FtlConfig, Inventory};
 use softflash_runtime::RuntimeHandle;
@@ -36,7 +36,6 @@ pub(crate) struct OpenShard {
     pub(crate) id: ShardId,
     pub(crate) layout: StoreLayout,
     pub(crate) options: StoreOptions,
-    pub(crate) device: Arc<dyn Device>,
     /// The device of the log, if it is a separate one.
     pub(crate) log_device: Option<Arc<dyn Device>>,
     pub(crate) runtime: RuntimeHandle,
@@ -87,17 +86,21 @@ struct Leftovers {
 /// Nothing stops where the caller drops the future: it has to run to its end.
 ///
 /// Free superblocks are erased in advance from the mount on.
-pub(crate) fn open(opening: OpenShard) -> LocalBoxFuture<'static, Result<Opened>> {
+pub(crate) fn open(
+    opening: OpenShard,
+    flash: FlashSource,
+) -> LocalBoxFuture<'static, Result<Opened>> {
     // Boxed here, recovery is compiled once, and not again in each crate that opens a store.
-    Box::pin(opening.open())
+    Box::pin(opening.open(flash))
 }
 
 impl OpenShard {
-    async fn open(self) -> Result<Opened> {
+    async fn open(self, flash: FlashSource) -> Result<Opened> {
         if let Some(problem) = self.layout.problem() {
+            flash.stop();
             return Err(StoreError::Unusable(problem));
         }
-        let mounted = self.mount().await?;
+        let mounted = self.mount(flash).await?;
         let flash = [mounted.blocks.flash().clone(), mounted.blocks.log_flash().clone()];
         let opened = self.open_mounted(mounted).await;
         if opened.is_err() {
@@ -106,13 +109,10 @@ impl OpenShard {
         opened
     }
 
-    async fn mount(&self) -> Result<Mounted> {
-        let OpenShard { id, layout, options, device, runtime, .. } = self;
-        let queue = device
-            .open_queue_pair(&layout.units_of(*id))
-            .map_err(|error| StoreError::Unusable(error.to_string()))?;
-        let (flash, inventory) = Flash::mount(queue, options.ftl, runtime.clone()).await?;
-        let (uuid, redundancy) = (device.info().uuid, layout.redundancy());
+    async fn mount(&self, flash: FlashSource) -> Result<Mounted> {
+        let OpenShard { id, layout, options, runtime, .. } = self;
+        let MountedFlash { flash, inventory } = self.mount_units(flash).await?;
+        let (uuid, redundancy) = (flash.device_uuid(), layout.redundancy());
         let (blocks, found) = match &self.log_device {
             None => BlockLayer::new(flash, *id, uuid, &inventory, redundancy),
             Some(log_device) => {
@@ -123,6 +123,19 @@ impl OpenShard {
         };
         blocks.place_by(options.placement);
         Ok(Mounted { blocks, found, damaged: inventory.damaged })
+    }
+
+    async fn mount_units(&self, flash: FlashSource) -> Result<MountedFlash> {
+        let device = match flash {
+            FlashSource::Mounted(mounted) => return Ok(mounted),
+            FlashSource::Device(device) => device,
+        };
+        let queue = device
+            .open_queue_pair(&self.layout.units_of(self.id))
+            .map_err(|error| StoreError::Unusable(error.to_string()))?;
+        let (flash, inventory) =
+            Flash::mount(queue, self.options.ftl, self.runtime.clone()).await?;
+        Ok(MountedFlash { flash, inventory })
     }
 
     async fn open_mounted(self, mounted: Mounted) -> Result<Opened> {
