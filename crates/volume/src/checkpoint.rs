@@ -100,9 +100,7 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
     flush(core).await?;
     let previous = Some(core.roots.durable());
     let units = unit_marks(core);
-    let seats = core.geometry.seats.named().to_vec();
-    let root =
-        Root { sequence, images, leaves, open, previous, change: Some(change), units, seats };
+    let root = Root { sequence, images, leaves, open, previous, change: Some(change), units };
     let root_slots = write_root(core, &root).await?;
     assert!(root.sequence <= core.order.next_frame(), "a root of frames that were not appended");
     let end = core.order.next_frame();

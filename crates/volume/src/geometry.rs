@@ -4,7 +4,6 @@
 use crate::domain_map::MARKS;
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
-use crate::unit_slots::{Seats, UnitSlots};
 use softflash_base::{UnitSet, cast};
 use softflash_flash::Flash;
 use softflash_mapping::blocks::MOST_PAGES_PER_BLOCK;
@@ -15,8 +14,6 @@ use std::ops::Range;
 pub(crate) struct Geometry {
     /// The units of the queue pair. The domain numbers them by their positions.
     pub units: UnitSet,
-    /// Which part of the blocks and slots each unit has.
-    pub seats: Seats,
     /// Superblocks of a unit.
     pub unit_blocks: u32,
     /// Mapping units of a superblock.
@@ -29,8 +26,8 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// The dimensions of a domain on these units, with the unit slots that a table of sets names.
-    pub fn of(flash: &Flash, named: Option<&UnitSlots>) -> Result<Geometry, VolumeError> {
+    /// The dimensions of a domain on these units.
+    pub fn of(flash: &Flash) -> Result<Geometry, VolumeError> {
         let unsupported = |reason: String| Err(VolumeError::Unsupported { reason });
         let page_bytes = flash.page_bytes();
         if page_bytes == 0 || !page_bytes.is_multiple_of(MAPPING_UNIT_BYTES) {
@@ -48,13 +45,12 @@ impl Geometry {
         let page_units = cast::saturating_u32(page_bytes / MAPPING_UNIT_BYTES);
         let geometry = Geometry {
             units: flash.units().clone(),
-            seats: Seats::of(flash.units(), named)?,
             unit_blocks: flash.units().first().map_or(0, |unit| flash.space(unit).total()),
             block_units,
             page_units,
             data_pages: data_pages(flash, block_units / page_units),
         };
-        let slots = u64::from(geometry.seats.count())
+        let slots = u64::from(geometry.unit_count())
             * u64::from(geometry.unit_blocks)
             * u64::from(geometry.block_units);
         if slots > u64::from(u32::MAX - MARKS) {
@@ -79,25 +75,19 @@ impl Geometry {
         }
     }
 
-    /// All slots, also those of empty unit slots.
+    /// All slots.
     pub fn slots(&self) -> u32 {
-        self.blocks() * self.block_units
+        u32::from(self.unit_count()) * self.unit_blocks * self.block_units
     }
 
-    /// All blocks, also those of empty unit slots.
+    /// All blocks.
     pub fn blocks(&self) -> u32 {
-        self.seats.count() * self.unit_blocks
+        u32::from(self.unit_count()) * self.unit_blocks
     }
 
-    /// The blocks of a unit, from its number in the domain.
+    /// The blocks of a unit, counted from the first of the domain.
     pub fn blocks_of(&self, unit: u32) -> Range<u32> {
-        let first = self.seats.slot(unit) * self.unit_blocks;
-        first..first + self.unit_blocks
-    }
-
-    /// The unit slot of a block.
-    pub fn seat_of(&self, block: u32) -> u32 {
-        block / self.unit_blocks
+        unit * self.unit_blocks..(unit + 1) * self.unit_blocks
     }
 
     /// The block of a superblock.
@@ -106,17 +96,14 @@ impl Geometry {
     /// If its unit is not the domain's.
     pub fn block(&self, unit: u16, index: u32) -> u32 {
         match self.units.position(unit) {
-            Some(number) => self.blocks_of(cast::saturating_u32(number)).start + index,
+            Some(number) => cast::saturating_u32(number) * self.unit_blocks + index,
             None => unreachable!("the domain has units {}, not {unit}", self.units),
         }
     }
 
-    /// The number of the unit of a block in the domain.
-    ///
-    /// # Panics
-    /// If no unit has the block.
+    /// The unit of a block, counted from the first of the domain.
     pub fn unit_of(&self, block: u32) -> u32 {
-        self.seats.number(self.seat_of(block))
+        block / self.unit_blocks
     }
 
     /// The block of a slot.

@@ -1,7 +1,6 @@
 //! Recovery: the newest whole root and its leaves, then the frames behind it in their order.
 
 mod found;
-mod given_away;
 pub(crate) mod giving_up;
 pub(crate) mod leaves;
 mod lost;
@@ -143,7 +142,7 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         let lost_copies: u32 =
             lost_roots.iter().map(|lost| lost.damaged_copies(durable_below)).sum();
         report.damaged_root_copies = root.damaged_copies + missing_copies + lost_copies;
-        leaves::restore(core, &root.root, &map_frames, &found, &mut report).await?;
+        leaves::restore(core, &root.root, &map_frames, &found, &mut report).await;
     }
     core.roots.found(root_sequence, root.as_ref().map_or(0, |root| root.number));
     // The domain has frames from before changes had numbers.

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::settings::VolumeSettings;
-use crate::unit_slots::Seats;
 use softflash_base::UnitSet;
 use softflash_base::random::Rng;
 use std::collections::BTreeMap;
@@ -12,8 +11,7 @@ const LBAS: u32 = 3000;
 fn geometry() -> Geometry {
     let (block_units, page_units, data_pages) = (512, 1, 511);
     let units = UnitSet::from(0..2);
-    let seats = Seats::of(&units, None).unwrap();
-    Geometry { units, seats, unit_blocks: 40, block_units, page_units, data_pages }
+    Geometry { units, unit_blocks: 40, block_units, page_units, data_pages }
 }
 
 fn created(image: ImageId, name: String, size: u32) -> Operation {

@@ -74,15 +74,9 @@ pub(crate) struct Root {
     /// Changes from this one on are not in the leaves. `None` in versions before 3.
     pub change: Option<u64>,
     pub units: Vec<UnitMark>,
-    /// The unit in each unit slot, where a table of sets names them; the units have slots in their
-    /// order otherwise, and in versions before 5.
-    pub seats: Vec<Option<u16>>,
 }
 
-/// Written where a table of sets names unit slots.
-const VERSION: u32 = 5;
-/// The version without unit slots, which is written where there is no table of sets.
-const FOURTH_VERSION: u32 = 4;
+const VERSION: u32 = 4;
 /// The version before volumes could be promoted: their data have one seed.
 const THIRD_VERSION: u32 = 3;
 /// The version without numbers of changes, checksums of leaves, and generations of units.
@@ -92,13 +86,11 @@ const SECOND_VERSION: u32 = 2;
 const FIRST_VERSION: u32 = 1;
 /// No image, no leaf.
 const NONE: u32 = u32::MAX;
-/// No unit.
-const NO_UNIT: u16 = u16::MAX;
 
 impl Root {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        bytes.add_u32(if self.seats.is_empty() { FOURTH_VERSION } else { VERSION });
+        bytes.add_u32(VERSION);
         bytes.add_u64(self.sequence);
         bytes.add_u32(self.images.last());
         bytes.add_count(self.images.iter().count());
@@ -124,10 +116,6 @@ impl Root {
         for mark in &self.units {
             bytes.add_u32(mark.unit.into());
             bytes.add_u64(mark.generation);
-        }
-        if !self.seats.is_empty() {
-            bytes.add_count(self.seats.len());
-            self.seats.iter().for_each(|unit| bytes.add_u32(unit.unwrap_or(NO_UNIT).into()));
         }
         bytes
     }
@@ -172,16 +160,7 @@ impl Root {
             });
             units = marks.collect::<Option<Vec<UnitMark>>>()?;
         }
-        let mut seats = Vec::new();
-        if version > FOURTH_VERSION {
-            let unit = |number: u32| {
-                let unit = u16::try_from(number).ok()?;
-                Some((unit != NO_UNIT).then_some(unit))
-            };
-            let read = (0..reader.count(4)?).map(|_| unit(reader.u32()?));
-            seats = read.collect::<Option<Vec<Option<u16>>>>()?;
-        }
-        Some(Root { sequence, images, leaves, open, previous, change, units, seats })
+        Some(Root { sequence, images, leaves, open, previous, change, units })
     }
 }
 
@@ -242,21 +221,14 @@ fn image(reader: &mut Reader<'_>, version: u32) -> Option<(ImageId, Image)> {
     Some((id, Image { name, role, size, settings, other_seeds, older, newer, leaves }))
 }
 
-/// The most bytes of a root of these images, with so many leaves, open superblocks, units, and unit
-/// slots of a table.
-pub(crate) fn most_bytes(
-    images: &Images,
-    leaves: usize,
-    open: usize,
-    [units, seats]: [usize; 2],
-) -> usize {
+/// The most bytes of a root of these images, with so many leaves, open superblocks and units.
+pub(crate) fn most_bytes(images: &Images, leaves: usize, open: usize, units: usize) -> usize {
     let image = |image: &Image| {
         let numbers = 1 + image.other_seeds.len() + image.leaves.len();
         LEAST_IMAGE_BYTES + settings::BYTES + image.name.len() + 4 * numbers
     };
     let images: usize = images.iter().map(|(_, it)| image(it)).sum();
-    let seats = if seats == 0 { 0 } else { 4 + 4 * seats };
-    ROOT_BYTES + images + 28 * leaves + 16 * open + 12 * units + seats
+    ROOT_BYTES + images + 28 * leaves + 16 * open + 12 * units
 }
 
 /// Bytes of a root without images, leaves, open superblocks and units.
@@ -297,18 +269,12 @@ mod tests {
             previous: Some(1 << 35),
             change: Some(1 << 34),
             units: vec![UnitMark { unit: 3, generation: 1 << 36 }],
-            seats: Vec::new(),
         };
-        // Programs that know no table of sets read roots of domains without one.
-        for (seats, version) in [(Vec::new(), 4), (vec![Some(9), None, Some(3)], 5)] {
-            let root = Root { seats, ..root.clone() };
-            let bytes = root.encode();
-            assert_eq!(bytes[0], version);
-            assert_eq!(bytes.len(), most_bytes(&root.images, 1, 1, [1, root.seats.len()]));
-            assert_eq!(Root::decode(&bytes), Some(root));
-            for cut in 0..bytes.len() {
-                assert_eq!(Root::decode(&bytes[..cut]), None, "{cut} bytes");
-            }
+        let bytes = root.encode();
+        assert_eq!(bytes.len(), most_bytes(&root.images, 1, 1, 1));
+        assert_eq!(Root::decode(&bytes), Some(root));
+        for cut in 0..bytes.len() {
+            assert_eq!(Root::decode(&bytes[..cut]), None, "{cut} bytes");
         }
     }
 
@@ -333,7 +299,7 @@ mod tests {
         assert_eq!((root.previous, root.change), (None, None));
         let again = Root { previous: Some(0), change: Some(0), ..root.clone() };
         assert_eq!(Root::decode(&root.encode()), Some(again));
-        bytes[0] = 6;
+        bytes[0] = 5;
         assert_eq!(Root::decode(&bytes), None, "a newer version");
     }
 }

@@ -20,5 +20,4 @@ mod settings;
 mod shared_flash;
 mod testbed;
 mod unit_sets;
-mod unit_slots;
 mod weights;
