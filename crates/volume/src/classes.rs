@@ -27,12 +27,12 @@ impl Classes {
     /// One class, for all data without hints; `predicted` divides those.
     pub fn new(most: u8, predicted: Option<Predicted>) -> Classes {
         Classes {
-            predicted,
             most,
             count: Cell::new(1),
             of: RefCell::default(),
             lifetimes: RefCell::default(),
             cursor: Cell::new(0),
+            predicted,
         }
     }
 
@@ -95,8 +95,8 @@ impl Classes {
         self.predicted.as_ref()
     }
 
-    /// The class of data without hints for which a policy predicts a class: those after the
-    /// classes of hints, the longest of which share the last one.
+    /// The class of data without hints, by their predicted class. Further predicted classes follow
+    /// the classes of hints; those for which there is no room share the last one.
     pub fn of_predicted(&self, predicted: u8) -> u8 {
         let room = self.most - self.count.get();
         match predicted.min(room) {
@@ -105,7 +105,7 @@ impl Classes {
         }
     }
 
-    /// The predicted class that has this class of its own; `None` of a class of hints.
+    /// The predicted class whose data have this class; `None` of a class of hints.
     pub fn predicted_of(&self, class: u8) -> Option<u8> {
         match class {
             NO_HINT => Some(0),

@@ -248,14 +248,14 @@ fn open_leaving(core: &Core, unit: u32, stream: Stream, reserve: u32) -> Result<
     Ok(true)
 }
 
-/// Records the predicted class of the data that a superblock takes.
+/// Records the predicted class of the data that a superblock takes. A superblock of a class of
+/// hints may take data without hints, too: it must not keep the class of its last use.
 fn note_class(core: &Core, stream: Stream, block: u32) {
     let Some(predicted) = core.clients.classes().predicted() else { return };
     let class = stream.data_class().and_then(|class| core.clients.classes().predicted_of(class));
     match (stream, class) {
-        (Stream::Collector(NO_HINT), _) => predicted.opened_for_several(block),
+        (Stream::Collector(NO_HINT), _) | (_, None) => predicted.opened_for_several(block),
         (_, Some(class)) => predicted.opened(block, class),
-        (_, None) => {}
     }
 }
 

@@ -49,10 +49,9 @@ Measures the mapped FTL of volumes: processor time of random writes and reads of
 amplification beside theory, and memory. The device below costs next to nothing: every command has \
 ended at the next poll, there is no kernel and no time, and pages of data are not kept. A volume \
 that takes all usable space is filled, then overwritten at random places (uniform without --hot) \
-until the write \
-amplification of an overwrite differs by less than 1 % from that of the one before (at least three \
-overwrites, at most twelve); then the measured writes begin. --batch requests of 4 KiB are under \
-way at a time.
+until the write amplification of an overwrite differs by less than 1 % from that of the one before \
+(at least three overwrites, at most twelve); then the measured writes begin. --batch requests of \
+4 KiB are under way at a time.
 
 Times of writes include the collection and the checkpoints that they cause. `net` is without the \
 checksums and copies of mapping units and without the null device, which are measured alone at the \

@@ -65,8 +65,8 @@ impl Testbed {
         })
     }
 
-    /// Writes so many mapping units at places of the load, in batches of concurrent requests
-    /// of one mapping unit each; calls `after` behind every batch with the writes so far.
+    /// Writes so many mapping units at places of the load, in batches of concurrent requests of
+    /// one mapping unit each; calls `after` behind every batch with the writes so far.
     pub fn overwrite(
         &self,
         writes: u64,

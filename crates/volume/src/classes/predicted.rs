@@ -9,14 +9,15 @@ use softflash_policy::LifetimePolicy;
 use softflash_policy::lifetime::{MOST_CLASSES, classes};
 use std::cell::{Cell, RefCell};
 
-/// Mapping units that the frames of a class are to have, in the mean, so that it has its own.
+/// Mapping units that a frame of a class would have in the mean: with fewer the class has no frames
+/// of its own.
 const LEAST_FRAME_UNITS: u64 = 16;
 
 /// Writes after which the shares of the classes count half.
 const SHARE_WRITES: u32 = 1024;
 
-/// Spare superblocks of a unit for each open superblock of a further class, which is half empty in
-/// the mean: it costs a thirty-second of the spare space, and as much more write amplification.
+/// Spare superblocks of a unit for each further class. Its open superblock is half empty in the
+/// mean, so it takes a thirty-second of the spare space, and write amplification grows by as much.
 const SPARE_OF_CLASS: u32 = 16;
 
 /// The class of the data in a superblock that was opened before the mount, or takes data of several
@@ -98,12 +99,13 @@ impl Predicted {
         self.blocks.borrow_mut()[cast::index(block)] = Block { class, has_age: false };
     }
 
-    /// A superblock is opened for moved data of several classes.
+    /// A superblock is opened for data of several classes, or with hints.
     pub fn opened_for_several(&self, block: u32) {
         self.opened(block, OF_SEVERAL.min(self.last));
     }
 
-    /// Data of a superblock are moved to another one, which is as old as the first of them.
+    /// Data of a superblock are moved to another one. The age of the first of them is that of the
+    /// other one.
     pub fn moved(&self, victim: u32, to: u32) {
         let block = &mut self.blocks.borrow_mut()[cast::index(to)];
         if !std::mem::replace(&mut block.has_age, true) {

@@ -57,16 +57,20 @@ fn watched(testbed: &Testbed, test: impl AsyncFnOnce(&Domain, &Seen)) {
     });
 }
 
+async fn create_hot_and_cold(domain: &Domain) {
+    for (name, temperature) in [("hot", Temperature::Hot), ("cold", Temperature::Cold)] {
+        let settings = [Setting::Temperature(temperature)];
+        domain.create_with(name, 1 << 20, &settings).await.unwrap();
+    }
+    domain.flush().await.unwrap();
+}
+
 #[test]
 fn requests_of_clients_have_their_priority_and_the_lifetime_of_their_volume() {
     use Priority::{Background, Foreground};
     // Units of 192 superblocks: three classes.
     watched(&Testbed::new(192, 256), async |domain, seen| {
-        for (name, temperature) in [("hot", Temperature::Hot), ("cold", Temperature::Cold)] {
-            let settings = [Setting::Temperature(temperature)];
-            domain.create_with(name, 1 << 20, &settings).await.unwrap();
-        }
-        domain.flush().await.unwrap();
+        create_hot_and_cold(domain).await;
         for (name, lifetime) in [("hot", LifetimeClass::SHORT), ("cold", LifetimeClass::LONG)] {
             for (hint, priority) in [(Hint::FOREGROUND, Foreground), (Hint::HOST_LATER, Background)]
             {
@@ -90,11 +94,7 @@ fn requests_of_clients_have_their_priority_and_the_lifetime_of_their_volume() {
 #[test]
 fn a_write_with_a_lifetime_and_an_origin_of_its_own_goes_where_such_data_are() {
     watched(&Testbed::new(192, 256), async |domain, seen| {
-        for (name, temperature) in [("hot", Temperature::Hot), ("cold", Temperature::Cold)] {
-            let settings = [Setting::Temperature(temperature)];
-            domain.create_with(name, 1 << 20, &settings).await.unwrap();
-        }
-        domain.flush().await.unwrap();
+        create_hot_and_cold(domain).await;
         for (asked, given) in [
             (LifetimeClass::UNKNOWN, LifetimeClass::SHORT),
             (LifetimeClass::SHORTEST, LifetimeClass::SHORT),

@@ -43,42 +43,46 @@ async fn check(domain: &Domain, newest: &[u64]) {
     }
 }
 
-#[test]
-fn every_victim_policy_collects_a_domain() {
-    for Listed { form, parameters, .. } in all().into_iter().filter(|one| one.kind == "victim") {
+/// All policies of a kind as `KIND=POLICY`, with small parameters.
+fn choices(kind: &str) -> Vec<String> {
+    let of_kind = all().into_iter().filter(|one| one.kind == kind);
+    let text = |Listed { form, parameters, .. }: Listed| {
         let name = form.split(':').next().unwrap_or_default();
         let numbers = parameters.iter().map(|it| format!(":{}", it.least.max(2).min(it.most)));
-        let text = format!("victim={name}{}", numbers.collect::<String>());
-        let mut testbed = Testbed::new(64, 64);
-        testbed.config = testbed.config.clone().with_policies(&text.parse().unwrap());
-        let newest = testbed.run(async |domain, _, _| {
-            let newest = overwrite(domain, 6_000).await;
-            assert!(domain.counters().collected > 0, "{text}: nothing was collected");
-            check(domain, &newest).await;
-            newest
-        });
-        testbed.run(async |domain, _, _| check(domain, &newest).await);
+        format!("{kind}={name}{}", numbers.collect::<String>())
+    };
+    of_kind.map(text).collect()
+}
+
+/// Overwrites a domain with this choice until it is collected, and compares all data, also after
+/// another mount.
+fn collect(mut testbed: Testbed, choice: &str, writes: u64) {
+    testbed.config = testbed.config.clone().with_policies(&choice.parse().unwrap());
+    let newest = testbed.run(async |domain, _, _| {
+        let newest = overwrite(domain, writes).await;
+        assert!(domain.counters().collected > 0, "{choice}: nothing was collected");
+        check(domain, &newest).await;
+        newest
+    });
+    testbed.run(async |domain, _, _| check(domain, &newest).await);
+}
+
+#[test]
+fn every_victim_policy_collects_a_domain() {
+    for choice in choices("victim") {
+        collect(Testbed::new(64, 64), &choice, 6_000);
     }
 }
 
 #[test]
-fn every_lifetime_policy_serves_a_domain_across_mounts() {
-    for text in ["sepbit", "interval:2", "decay:3", "sfr:3", "oracle:2"] {
-        let chosen = format!("lifetime={text}").parse::<Chosen>();
-        if text.starts_with("oracle") {
-            assert!(chosen.unwrap_err().to_string().contains("drives only"));
-            continue;
-        }
+fn every_lifetime_policy_that_needs_no_foresight_serves_a_domain() {
+    let all = choices("lifetime");
+    let (of_drives, of_volumes): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|choice| choice.parse::<Chosen>().is_err());
+    assert_eq!(of_drives, ["lifetime=oracle:2"]);
+    for choice in of_volumes {
         // Units with two classes.
-        let mut testbed = Testbed::new(128, 64);
-        testbed.config = testbed.config.clone().with_policies(&chosen.unwrap());
-        let newest = testbed.run(async |domain, _, _| {
-            let newest = overwrite(domain, 30_000).await;
-            assert!(domain.counters().collected > 0, "{text}: nothing was collected");
-            check(domain, &newest).await;
-            newest
-        });
-        testbed.run(async |domain, _, _| check(domain, &newest).await);
+        collect(Testbed::new(128, 64), &choice, 30_000);
     }
 }
 
