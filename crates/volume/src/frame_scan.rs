@@ -7,6 +7,7 @@ use crate::format::entry::Entry;
 use crate::format::frame::{self, Head};
 use softflash_base::{cast, checksum};
 use softflash_device::DeviceError;
+use softflash_flash::ReadPages;
 use softflash_ftl::{FtlError, Hint, Superblock};
 
 /// A frame that was found.
@@ -52,10 +53,12 @@ pub(crate) async fn frames(core: &Core, superblock: Superblock) -> Vec<FoundFram
     found
 }
 
-/// Reads of a page that may hold a head. A read that fails, or has something else where a head is
-/// expected, may succeed the next time; a head that is found by a later recovery only would bring
-/// old data back.
+/// Reads of a page that may hold a head. A read that fails, or has something else or nothing where
+/// a head is expected, may succeed the next time; a head that is found by a later recovery only
+/// would bring old data back.
 const ATTEMPTS: usize = 3;
+/// Such reads that find nothing in a row, until nothing is there.
+const BLANK_ATTEMPTS: usize = 2;
 
 async fn head_at(
     core: &Core,
@@ -64,23 +67,28 @@ async fn head_at(
     is_expected: bool,
 ) -> Option<Head> {
     let block = core.geometry.block(superblock.unit.0, superblock.index);
+    let mut blank = 0;
     for _ in 0..ATTEMPTS {
         let read = core.flash.read(superblock, page, 1, Hint::FOREGROUND).await;
         core.note_outcome(core.geometry.unit_of(block), read.as_ref().err());
-        match read {
-            Ok(read) => {
-                let bytes = read.bytes.get(..MAPPING_UNIT_BYTES)?;
-                let head = frame::decode(bytes, core.position(superblock, page));
+        match page_of(read) {
+            Page::Read(bytes) => {
+                let head = frame::decode(&bytes, core.position(superblock, page));
                 let fits = |head: &Head| head.pages <= core.geometry.block_pages() - page;
                 if let Some(head) = head.filter(fits) {
                     return Some(head);
                 }
-                if !is_expected || bytes.iter().all(|byte| *byte == 0) {
+                if !is_expected {
                     return None;
                 }
             }
-            Err(error) if is_blank(&error) => return None,
-            Err(_) => {}
+            Page::Blank => {
+                blank += 1;
+                if !is_expected || blank == BLANK_ATTEMPTS {
+                    return None;
+                }
+            }
+            Page::Unreadable => {}
         }
     }
     None
@@ -97,7 +105,11 @@ pub(crate) enum Page {
 
 /// The first mapping unit of a page: the head of a frame, if there is one.
 pub(crate) async fn first_unit(core: &Core, superblock: &Superblock, page: u32) -> Page {
-    match core.flash.read(superblock, page, 1, Hint::FOREGROUND).await {
+    page_of(core.flash.read(superblock, page, 1, Hint::FOREGROUND).await)
+}
+
+fn page_of(read: Result<ReadPages, FtlError>) -> Page {
+    match read {
         Ok(read) => match read.bytes.get(..MAPPING_UNIT_BYTES) {
             Some(unit) if unit.iter().all(|byte| *byte == 0) => Page::Blank,
             Some(unit) => Page::Read(unit.to_vec()),

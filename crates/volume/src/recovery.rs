@@ -97,10 +97,12 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         let reason = format!("unit {unit} cannot be read, and no other unit holds anything");
         return Err(VolumeError::Damaged { reason });
     }
-    let last = all.map(|frame| frame.head.sequence).max();
+    let tags = found.iter().filter_map(|found| found.tag);
+    // A frame at the beginning of a superblock may be found later only: its number is taken.
+    let opened = tags.clone().map(|tag| tag.first_sequence);
+    let last = all.map(|frame| frame.head.sequence).chain(opened).max();
     let heads = frames.iter().chain(&map_frames).map(|frame| &frame.head);
     let durable_below = heads.map(|head| head.durable_below).max().unwrap_or(0);
-    let tags = found.iter().filter_map(|found| found.tag);
     let proven_by_tags = tags.map(|tag| tag.proven_below).max().unwrap_or(0);
     let durable_below = durable_below.max(behind_proven(&frames, proven_by_tags));
     if newest.is_none()
@@ -148,6 +150,7 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     // The domain has frames from before changes had numbers.
     let is_unnumbered = root.as_ref().is_some_and(|root| root.root.change.is_none())
         || frames.iter().any(|frame| frame.head.proven_below == 0);
+    let has_hidden_frames = may_hide_frames(&found, &frames, root.as_ref());
     frames.retain(|frame| frame.head.sequence >= root_sequence);
     let mut uncertain = uncertain_frames(core, &frames, durable_below).await;
     if is_root_lost {
@@ -175,6 +178,7 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         || passes_over
         || changes.needs_root
         || is_unnumbered
+        || has_hidden_frames
         || report.rebuilt_halves + report.lost_halves > 0;
     // A root that cannot be read is passed over again in each mount, until there is a newer one.
     let lacks_copy = root.as_ref().is_some_and(|root| root.whole_copies < COPIES) || is_root_lost;
@@ -275,6 +279,22 @@ fn useless(
             && core.superblocks.is_unpinned(*block, root)
     };
     found.iter().map(|found| found.block).filter(is_useless).collect()
+}
+
+/// Whether a superblock that was opened behind a root has no frame: a later recovery may read its
+/// first page where this one could not, and would find a change of a number that was given again.
+fn may_hide_frames(
+    found: &[FoundSuperblock],
+    frames: &[FoundFrame],
+    root: Option<&WholeRoot>,
+) -> bool {
+    let root_sequence = root.map_or(0, |root| root.root.sequence);
+    let opened_behind = |found: &&FoundSuperblock| {
+        let of_data = found.tag.filter(|tag| tag.purpose == Purpose::Data);
+        of_data.is_some_and(|tag| tag.first_sequence >= root_sequence)
+    };
+    let with_frames: BTreeSet<u32> = frames.iter().map(|frame| frame.block).collect();
+    found.iter().filter(opened_behind).any(|found| !with_frames.contains(&found.block))
 }
 
 /// Whether a superblock can have frames behind a root.
