@@ -155,6 +155,7 @@ bugs! {
     PinsIgnored: "superblocks are released before a root replaces their changes", "volume/src/superblocks.rs";
     TornUnitsTaken: "recovery does not verify data that were never durable", "volume/src/recovery/replay.rs";
     UncertainTrusted: "recovery neither writes uncertain data again nor makes a root of what they changed", "volume/src/domain.rs";
+    MovesTakenForTheImages: "recovery gives moved data to an image although the rollback before them is lost", "volume/src/recovery/replay.rs";
     RolledBackZerosKept: "a volume that is rolled back keeps data where its snapshot has zeros", "volume/src/domain_map/rolling_back.rs";
     FormerParentSeesMore: "the former parent of a promoted clone shows data where it had discarded them", "volume/src/domain_map/promotion.rs";
     HeirForgotten: "a deleted snapshot does not leave its data to the older one", "volume/src/domain_map.rs";

@@ -98,7 +98,8 @@ impl VolumeShape {
         };
         let mut reshaping = Rng::seeded(scenario.seed).fork("names, returns and promotions");
         let is_reshaped = reshaping.chance(0.5);
-        let reshapes = if is_reshaped { 0.1 * reshaping.unit_f64() } else { 0.0 };
+        let most_reshapes = if reshaping.chance(0.25) { 0.4 } else { 0.1 };
+        let reshapes = if is_reshaped { most_reshapes * reshaping.unit_f64() } else { 0.0 };
         VolumeShape {
             units: (16 + rng.below(most.clamp(1, 400))) as u32,
             longest: 1 + rng.below(20) as u32,

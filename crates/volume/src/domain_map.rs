@@ -32,8 +32,8 @@ pub(crate) const MARKS: u32 = 4;
 pub(crate) enum Found {
     /// It reads as zeros.
     Zeros,
-    /// What it holds is lost.
-    Lost,
+    /// Its data are lost. The lower bits of their checksum, where the map has them.
+    Lost { checksum: u32 },
     /// Its slot, the volume that it was written as, or one that was promoted since, and the lower
     /// bits of its checksum.
     At { slot: u32, origin: ImageId, checksum: u32 },
@@ -93,7 +93,9 @@ impl DomainMap {
             let logical = logical_of(image, lba);
             at = match (self.entry_at(logical), image.role, logical) {
                 (HOLE, ..) => None,
-                (LOST, ..) => return Found::Lost,
+                (LOST, _, Some(logical)) => {
+                    return Found::Lost { checksum: self.checksums[index(logical)] };
+                }
                 (INHERITED, ..) => self.images.get(origin).and_then(Image::parent),
                 (slot, _, Some(logical)) if slot != UNSET => {
                     let checksum = self.checksums[index(logical)];
@@ -141,12 +143,23 @@ impl DomainMap {
         self.attach(logical, slot, low(checksum));
     }
 
+    /// Whether an image shows data with this checksum at a mapping unit, or did before their
+    /// superblock was released.
+    pub fn shows(&self, image: ImageId, lba: u32, sum: u64) -> bool {
+        match self.find(image, lba) {
+            Found::Zeros => false,
+            Found::At { checksum, .. } | Found::Lost { checksum } => checksum == low(sum),
+        }
+    }
+
     /// Lets reads of a mapping unit of a volume fail: its newest data are lost. As with a write, a
     /// snapshot keeps the older data.
     pub fn lose(&mut self, volume: ImageId, lba: u32) {
         let before = self.used;
         let Some(logical) = self.logical_to_change(volume, lba) else { return };
         self.detach(logical, LOST);
+        // The map has the checksum of older data.
+        self.checksums[index(logical)] = 0;
         self.held.changed(volume, before, self.used);
     }
 
@@ -413,11 +426,9 @@ impl DomainMap {
             (UNSET, None) => HOLE,
             (entry, _) => entry,
         };
-        let mut checksum = 0;
-        if self.map.is_page(kept)
-            && let Some(logical) = self.logical(volume, lba)
-        {
-            checksum = self.checksums[index(logical)];
+        let own = logical_of(from, lba);
+        let checksum = own.map_or(0, |logical| self.checksums[index(logical)]);
+        if let Some(logical) = own.filter(|_| self.map.is_page(kept)) {
             self.detach(logical, UNSET);
         }
         if let Some(logical) = self.logical(snapshot, lba) {

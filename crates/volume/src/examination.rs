@@ -220,7 +220,7 @@ fn images(core: &Core, damaged: &Damaged) -> Vec<ExaminedImage> {
             **lba < image.size
                 && match map.find(id, **lba) {
                     Found::At { slot, .. } => damaged.slots.contains(&slot),
-                    Found::Lost => true,
+                    Found::Lost { .. } => true,
                     Found::Zeros => false,
                 }
         };

@@ -105,7 +105,7 @@ fn runs<'a>(
     for (lba, into) in units {
         let (slot, origin, checksum) = match map.find(image, lba) {
             Found::At { slot, origin, checksum } => (slot, origin, checksum),
-            Found::Lost => return Err(data_loss(lba, "the flash lost its newest write")),
+            Found::Lost { .. } => return Err(data_loss(lba, "the flash lost its newest write")),
             Found::Zeros => {
                 into.fill(0);
                 continue;

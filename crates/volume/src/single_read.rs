@@ -27,7 +27,7 @@ pub(crate) async fn read(
     };
     let (slot, origin, checksum) = match found {
         Found::At { slot, origin, checksum } => (slot, origin, checksum),
-        Found::Lost => return false,
+        Found::Lost { .. } => return false,
         Found::Zeros => {
             into.fill(0);
             return true;

@@ -116,6 +116,7 @@ pub fn is_rare(bug: Bug) -> bool {
             | FailedCheckpointCounts
             | FailedCopyHidden
             | FinishedPatchesLeak
+            | MovesTakenForTheImages
             | OpenWordLineClockLogged
             | PendingClearsForgotten
             | UndecidedDoomed

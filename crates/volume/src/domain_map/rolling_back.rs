@@ -40,11 +40,9 @@ impl DomainMap {
             (found, _) => found,
         };
         let Some(logical) = logical else { return };
-        if self.map.is_page(entry) {
-            self.detach(logical, UNSET);
+        self.detach(logical, UNSET);
+        if entry != UNSET {
             self.attach(logical, entry, checksum);
-        } else {
-            self.detach(logical, entry);
         }
     }
 }

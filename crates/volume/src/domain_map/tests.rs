@@ -170,7 +170,7 @@ impl Pair {
             for lba in 0..size {
                 let found = match self.map.find(id, lba) {
                     Found::Zeros => None,
-                    Found::Lost => Some(GONE),
+                    Found::Lost { .. } => Some(GONE),
                     Found::At { slot, checksum, .. } => {
                         assert_eq!(slot, checksum);
                         Some(slot)
@@ -357,4 +357,27 @@ fn a_discard_marks_only_what_the_parent_of_a_clone_holds() {
     let leaves = pair.map.images.get(clone).unwrap().leaves.iter().flatten().count();
     assert_eq!(leaves, 1, "only the leaf of the unit that the parent holds");
     pair.map.check().unwrap();
+}
+
+/// Recovery asks it of data that collection had moved.
+#[test]
+fn an_image_shows_its_data_and_a_rollback_brings_those_of_the_snapshot() {
+    let mut pair = Pair::new();
+    let (volume, snapshot) = (ImageId(1), ImageId(2));
+    let (old, new) = (0xa_0000_0001, 0xb_0000_0002);
+    pair.apply(created(volume, "v".into(), 10));
+    pair.map.write(volume, 7, 3, old);
+    assert!(pair.map.shows(volume, 7, old) && !pair.map.shows(volume, 6, old));
+    pair.apply(Operation::Snapshot { of: volume, image: snapshot, name: "s".into() });
+    pair.map.write(volume, 7, 4, new);
+    let shown = |map: &DomainMap| [volume, snapshot].map(|image| map.shows(image, 7, old));
+    assert_eq!(shown(&pair.map), [false, true]);
+    // Data that had moved are lost, and may be found in a newer frame.
+    pair.map.lose_moved(snapshot, 7);
+    assert_eq!(shown(&pair.map), [false, true]);
+    pair.map.apply(&Operation::RollBack { image: volume, snapshot });
+    assert_eq!((shown(&pair.map), pair.map.shows(volume, 7, new)), ([true, true], false));
+    // Of newer data that are lost, nothing is known.
+    pair.map.lose(volume, 7);
+    assert_eq!(shown(&pair.map), [false, true]);
 }

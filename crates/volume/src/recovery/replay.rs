@@ -57,6 +57,9 @@ pub(super) async fn replay(
                 // Data that were durable are named by the map: a read says that they are lost.
                 _ => {}
             }
+            if !was_durable && is_of_another(core, entry) {
+                continue;
+            }
             let data = read.flatten();
             let bytes = data.as_deref().unwrap_or_default();
             if is_uncertain {
@@ -73,6 +76,15 @@ pub(super) async fn replay(
     }
     lost.for_each(|record| apply_lost(core, record));
     Ok(replayed)
+}
+
+/// Whether an entry names moved data that are not those of the image. The frame of an operation
+/// before it, which gave them to the image, was not durable and is not there: without a rollback, a
+/// volume has other data than its snapshot. They are where they were, too: their superblock is
+/// released only once both frames are durable.
+fn is_of_another(core: &Core, entry: Entry) -> bool {
+    let Entry::Moved { image, lba, checksum } = entry else { return false };
+    !core.map.borrow().shows(image, lba, checksum) && !planted::bug(Bug::MovesTakenForTheImages)
 }
 
 /// The operation of a frame whose own copy of it is lost.
