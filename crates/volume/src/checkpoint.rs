@@ -51,6 +51,17 @@ pub(crate) async fn try_make(core: &Shared) -> Result<(), VolumeError> {
     result
 }
 
+/// Makes the checkpoint of a mount. It opens a superblock of the map, and leaves in others are
+/// written again only by the next one: without that, mounts that are cut soon would use up space.
+pub(crate) async fn make_of_mount(core: &Shared) -> Result<(), VolumeError> {
+    make(core).await?;
+    if core.roots.is_sparse() {
+        // The root that was made is enough to go on.
+        drop(try_make(core).await);
+    }
+    Ok(())
+}
+
 /// Makes a checkpoint.
 pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
     // The map lacks an operation that is being written, and the root would hide its frame.
@@ -402,8 +413,9 @@ fn rewrite_some(core: &Core, root: &Root, live: &BTreeMap<u32, u32>) {
     };
     let mut halves: BTreeMap<u32, u32> = BTreeMap::new();
     root.leaves.iter().flat_map(blocks).for_each(|block| *halves.entry(block).or_default() += 1);
-    let mut rewritten = lagging(core, &halves);
-    rewritten.extend(sparsest(core, &halves, live.values().sum()));
+    let mut rewritten = sparsest(core, &halves, live.values().sum());
+    core.roots.note_sparse(!rewritten.is_empty());
+    rewritten.extend(lagging(core, &halves));
     if rewritten.is_empty() {
         return;
     }

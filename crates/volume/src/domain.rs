@@ -240,7 +240,7 @@ impl Domain {
         // Data that this recovery could not read must not appear in the next one, and data that
         // were written again must not depend on frames that the next one may not find.
         if is_uncertain || moves.are_some {
-            checkpoint::make(core).await?;
+            checkpoint::make_of_mount(core).await?;
         } else if recovered.lacks_copy {
             match checkpoint::try_make(core).await {
                 // What is there can be read.

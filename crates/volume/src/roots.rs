@@ -14,6 +14,8 @@ pub(crate) struct Roots {
     sequence: Cell<u64>,
     /// Whether the last checkpoint has failed.
     has_failed: Cell<bool>,
+    /// Whether the next checkpoint writes leaves again because the map takes much space.
+    is_sparse: Cell<bool>,
     /// Entries of frames since the last root.
     entries: Cell<u64>,
     /// Blocks that hold leaves and roots.
@@ -74,6 +76,16 @@ impl Roots {
     /// A checkpoint has ended.
     pub fn note(&self, has_failed: bool) {
         self.has_failed.set(has_failed);
+    }
+
+    /// Whether the next checkpoint writes leaves again because the map takes much space.
+    pub fn is_sparse(&self) -> bool {
+        self.is_sparse.get()
+    }
+
+    /// The map takes more space than it should, or does not.
+    pub fn note_sparse(&self, is_sparse: bool) {
+        self.is_sparse.set(is_sparse);
     }
 
     /// Counts entries that recovery would have to replay; returns their number.

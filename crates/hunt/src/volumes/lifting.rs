@@ -11,7 +11,8 @@ use std::time::Duration;
 const MOST_WRITES: u64 = 4;
 /// The limit is lifted after 2^10 to 2^25 ns.
 const LONGEST_WAIT: u64 = 25;
-/// The longest time that the writes may take without a limit; with it they take seconds.
+/// The longest time that the writes may take without a limit, on flash without slow operations;
+/// with the limit they take seconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Client<'_> {
@@ -51,7 +52,8 @@ impl Client<'_> {
         let full = answered.iter().any(|answered| answered.result.as_ref().is_err_and(is_full));
         let last = answered.iter().map(|answered| answered.at).max();
         let late = last.map(|last| Duration::from_nanos(last.since_ns(lifted_at)));
-        if let Some(late) = late.filter(|late| *late > PATIENCE && !full && !self.full) {
+        let patience = PATIENCE.mul_f64(self.slowdown);
+        if let Some(late) = late.filter(|late| *late > patience && !full && !self.full) {
             return Err(Ended::Wrong(format!(
                 "a write of {name:?} ended {late:?} after its limit was lifted"
             )));

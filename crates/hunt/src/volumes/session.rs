@@ -120,6 +120,7 @@ impl Session<'_> {
                     paces: Paces::from(runtime.now()),
                     may_fail_flushes: self.scenario.drive.is_some_and(|d| d.failed_flushes > 0.0),
                     may_lose: self.scenario.may_lose(),
+                    slowdown: self.scenario.faults.slow.mean_factor(),
                     full: false,
                 };
                 let ended = client.run(requests).await;

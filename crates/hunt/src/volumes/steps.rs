@@ -36,6 +36,8 @@ pub struct Client<'a> {
     /// The flash may lose data: reads may say so, and a flush or an operation that has completed
     /// counts as done after a rest, from which on its loss is known.
     pub may_lose: bool,
+    /// The mean time of an operation of the flash over that of one that is not slow.
+    pub slowdown: f64,
     /// Set when the domain was full.
     pub full: bool,
 }

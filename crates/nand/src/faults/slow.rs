@@ -28,6 +28,11 @@ impl Default for SlowOperations {
 }
 
 impl SlowOperations {
+    /// The mean of the factors on the durations of all operations.
+    pub fn mean_factor(&self) -> f64 {
+        1.0 + self.rate * (self.factor - 1.0)
+    }
+
     pub(super) fn validate(&self) -> Checked {
         check::rate("rate", self.rate)?;
         let possible = (1.0..=SLOW_FACTOR_MAX).contains(&self.factor);
