@@ -265,16 +265,16 @@ impl BlockLayer {
         self.parts.pools.of(true).lack_of_kept_space()
     }
 
-    /// Frees superblocks until a starting log has room: first `torn` superblocks, then `unlisted`
-    /// patches. Where there is room, both stay until the log has begun, because a frame that is
+    /// Frees superblocks until a starting log has room: first `torn` superblocks, then these
+    /// `orphans`. Where there is room, both stay until the log has begun, because a frame that is
     /// temporarily unreadable may name them. Without room the log cannot begin, and the store
     /// cannot start.
     pub fn make_room_for_log<'a>(
         &self,
         torn: impl Iterator<Item = &'a Superblock>,
-        unlisted: &[BlockId],
+        orphans: &[BlockId],
     ) {
-        space::make_room_for_log(&self.parts.pools, &self.parts.lifecycle, torn, unlisted);
+        space::make_room_for_log(&self.parts.pools, &self.parts.lifecycle, torn, orphans);
     }
 
     /// Releases a superblock that holds no block.

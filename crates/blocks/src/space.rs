@@ -67,16 +67,16 @@ pub(crate) fn check_room_of_log(pools: &Pools, kind: BlockKind) {
     assert!(free >= BLOCKS_OF_LOG, "a block ({kind:?}) leaves the log {free} free blocks");
 }
 
-/// Frees superblocks until a starting log has room: first `torn` superblocks, then `unlisted`
-/// patches.
+/// Frees superblocks until a starting log has room: first `torn` superblocks, then these
+/// `orphans`.
 pub(crate) fn make_room_for_log<'a>(
     pools: &Pools,
     lifecycle: &Lifecycle,
     torn: impl Iterator<Item = &'a Superblock>,
-    unlisted: &[BlockId],
+    orphans: &[BlockId],
 ) {
     let lacks_room = || pools.free_blocks() < BLOCKS_OF_START;
     let torn = torn.take_while(|_| lacks_room());
     torn.for_each(|torn| pools.release(slice::from_ref(torn), false));
-    unlisted.iter().take_while(|_| lacks_room()).for_each(|patch| lifecycle.delete(*patch));
+    orphans.iter().take_while(|_| lacks_room()).for_each(|orphan| lifecycle.delete(*orphan));
 }

@@ -223,7 +223,7 @@ impl OpenShard {
             slices.iter().all(|slice| slice.tree().patches().all(|(.., p)| p.damage().is_none()));
         if is_whole && self.on_log_loss == OnLogLoss::Refuse {
             let torn = damaged.iter().map(|torn| &torn.superblock);
-            blocks.make_room_for_log(torn, &recovered.unlisted);
+            blocks.make_room_for_log(torn, &recovered.to_make_room);
         }
         let orphans = std::mem::take(&mut recovered.orphans).into_iter().chain(recovered.announcer);
         let leftovers = Leftovers {

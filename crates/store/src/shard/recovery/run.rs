@@ -84,8 +84,9 @@ pub struct Recovered {
     pub dead: Vec<BlockId>,
     /// Other unreferenced blocks, which the torn end of the log may still name.
     pub orphans: Vec<BlockId>,
-    /// Patches among the orphans that no readable frame lists.
-    pub unlisted: Vec<BlockId>,
+    /// Orphans that make room for a log that has none to begin, in this order: segments that a later
+    /// start has passed over, patches that no readable frame lists, values that nothing refers to.
+    pub to_make_room: Vec<BlockId>,
     /// At the coordinator: the commits in its log.
     pub commits: BTreeSet<u64>,
     /// Transactions with writes in this shard whose commit only the coordinator's log records.
@@ -162,7 +163,7 @@ struct Classified {
     referred: BTreeSet<BlockId>,
     dead: Vec<BlockId>,
     orphans: Vec<BlockId>,
-    unlisted: Vec<BlockId>,
+    to_make_room: Vec<BlockId>,
     has_abandoned_segments: bool,
 }
 
@@ -204,7 +205,7 @@ impl<'a> Recovery<'a> {
             cut: resolved.cut,
             dead: classified.dead,
             orphans: classified.orphans,
-            unlisted: classified.unlisted,
+            to_make_room: classified.to_make_room,
             commits: resolved.commits,
             decided_elsewhere: resolved.decided_elsewhere,
             announcer: announced.map(|announced| announced.by),
@@ -366,14 +367,17 @@ impl<'a> Recovery<'a> {
         let is_unlisted = |found: &&Found| {
             is_patch(found) && found.id.0 >= replay.known_dead.unlisted_from && !was_removed(found)
         };
+        let ids = |blocks: Vec<&Found>| -> Vec<BlockId> {
+            blocks.into_iter().map(|found| found.id).collect()
+        };
         let unlisted: Vec<&Found> = orphans.iter().copied().filter(is_unlisted).collect();
+        let to_make_room = passed_over(&orphans, self.on_flash.found).chain(ids(unlisted));
         let has_abandoned_segments =
             orphans.iter().any(|found| matches!(found.kind, BlockKind::Log { .. }));
-        let ids = |blocks: Vec<&Found>| blocks.into_iter().map(|found| found.id).collect();
         Ok(Classified {
             dead: ids(dead),
             orphans: ids(orphans),
-            unlisted: ids(unlisted).into_iter().chain(dead_values).collect(),
+            to_make_room: to_make_room.chain(dead_values).collect(),
             referred,
             has_abandoned_segments,
         })
@@ -434,6 +438,31 @@ impl<'a> Recovery<'a> {
             !uneven.is_empty() || classified.referred.iter().any(|id| self.blocks.is_degraded(*id));
         if lacks_copies { self.blocks.stale_units(&replay.units) } else { Vec::new() }
     }
+}
+
+/// The orphans that are segments which a later one passes over, oldest first. The start that began
+/// the later one found that the log ended before them.
+fn passed_over(orphans: &[&Found], found: &[Found]) -> impl Iterator<Item = BlockId> + use<> {
+    let segment_of = |found: &Found| match found.kind {
+        BlockKind::Log { segment, after } => Some((segment, after)),
+        _ => None,
+    };
+    let mut ends: Vec<(u64, u64)> = found.iter().filter_map(segment_of).collect();
+    ends.sort_unstable();
+    // For each segment the earliest that it or a later one follows.
+    let mut earliest = u64::MAX;
+    for (_, after) in ends.iter_mut().rev() {
+        earliest = earliest.min(*after);
+        *after = earliest;
+    }
+    let is_passed_over = |segment: u64| {
+        let later = ends.partition_point(|(number, _)| *number <= segment);
+        ends.get(later).is_some_and(|(_, after)| *after < segment)
+    };
+    let numbered = orphans.iter().filter_map(|found| Some((segment_of(found)?.0, found.id)));
+    let passed: BTreeSet<(u64, BlockId)> =
+        numbered.filter(|(segment, _)| is_passed_over(*segment)).collect();
+    passed.into_iter().map(|(_, id)| id)
 }
 
 fn patches_of(slices: &[Slice]) -> BTreeSet<BlockId> {
