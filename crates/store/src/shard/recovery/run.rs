@@ -84,8 +84,8 @@ pub struct Recovered {
     pub dead: Vec<BlockId>,
     /// Other unreferenced blocks, which the torn end of the log may still name.
     pub orphans: Vec<BlockId>,
-    /// Orphans that make room for a log that has none to begin, in this order: segments that a later
-    /// start has passed over, patches that no readable frame lists, values that nothing refers to.
+    /// Orphans that make room for a log that has none to begin, in this order: segments that a
+    /// later one passes over, patches that no readable frame lists, values that nothing refers to.
     pub to_make_room: Vec<BlockId>,
     /// At the coordinator: the commits in its log.
     pub commits: BTreeSet<u64>,
