@@ -51,8 +51,9 @@ pub(crate) async fn try_make(core: &Shared) -> Result<(), VolumeError> {
     result
 }
 
-/// Makes the checkpoint of a mount. It opens a superblock of the map, and leaves in others are
-/// written again only by the next one: without that, mounts that are cut soon would use up space.
+/// Makes the checkpoint of a mount, which opens a superblock of the map. Where the map takes too
+/// much space, a second checkpoint writes the leaves of sparse superblocks again: mounts that a
+/// power cut ends soon would use up the space otherwise.
 pub(crate) async fn make_of_mount(core: &Shared) -> Result<(), VolumeError> {
     make(core).await?;
     if core.roots.is_sparse() {

@@ -57,7 +57,7 @@ pub(crate) async fn frames(core: &Core, superblock: Superblock) -> Vec<FoundFram
 /// a head is expected, may succeed the next time; a head that is found by a later recovery only
 /// would bring old data back.
 const ATTEMPTS: usize = 3;
-/// Such reads that find nothing in a row, until nothing is there.
+/// Reads that find a page never programmed, until it counts as such.
 const BLANK_ATTEMPTS: usize = 2;
 
 async fn head_at(

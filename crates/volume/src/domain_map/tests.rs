@@ -359,7 +359,7 @@ fn a_discard_marks_only_what_the_parent_of_a_clone_holds() {
     pair.map.check().unwrap();
 }
 
-/// Recovery asks it of data that collection had moved.
+/// Recovery compares moved data with the data that their image shows.
 #[test]
 fn an_image_shows_its_data_and_a_rollback_brings_those_of_the_snapshot() {
     let mut pair = Pair::new();
