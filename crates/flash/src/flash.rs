@@ -80,9 +80,25 @@ impl Flash {
         ownership: Ownership,
         runtime: RuntimeHandle,
     ) -> Result<(Flash, Inventory), FtlError> {
+        let owners = Owners::one(queue.units().clone(), ownership);
+        Flash::mount_one(queue, config, owners, runtime).await
+    }
+
+    /// As [`mount`](Flash::mount), for owners of which one view has all units.
+    ///
+    /// # Errors
+    /// Those of a mount of the FTL.
+    ///
+    /// # Panics
+    /// If the units of the queue pair are not those of the owners.
+    pub async fn mount_one(
+        queue: Box<dyn QueuePair>,
+        config: FtlConfig,
+        owners: Owners,
+        runtime: RuntimeHandle,
+    ) -> Result<(Flash, Inventory), FtlError> {
         let units = queue.units().clone();
-        let owners = Owners::one(units.clone(), ownership);
-        let (driver, inventory) = Flash::start(queue, config, owners, runtime).await?;
+        let (driver, inventory) = Flash::start(queue, config, owners, 1, runtime).await?;
         Ok((Flash { driver, view: Rc::new(View::new(units)) }, inventory))
     }
 
@@ -101,7 +117,8 @@ impl Flash {
         runtime: RuntimeHandle,
     ) -> Result<Vec<MountedFlash>, FtlError> {
         let sets: Vec<UnitSet> = owners.sets().cloned().collect();
-        let (driver, mut inventory) = Flash::start(queue, config, owners, runtime).await?;
+        let (driver, mut inventory) =
+            Flash::start(queue, config, owners, sets.len(), runtime).await?;
         let view = |units: UnitSet| {
             let inventory = inventory.split_off(&units);
             let flash = Flash { driver: Rc::clone(&driver), view: Rc::new(View::new(units)) };
@@ -114,9 +131,9 @@ impl Flash {
         queue: Box<dyn QueuePair>,
         config: FtlConfig,
         owners: Owners,
+        views: usize,
         runtime: RuntimeHandle,
     ) -> Result<(Rc<Driver>, Inventory), FtlError> {
-        let views = owners.sets().count();
         let mut mounting = Ftl::mount_for(queue, config, owners);
         let (ftl, inventory) = loop {
             if let Some(mounted) = mounting.poll(runtime.now()) {

@@ -42,10 +42,11 @@ pub struct Ftl {
 }
 
 impl Ftl {
-    /// An FTL over recovered units.
+    /// An FTL over recovered units, at this epoch of the table of sets.
     pub(crate) fn new(
         queue: Box<dyn QueuePair>,
         config: &FtlConfig,
+        epoch: u32,
         layout: Layout,
         units: Vec<Unit>,
     ) -> Ftl {
@@ -54,7 +55,7 @@ impl Ftl {
             wear: config.wear,
             requests: Requests::new(units.len()),
             commands: Commands::new(units.len(), config.order.is_fifo()),
-            headers: Headers::new(queue.device_uuid(), queue.buffers().clone()),
+            headers: Headers::new(queue.device_uuid(), epoch, queue.buffers().clone()),
             units: Units::new(queue.units().clone(), units),
             dispatcher: Dispatcher::new(queue, config),
             completions: Vec::new(),

@@ -18,8 +18,10 @@ use crate::superblock::{Owner, OwnerTag};
 use softflash_base::cast;
 use softflash_base::checksum::{checksum64, identity};
 
-/// The newest format version that this program reads, and writes where an owner is named.
-pub(crate) const FORMAT_VERSION: u32 = 3;
+/// The newest format version that this program reads, and writes where there is a table of sets.
+pub(crate) const FORMAT_VERSION: u32 = 4;
+/// The version of headers with an owner and without the epoch of a table of sets: there is none.
+const WITHOUT_EPOCH: u32 = 3;
 /// The version of headers without an owner. Those of the block layer have none, so that programs
 /// that know no other owner read them.
 const WITHOUT_OWNER: u32 = 2;
@@ -92,6 +94,8 @@ pub(crate) struct Purpose {
     pub stream: Stream,
     pub owner: Owner,
     pub tag: OwnerTag,
+    /// The epoch of the table of sets when the superblock was opened; 0 without a table.
+    pub epoch: u32,
 }
 
 impl Header {
@@ -104,8 +108,9 @@ impl Header {
 
     fn version(&self) -> u32 {
         match self.opening {
+            Some(Purpose { epoch: 1.., .. }) => FORMAT_VERSION,
             None | Some(Purpose { owner: Owner::BLOCKS, .. }) => WITHOUT_OWNER,
-            Some(_) => FORMAT_VERSION,
+            Some(_) => WITHOUT_EPOCH,
         }
     }
 }
@@ -147,11 +152,12 @@ pub(crate) fn encode(place: HeaderPlace, header: &Header, page: &mut [u8]) {
     put(page, 40, &header.generation.to_le_bytes());
     put(page, 48, &header.highest_erase_count.to_le_bytes());
     put(page, 52, &header.unused_from.to_le_bytes());
-    if let Some(Purpose { stream, owner, tag }) = &header.opening {
+    if let Some(Purpose { stream, owner, tag, epoch }) = &header.opening {
         page[38] = stream_code(*stream);
         put(page, 56, &tag.0);
         page[120] = owner.layer;
         put(page, 122, &owner.domain.to_le_bytes());
+        put(page, 124, &epoch.to_le_bytes());
     }
     for (column, record) in header.blocks.iter().enumerate() {
         let at = FIXED_BYTES + column * BLOCK_BYTES;
@@ -241,7 +247,11 @@ pub(crate) fn decode(
                 let named =
                     Owner { layer: page[120], domain: u16::from_le_bytes(array(page, 122)) };
                 let owner = if version > WITHOUT_OWNER { named } else { Owner::BLOCKS };
-                Some(Purpose { stream, owner, tag: OwnerTag(array(page, 56)) })
+                let epoch = match version > WITHOUT_EPOCH {
+                    true => u32::from_le_bytes(array(page, 124)),
+                    false => 0,
+                };
+                Some(Purpose { stream, owner, tag: OwnerTag(array(page, 56)), epoch })
             }
             None => return damaged("the stream is unknown"),
         },

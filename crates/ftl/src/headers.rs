@@ -24,12 +24,14 @@ use softflash_device::{Completion, DeviceError, Hint, Origin, Priority};
 /// Encodes and writes the headers of a device.
 pub(crate) struct Headers {
     device_uuid: u128,
+    /// The epoch of the table of sets.
+    epoch: u32,
     pool: BufferPool,
 }
 
 impl Headers {
-    pub fn new(device_uuid: u128, pool: BufferPool) -> Headers {
-        Headers { device_uuid, pool }
+    pub fn new(device_uuid: u128, epoch: u32, pool: BufferPool) -> Headers {
+        Headers { device_uuid, epoch, pool }
     }
 
     /// Writes the erase header once all blocks are erased. The header is durable, and no other page
@@ -180,7 +182,7 @@ impl Headers {
             highest_erase_count: unit.blocks.highest_erase_count(),
             unused_from: unit.blocks.unused_from(),
             blocks: blocks.collect(),
-            opening: opening.map(|opening| purpose(unit.owner(), opening)),
+            opening: opening.map(|opening| self.purpose(unit.owner(), opening)),
         };
         let mut page = self.pool.take(cast::index(unit.layout().page_bytes));
         encode(self.place(unit, index), &header, &mut page);
@@ -193,6 +195,10 @@ impl Headers {
         page
     }
 
+    fn purpose(&self, owner: Owner, opening: &Opening) -> Purpose {
+        Purpose { stream: opening.stream, owner, tag: opening.tag, epoch: self.epoch }
+    }
+
     fn decode(&self, unit: &Unit, kind: HeaderKind, index: u32, page: &[u8]) -> Decoded {
         let layout = unit.layout();
         let place = self.place(unit, index);
@@ -202,10 +208,6 @@ impl Headers {
     fn place(&self, unit: &Unit, index: u32) -> HeaderPlace {
         HeaderPlace { device_uuid: self.device_uuid, unit: unit.id().0, index }
     }
-}
-
-fn purpose(owner: Owner, opening: &Opening) -> Purpose {
-    Purpose { stream: opening.stream, owner, tag: opening.tag }
 }
 
 /// The program of a header, without its data.

@@ -14,7 +14,7 @@ use crate::header::{Decoded, FORMAT_VERSION, HeaderKind, HeaderPlace, decode, en
 use crate::inventory::Inventory;
 use crate::layout::{HEADER_PAGES, Layout};
 use crate::owners::{Owners, Ownership};
-use crate::recovery::{Finding, recover};
+use crate::recovery::{Finding, recover, refuse_older_table};
 use crate::slab::{Slab, place_of};
 use crate::superblock::FtlError;
 use crate::unit::Unit;
@@ -120,9 +120,10 @@ impl Mounting {
     /// Processes the completions up to `now`. Returns the result once; do not poll after it.
     ///
     /// # Errors
-    /// [`Unsupported`](FtlError::Unsupported), [`NewerFormat`](FtlError::NewerFormat), and
-    /// [`Damaged`](FtlError::Damaged) if a header has a generation that none can follow. Damaged
-    /// headers are no errors of the mount; the [`Inventory`] lists them.
+    /// [`Unsupported`](FtlError::Unsupported), [`NewerFormat`](FtlError::NewerFormat),
+    /// [`OlderTable`](FtlError::OlderTable), and [`Damaged`](FtlError::Damaged) if a header has a
+    /// generation that none can follow. Damaged headers are no errors of the mount; the
+    /// [`Inventory`] lists them.
     pub fn poll(&mut self, now: Time) -> Option<Result<(Ftl, Inventory), FtlError>> {
         let layout = match &self.layout {
             Ok(layout) => *layout,
@@ -151,6 +152,9 @@ impl Mounting {
         for (place, scan) in self.scans.drain(..).enumerate() {
             let mut unit = Unit::new(scan.id, place, layout, &self.config, now);
             let ownership = self.owners.of(scan.id);
+            if let Err(error) = refuse_older_table(scan.id, self.owners.epoch(), &scan.findings) {
+                return Some(Err(error));
+            }
             if let Err(error) =
                 recover(&mut unit, ownership, &scan.bad, &scan.findings, &mut inventory)
             {
@@ -159,7 +163,8 @@ impl Mounting {
             unit.note_supply(now);
             units.push(unit);
         }
-        Some(Ok((Ftl::new(queue, &self.config, layout, units), inventory)))
+        let epoch = self.owners.epoch();
+        Some(Ok((Ftl::new(queue, &self.config, epoch, layout, units), inventory)))
     }
 
     /// The event to wait for before the next poll.

@@ -26,7 +26,10 @@ impl Ownership {
 
 /// The sets of units of an FTL with their owners: every unit has one.
 #[derive(Debug, Clone)]
-pub struct Owners(Vec<(UnitSet, Ownership)>);
+pub struct Owners {
+    sets: Vec<(UnitSet, Ownership)>,
+    epoch: u32,
+}
 
 impl Owners {
     /// These sets.
@@ -36,22 +39,33 @@ impl Owners {
     pub fn new(sets: Vec<(UnitSet, Ownership)>) -> Owners {
         let shared = UnitSet::in_two_of(sets.iter().map(|(units, _)| units));
         assert!(shared.is_none(), "unit and the numbers of both of its owners: {shared:?}");
-        Owners(sets)
+        Owners { sets, epoch: 0 }
     }
 
     /// One owner of these units.
     pub fn one(units: UnitSet, ownership: Ownership) -> Owners {
-        Owners(vec![(units, ownership)])
+        Owners { sets: vec![(units, ownership)], epoch: 0 }
+    }
+
+    /// The same as a table of sets has them at this epoch, which rises with each change of it. The
+    /// headers of new superblocks have it, and a mount fails if one has a greater one. Without a
+    /// table it is 0.
+    pub fn at_epoch(self, epoch: u32) -> Owners {
+        Owners { epoch, ..self }
+    }
+
+    pub(crate) fn epoch(&self) -> u32 {
+        self.epoch
     }
 
     /// The units of all owners.
     pub fn units(&self) -> UnitSet {
-        self.0.iter().flat_map(|(units, _)| units).collect()
+        self.sets.iter().flat_map(|(units, _)| units).collect()
     }
 
     /// The units of each owner.
     pub fn sets(&self) -> impl Iterator<Item = &UnitSet> {
-        self.0.iter().map(|(units, _)| units)
+        self.sets.iter().map(|(units, _)| units)
     }
 
     /// The owner of a unit.
@@ -59,7 +73,7 @@ impl Owners {
     /// # Panics
     /// If it has none.
     pub(crate) fn of(&self, unit: UnitId) -> Ownership {
-        match self.0.iter().find(|(units, _)| units.contains(unit.0)) {
+        match self.sets.iter().find(|(units, _)| units.contains(unit.0)) {
             Some((_, ownership)) => *ownership,
             None => unreachable!("unit {unit} has no owner; {} have one", self.units()),
         }

@@ -162,6 +162,20 @@ pub(crate) fn recover(
     Ok(())
 }
 
+/// Fails where a superblock was opened by a newer table of sets than the one that is there, which
+/// may give the unit to another owner. An erased superblock counts, too.
+pub(crate) fn refuse_older_table(
+    unit: UnitId,
+    epoch: u32,
+    findings: &[Finding],
+) -> Result<(), FtlError> {
+    let openings = findings.iter().flat_map(Finding::headers).filter_map(|header| header.opening);
+    match openings.map(|purpose| purpose.epoch).max() {
+        Some(found) if found > epoch => Err(FtlError::OlderTable { unit, found, epoch }),
+        _ => Ok(()),
+    }
+}
+
 /// Fails where the contents are those of another unit: it would be taken for empty, and written
 /// over.
 fn refuse_another_unit(id: UnitId, findings: &[Finding]) -> Result<(), FtlError> {

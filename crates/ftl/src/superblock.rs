@@ -119,6 +119,19 @@ pub enum FtlError {
         /// The newest version supported.
         supported: u32,
     },
+    /// The table of sets is an older one, as of a copy that was put back.
+    #[error(
+        "unit {unit}: the table of sets is older than the flash: it has epoch {epoch}, and a \
+         superblock was opened at epoch {found}; put the newest table back"
+    )]
+    OlderTable {
+        /// The unit.
+        unit: UnitId,
+        /// The epoch of the superblock.
+        found: u32,
+        /// The epoch of the table.
+        epoch: u32,
+    },
     /// The metadata on the flash is inconsistent.
     #[error("unit {unit}: {reason}")]
     Damaged {

@@ -87,8 +87,9 @@ fn steps(scenario: &Scenario) -> Vec<Scenario> {
     for change in resp_changes {
         step(&|scenario| scenario.resp.iter_mut().for_each(change));
     }
-    let volume_changes: [fn(&mut VolumeShape); 11] = [
+    let volume_changes: [fn(&mut VolumeShape); 12] = [
         |volumes| volumes.contest = false,
+        |volumes| volumes.has_table = false,
         |volumes| volumes.bursts = 0.0,
         |volumes| volumes.lifts = 0.0,
         |volumes| volumes.reshapes = 0.0,

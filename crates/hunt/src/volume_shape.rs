@@ -39,6 +39,10 @@ pub struct VolumeShape {
     /// At the end three volumes compete, of which one begins later than the others.
     #[serde(default, skip_serializing_if = "is_not")]
     pub contest: bool,
+    /// A table of sets names the unit slots: another order than that of the units, behind an empty
+    /// slot.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub has_table: bool,
     /// Which data without hints share superblocks.
     #[serde(default, skip_serializing_if = "predicts_nothing")]
     pub lifetime: LifetimePolicy,
@@ -100,6 +104,7 @@ impl VolumeShape {
         let is_reshaped = reshaping.chance(0.5);
         let most_reshapes = if reshaping.chance(0.25) { 0.4 } else { 0.1 };
         let reshapes = if is_reshaped { most_reshapes * reshaping.unit_f64() } else { 0.0 };
+        let has_table = Rng::seeded(scenario.seed).fork("table of sets").chance(0.25);
         VolumeShape {
             units: (16 + rng.below(most.clamp(1, 400))) as u32,
             longest: 1 + rng.below(20) as u32,
@@ -114,6 +119,7 @@ impl VolumeShape {
             reshapes,
             contest,
             lifetime,
+            has_table,
         }
     }
 }

@@ -112,7 +112,9 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
     flush(core).await?;
     let previous = Some(core.roots.durable());
     let units = unit_marks(core);
-    let root = Root { sequence, images, leaves, open, previous, change: Some(change), units };
+    let unit_slots = core.geometry.unit_slots.named().to_vec();
+    let root =
+        Root { sequence, images, leaves, open, previous, change: Some(change), units, unit_slots };
     let root_slots = write_root(core, &root).await?;
     assert!(root.sequence <= core.order.next_frame(), "a root of frames that were not appended");
     let end = core.order.next_frame();

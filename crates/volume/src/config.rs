@@ -1,5 +1,6 @@
 //! Settings of a mapped domain.
 
+use crate::unit_slots::UnitSlots;
 use softflash_ftl::FtlConfig;
 use softflash_policy::{
     Chosen, LifetimePolicy, PlacementPolicy, Schedule, VictimPolicy, WearPolicy,
@@ -10,6 +11,9 @@ use softflash_policy::{
 pub struct DomainConfig {
     /// The number of the domain on its device.
     pub domain: u16,
+    /// The slots of its units, if a table of sets names them. Without a table the units have slots
+    /// in their order, and always have to be the same.
+    pub slots: Option<UnitSlots>,
     /// Spare space for collection in percent of the usable space. Less makes collection write more.
     pub op_percent: f64,
     /// The most mapping units of a frame.
@@ -46,6 +50,7 @@ impl Default for DomainConfig {
     fn default() -> DomainConfig {
         DomainConfig {
             domain: 1,
+            slots: None,
             op_percent: 7.0,
             frame_units: 64,
             frames_per_unit: 2,
@@ -76,6 +81,11 @@ impl DomainConfig {
             lifetime: chosen.lifetime.unwrap_or(self.lifetime),
             ..self
         }
+    }
+
+    /// The epoch of the table of sets; 0 without one.
+    pub(crate) fn epoch(&self) -> u32 {
+        self.slots.as_ref().map_or(0, UnitSlots::epoch)
     }
 
     /// Requests under way while volumes compete for so many units.

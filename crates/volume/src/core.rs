@@ -55,7 +55,7 @@ impl Core {
         config: DomainConfig,
         runtime: RuntimeHandle,
     ) -> Result<Core, VolumeError> {
-        let geometry = Geometry::of(&flash)?;
+        let geometry = Geometry::of(&flash, config.slots.as_ref())?;
         let classes = most_classes(geometry.unit_blocks);
         let core = Core {
             map: RefCell::new(DomainMap::new(geometry.clone())),

@@ -227,9 +227,10 @@ fn open_leaving(core: &Core, unit: u32, stream: Stream, reserve: u32) -> Result<
     if core.free_superblocks(unit) <= reserve {
         return Ok(false);
     }
-    let tag = core.order.tag(stream.purpose());
+    let has_table = !core.geometry.unit_slots.named().is_empty();
+    let tag = tag::encode(core.order.tag(stream.purpose()), has_table);
     let id = core.unit_id(unit);
-    let superblock = match core.flash.allocate(id, tag::encode(tag), hint_of(core, stream)) {
+    let superblock = match core.flash.allocate(id, tag, hint_of(core, stream)) {
         Ok(superblock) => superblock,
         Err(FtlError::NoSpace { .. }) => return Ok(false),
         Err(error) => return Err(error.into()),

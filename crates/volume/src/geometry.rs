@@ -4,6 +4,7 @@
 use crate::domain_map::MARKS;
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
+use crate::unit_slots::{SlotMap, UnitSlots};
 use softflash_base::{UnitSet, cast};
 use softflash_flash::Flash;
 use softflash_mapping::blocks::MOST_PAGES_PER_BLOCK;
@@ -14,6 +15,8 @@ use std::ops::Range;
 pub(crate) struct Geometry {
     /// The units of the queue pair. The domain numbers them by their positions.
     pub units: UnitSet,
+    /// Which part of the blocks and slots each unit has.
+    pub unit_slots: SlotMap,
     /// Superblocks of a unit.
     pub unit_blocks: u32,
     /// Mapping units of a superblock.
@@ -26,8 +29,8 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// The dimensions of a domain on these units.
-    pub fn of(flash: &Flash) -> Result<Geometry, VolumeError> {
+    /// The dimensions of a domain on these units, with the unit slots that a table of sets names.
+    pub fn of(flash: &Flash, named: Option<&UnitSlots>) -> Result<Geometry, VolumeError> {
         let unsupported = |reason: String| Err(VolumeError::Unsupported { reason });
         let page_bytes = flash.page_bytes();
         if page_bytes == 0 || !page_bytes.is_multiple_of(MAPPING_UNIT_BYTES) {
@@ -45,12 +48,13 @@ impl Geometry {
         let page_units = cast::saturating_u32(page_bytes / MAPPING_UNIT_BYTES);
         let geometry = Geometry {
             units: flash.units().clone(),
+            unit_slots: SlotMap::of(flash.units(), named)?,
             unit_blocks: flash.units().first().map_or(0, |unit| flash.space(unit).total()),
             block_units,
             page_units,
             data_pages: data_pages(flash, block_units / page_units),
         };
-        let slots = u64::from(geometry.unit_count())
+        let slots = u64::from(geometry.unit_slots.count())
             * u64::from(geometry.unit_blocks)
             * u64::from(geometry.block_units);
         if slots > u64::from(u32::MAX - MARKS) {
@@ -75,19 +79,25 @@ impl Geometry {
         }
     }
 
-    /// All slots.
+    /// All slots, also those of empty unit slots.
     pub fn slots(&self) -> u32 {
-        u32::from(self.unit_count()) * self.unit_blocks * self.block_units
+        self.blocks() * self.block_units
     }
 
-    /// All blocks.
+    /// All blocks, also those of empty unit slots.
     pub fn blocks(&self) -> u32 {
-        u32::from(self.unit_count()) * self.unit_blocks
+        self.unit_slots.count() * self.unit_blocks
     }
 
-    /// The blocks of a unit, counted from the first of the domain.
+    /// The blocks of a unit, from its number in the domain.
     pub fn blocks_of(&self, unit: u32) -> Range<u32> {
-        unit * self.unit_blocks..(unit + 1) * self.unit_blocks
+        let first = self.unit_slots.slot(unit) * self.unit_blocks;
+        first..first + self.unit_blocks
+    }
+
+    /// The unit slot of a block.
+    pub fn unit_slot_of(&self, block: u32) -> u32 {
+        block / self.unit_blocks
     }
 
     /// The block of a superblock.
@@ -96,14 +106,17 @@ impl Geometry {
     /// If its unit is not the domain's.
     pub fn block(&self, unit: u16, index: u32) -> u32 {
         match self.units.position(unit) {
-            Some(number) => cast::saturating_u32(number) * self.unit_blocks + index,
+            Some(number) => self.blocks_of(cast::saturating_u32(number)).start + index,
             None => unreachable!("the domain has units {}, not {unit}", self.units),
         }
     }
 
-    /// The unit of a block, counted from the first of the domain.
+    /// The number of the unit of a block in the domain.
+    ///
+    /// # Panics
+    /// If no unit has the block.
     pub fn unit_of(&self, block: u32) -> u32 {
-        block / self.unit_blocks
+        self.unit_slots.number(self.unit_slot_of(block))
     }
 
     /// The block of a slot.

@@ -60,6 +60,7 @@ mod superblocks;
 mod tasks;
 mod tenant;
 mod token_bucket;
+mod unit_slots;
 mod volume;
 mod writer;
 
@@ -76,4 +77,5 @@ pub use repair::Repaired;
 pub use room::room_bytes;
 pub use settings::{Lifetime, Setting, Temperature, VolumeSettings};
 pub use tenant::VolumeCounters;
+pub use unit_slots::UnitSlots;
 pub use volume::{Changed, Volume};

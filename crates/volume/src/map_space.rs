@@ -51,6 +51,7 @@ fn in_frames(core: &Core, units: u32) -> u32 {
 fn root_units(core: &Core, map: &DomainMap) -> u32 {
     let units = usize::from(core.geometry.unit_count());
     let open = units * core.frontiers.streams().count();
+    let units = [units, core.geometry.unit_slots.named().len()];
     parts(most_bytes(&map.images, cast::index(map.leaves.held()), open, units))
 }
 

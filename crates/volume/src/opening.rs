@@ -5,7 +5,7 @@ use crate::core::Core;
 use crate::error::VolumeError;
 use softflash_device::QueuePair;
 use softflash_flash::{Flash, MountedFlash};
-use softflash_ftl::{FtlConfig, Inventory, Owner, Ownership};
+use softflash_ftl::{FtlConfig, Inventory, Owner, Owners, Ownership};
 use softflash_runtime::RuntimeHandle;
 
 /// The layer of mapped domains in the headers of superblocks.
@@ -28,8 +28,9 @@ pub(crate) async fn open(
     config: DomainConfig,
     runtime: RuntimeHandle,
 ) -> Result<(Core, Inventory), VolumeError> {
-    let ownership = ownership(config.domain);
-    let (flash, inventory) = Flash::mount_of(queue, ftl, ownership, runtime.clone()).await?;
+    let (units, ownership) = (queue.units().clone(), ownership(config.domain));
+    let owners = Owners::one(units, ownership).at_epoch(config.epoch());
+    let (flash, inventory) = Flash::mount_one(queue, ftl, owners, runtime.clone()).await?;
     on_flash(MountedFlash { flash, inventory }, config, runtime)
 }
 

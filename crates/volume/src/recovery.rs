@@ -2,6 +2,7 @@
 
 mod found;
 pub(crate) mod giving_up;
+mod handed_over;
 pub(crate) mod leaves;
 mod lost;
 mod missing;
@@ -144,7 +145,7 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         let lost_copies: u32 =
             lost_roots.iter().map(|lost| lost.damaged_copies(durable_below)).sum();
         report.damaged_root_copies = root.damaged_copies + missing_copies + lost_copies;
-        leaves::restore(core, &root.root, &map_frames, &found, &mut report).await;
+        leaves::restore(core, &root.root, &map_frames, &found, &mut report).await?;
     }
     core.roots.found(root_sequence, root.as_ref().map_or(0, |root| root.number));
     // The domain has frames from before changes had numbers.

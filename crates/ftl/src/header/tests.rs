@@ -13,6 +13,7 @@ fn header(kind: HeaderKind) -> Header {
             stream: Stream::Compaction,
             owner: Owner::BLOCKS,
             tag: OwnerTag([0xa5; 64]),
+            epoch: 0,
         }),
     };
     Header {
@@ -66,6 +67,26 @@ fn an_owner_other_than_the_block_layer_needs_version_3() {
             panic!("a header of version 2")
         };
         assert_eq!(read.opening.map(|purpose| purpose.owner), Some(Owner::BLOCKS));
+    }
+}
+
+/// Where there is no table of sets, programs that know none read the headers.
+#[test]
+fn the_epoch_of_a_table_of_sets_needs_version_4() {
+    for owner in [Owner::BLOCKS, Owner { layer: 1, domain: 2 }] {
+        let mut header = header(HeaderKind::Opening);
+        header.opening = header.opening.map(|purpose| Purpose { owner, epoch: 0x0506, ..purpose });
+        let mut page = vec![0; 512];
+        encode(PLACE, &header, &mut page);
+        assert_eq!((page[8], &page[124..128]), (4, &[6, 5, 0, 0][..]));
+        let decode = |page: &[u8]| decode(HeaderKind::Opening, PLACE, 4, 16, page);
+        assert_eq!(decode(&page), Decoded::Valid(header));
+        // Without the version the bytes have no meaning.
+        put(&mut page, 8, &3_u32.to_le_bytes());
+        seal(HeaderKind::Opening, PLACE, 4, &mut page);
+        let Decoded::Valid(read) = decode(&page) else { panic!("a header of version 3") };
+        let purpose = read.opening.unwrap();
+        assert_eq!((purpose.owner, purpose.epoch), (owner, 0));
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::support::{Flash, Media, Medium, Rig, geometry};
 use softflash_base::{Time, UnitId, UnitSet};
-use softflash_ftl::{FtlConfig, Inventory, Owner, Owners, Ownership};
+use softflash_device::Wake;
+use softflash_ftl::{Ftl, FtlConfig, FtlError, Inventory, Owner, Owners, Ownership};
 
 const OTHER: Owner = Owner { layer: 1, domain: 0x0203 };
 
@@ -94,4 +95,30 @@ fn each_unit_of_an_ftl_is_allocated_for_its_own_owner() {
     let (_, inventory) = mount(&flash, OTHER);
     assert_eq!(found(&inventory), [theirs]);
     assert_eq!(inventory.of_others.len(), 2);
+}
+
+#[test]
+fn a_table_of_sets_that_is_older_than_the_flash_is_refused() {
+    let flash = Flash::new(geometry(1, 2, 8, 8), 2, Media::Nand);
+    let owners = |epoch| Owners::one(UnitSet::from(0..2), Ownership::of(OTHER)).at_epoch(epoch);
+    let mount = |epoch| {
+        let mut mounting = Ftl::mount_for(flash.queue(), FtlConfig::default(), owners(epoch));
+        let mut now = Time::ZERO;
+        loop {
+            if let Some(mounted) = mounting.poll(now) {
+                break mounted.map(|(_, inventory)| inventory.superblocks.len());
+            }
+            if let Wake::At(at) = mounting.wake() {
+                now = at;
+            }
+        }
+    };
+    // A table may follow where there was none.
+    for (epoch, unit) in [(0, 0), (3, 0), (7, 1)] {
+        Rig::mount_for(&flash, FtlConfig::default(), owners(epoch)).0.fill(unit, 1);
+    }
+    assert_eq!((mount(7), mount(8)), (Ok(3), Ok(3)));
+    let refused = |unit, found, epoch| Err(FtlError::OlderTable { unit, found, epoch });
+    assert_eq!(mount(6), refused(UnitId(1), 7, 6));
+    assert_eq!(mount(0), refused(UnitId(0), 3, 0), "without a table, too");
 }

@@ -15,9 +15,11 @@ use futures_util::future::{Either, select, try_join_all};
 use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_runtime::RuntimeHandle;
-use softflash_volume::{Domain, DomainConfig, VolumeError, VolumeSettings};
+use softflash_volume::{Domain, DomainConfig, UnitSlots, VolumeError, VolumeSettings};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::iter::once;
+use std::num::NonZeroU32;
 use std::pin::pin;
 use std::rc::Rc;
 
@@ -53,7 +55,10 @@ pub(super) const WALL_MS: u64 = 1_000_000_000_000;
 
 /// The configuration of the domain in every session.
 pub(super) fn config(scenario: &Scenario, shape: &VolumeShape) -> DomainConfig {
+    let in_slots = || once(None).chain((0..scenario.flash.channels).rev().map(Some));
+    let table = || UnitSlots::new(NonZeroU32::MIN, in_slots().collect());
     DomainConfig {
+        slots: shape.has_table.then(table),
         frame_units: shape.frame_units,
         checkpoint_entries: shape.checkpoint_entries,
         competing_per_unit: SLOTS_OF_UNIT.into(),

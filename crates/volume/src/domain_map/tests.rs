@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::settings::VolumeSettings;
+use crate::unit_slots::SlotMap;
 use softflash_base::UnitSet;
 use softflash_base::random::Rng;
 use std::collections::BTreeMap;
@@ -11,7 +12,8 @@ const LBAS: u32 = 3000;
 fn geometry() -> Geometry {
     let (block_units, page_units, data_pages) = (512, 1, 511);
     let units = UnitSet::from(0..2);
-    Geometry { units, unit_blocks: 40, block_units, page_units, data_pages }
+    let unit_slots = SlotMap::of(&units, None).unwrap();
+    Geometry { units, unit_slots, unit_blocks: 40, block_units, page_units, data_pages }
 }
 
 fn created(image: ImageId, name: String, size: u32) -> Operation {

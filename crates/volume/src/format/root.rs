@@ -74,9 +74,15 @@ pub(crate) struct Root {
     /// Changes from this one on are not in the leaves. `None` in versions before 3.
     pub change: Option<u64>,
     pub units: Vec<UnitMark>,
+    /// The unit in each unit slot, where a table of sets names them; the units have slots in their
+    /// order otherwise, and in versions before 5.
+    pub unit_slots: Vec<Option<u16>>,
 }
 
-const VERSION: u32 = 4;
+/// Written where a table of sets names unit slots.
+const VERSION: u32 = 5;
+/// The version without unit slots, which is written where there is no table of sets.
+const FOURTH_VERSION: u32 = 4;
 /// The version before volumes could be promoted: their data have one seed.
 const THIRD_VERSION: u32 = 3;
 /// The version without numbers of changes, checksums of leaves, and generations of units.
@@ -86,11 +92,13 @@ const SECOND_VERSION: u32 = 2;
 const FIRST_VERSION: u32 = 1;
 /// No image, no leaf.
 const NONE: u32 = u32::MAX;
+/// No unit.
+const NO_UNIT: u16 = u16::MAX;
 
 impl Root {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        bytes.add_u32(VERSION);
+        bytes.add_u32(if self.unit_slots.is_empty() { FOURTH_VERSION } else { VERSION });
         bytes.add_u64(self.sequence);
         bytes.add_u32(self.images.last());
         bytes.add_count(self.images.iter().count());
@@ -116,6 +124,10 @@ impl Root {
         for mark in &self.units {
             bytes.add_u32(mark.unit.into());
             bytes.add_u64(mark.generation);
+        }
+        if !self.unit_slots.is_empty() {
+            bytes.add_count(self.unit_slots.len());
+            self.unit_slots.iter().for_each(|unit| bytes.add_u32(unit.unwrap_or(NO_UNIT).into()));
         }
         bytes
     }
@@ -160,7 +172,16 @@ impl Root {
             });
             units = marks.collect::<Option<Vec<UnitMark>>>()?;
         }
-        Some(Root { sequence, images, leaves, open, previous, change, units })
+        let mut unit_slots = Vec::new();
+        if version > FOURTH_VERSION {
+            let unit = |number: u32| {
+                let unit = u16::try_from(number).ok()?;
+                Some((unit != NO_UNIT).then_some(unit))
+            };
+            let read = (0..reader.count(4)?).map(|_| unit(reader.u32()?));
+            unit_slots = read.collect::<Option<Vec<Option<u16>>>>()?;
+        }
+        Some(Root { sequence, images, leaves, open, previous, change, units, unit_slots })
     }
 }
 
@@ -221,14 +242,21 @@ fn image(reader: &mut Reader<'_>, version: u32) -> Option<(ImageId, Image)> {
     Some((id, Image { name, role, size, settings, other_seeds, older, newer, leaves }))
 }
 
-/// The most bytes of a root of these images, with so many leaves, open superblocks and units.
-pub(crate) fn most_bytes(images: &Images, leaves: usize, open: usize, units: usize) -> usize {
+/// The most bytes of a root of these images, with so many leaves, open superblocks, units, and unit
+/// slots of a table.
+pub(crate) fn most_bytes(
+    images: &Images,
+    leaves: usize,
+    open: usize,
+    [units, unit_slots]: [usize; 2],
+) -> usize {
     let image = |image: &Image| {
         let numbers = 1 + image.other_seeds.len() + image.leaves.len();
         LEAST_IMAGE_BYTES + settings::BYTES + image.name.len() + 4 * numbers
     };
     let images: usize = images.iter().map(|(_, it)| image(it)).sum();
-    ROOT_BYTES + images + 28 * leaves + 16 * open + 12 * units
+    let unit_slots = if unit_slots == 0 { 0 } else { 4 + 4 * unit_slots };
+    ROOT_BYTES + images + 28 * leaves + 16 * open + 12 * units + unit_slots
 }
 
 /// Bytes of a root without images, leaves, open superblocks and units.
@@ -269,12 +297,18 @@ mod tests {
             previous: Some(1 << 35),
             change: Some(1 << 34),
             units: vec![UnitMark { unit: 3, generation: 1 << 36 }],
+            unit_slots: Vec::new(),
         };
-        let bytes = root.encode();
-        assert_eq!(bytes.len(), most_bytes(&root.images, 1, 1, 1));
-        assert_eq!(Root::decode(&bytes), Some(root));
-        for cut in 0..bytes.len() {
-            assert_eq!(Root::decode(&bytes[..cut]), None, "{cut} bytes");
+        // Programs that know no table of sets read roots of domains without one.
+        for (unit_slots, version) in [(Vec::new(), 4), (vec![Some(9), None, Some(3)], 5)] {
+            let root = Root { unit_slots, ..root.clone() };
+            let bytes = root.encode();
+            assert_eq!(bytes[0], version);
+            assert_eq!(bytes.len(), most_bytes(&root.images, 1, 1, [1, root.unit_slots.len()]));
+            assert_eq!(Root::decode(&bytes), Some(root));
+            for cut in 0..bytes.len() {
+                assert_eq!(Root::decode(&bytes[..cut]), None, "{cut} bytes");
+            }
         }
     }
 
@@ -299,7 +333,7 @@ mod tests {
         assert_eq!((root.previous, root.change), (None, None));
         let again = Root { previous: Some(0), change: Some(0), ..root.clone() };
         assert_eq!(Root::decode(&root.encode()), Some(again));
-        bytes[0] = 5;
+        bytes[0] = 6;
         assert_eq!(Root::decode(&bytes), None, "a newer version");
     }
 }

@@ -15,8 +15,10 @@ use std::ops::RangeInclusive;
 const MAGIC: [u8; 4] = *b"SFVO";
 /// Version 1 has no settings of volumes: its operations and roots are read as the default ones.
 /// Versions 1 and 2 have no numbers of changes, and versions before 4 no volumes with another name,
-/// rolled back or promoted.
-const VERSIONS: RangeInclusive<u8> = 1..=4;
+/// rolled back or promoted. Version 5 is that of domains with unit slots of a table of sets.
+const VERSIONS: RangeInclusive<u8> = 1..=5;
+/// The version of domains without such a table.
+const WITHOUT_TABLE: u8 = 4;
 
 /// What a superblock is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,10 +43,11 @@ pub(crate) struct Tag {
     pub proven_below: u64,
 }
 
-pub(crate) fn encode(tag: Tag) -> OwnerTag {
+/// Encodes a tag of a domain whose unit slots a table of sets names, or not.
+pub(crate) fn encode(tag: Tag, has_table: bool) -> OwnerTag {
     let mut bytes = [0; 64];
     bytes[..4].copy_from_slice(&MAGIC);
-    bytes[4] = *VERSIONS.end();
+    bytes[4] = if has_table { *VERSIONS.end() } else { WITHOUT_TABLE };
     bytes[5] = match tag.purpose {
         Purpose::Data => 1,
         Purpose::Map => 2,
@@ -79,12 +82,14 @@ mod tests {
     fn tags_decode_to_what_was_encoded_and_others_are_refused() {
         for purpose in [Purpose::Data, Purpose::Map, Purpose::Rewritten] {
             let tag = Tag { purpose, first_sequence: 1 << 45, proven_below: 1 << 44 };
-            assert_eq!(decode(&encode(tag)), Some(tag));
-            let mut older = encode(tag);
-            older.0[4] = 2;
-            assert_eq!(decode(&older), Some(tag));
+            assert_eq!([false, true].map(|has_table| encode(tag, has_table).0[4]), [4, 5]);
+            let mut older = encode(tag, false);
+            for version in 1..=5 {
+                older.0[4] = version;
+                assert_eq!(decode(&older), Some(tag));
+            }
             for at in 0..6 {
-                let mut other = encode(tag);
+                let mut other = encode(tag, true);
                 other.0[at] ^= 0x80;
                 assert_eq!(decode(&other), None);
             }

@@ -2,10 +2,12 @@
 //! where none can be read.
 
 use super::found::{FoundSuperblock, frames_of, holds_data};
+use super::handed_over::HandedOver;
 use super::rebuild::Heads;
 use super::report::RecoveryReport;
 use crate::core::Core;
 use crate::domain_map::{LOST, low};
+use crate::error::VolumeError;
 use crate::format::entry::Entry;
 use crate::format::leaf::{self, HALF_ENTRIES, LEAF_UNITS};
 use crate::format::root::{Root, StoredHalf, StoredLeaf};
@@ -31,14 +33,17 @@ pub(super) async fn restore(
     map_frames: &[FoundFrame],
     found: &[FoundSuperblock],
     report: &mut RecoveryReport,
-) {
+) -> Result<(), VolumeError> {
+    let handed_over = HandedOver::since(core, root);
+    handed_over.check_root(core, root)?;
     name_owners(core, root);
     // Data in other superblocks are lost or have moved since.
     let older = found.iter().filter(|found| found.holds_data_of(root.sequence));
-    let older = older.map(|found| found.block).collect();
+    let older = Older { blocks: older.map(|found| found.block).collect(), handed_over };
     let unreadable = read_all(core, root, map_frames, &older, report).await;
+    older.handed_over.check()?;
     if unreadable.is_empty() {
-        return;
+        return Ok(());
     }
     let mut heads = Heads::of(core, &unreadable);
     // The heads of all superblocks at once would take much memory.
@@ -64,6 +69,7 @@ pub(super) async fn restore(
         // The next recovery may not find the frames.
         core.map.borrow_mut().touch(leaf);
     }
+    older.handed_over.check()
 }
 
 /// Gives the leaves to the images that hold them.
@@ -88,7 +94,7 @@ async fn read_all(
     core: &Core,
     root: &Root,
     map_frames: &[FoundFrame],
-    older: &BTreeSet<u32>,
+    older: &Older,
     report: &mut RecoveryReport,
 ) -> Vec<Half> {
     // Older roots have no checksums of leaves.
@@ -187,6 +193,12 @@ async fn slots_with_head(
     named
 }
 
+/// The superblocks that can hold the data that a root names.
+struct Older {
+    blocks: BTreeSet<u32>,
+    handed_over: HandedOver,
+}
+
 /// The copy of a half that was read.
 enum Copy {
     First,
@@ -229,10 +241,13 @@ impl Half {
 
     /// Sets its entries; returns false, and sets none, if some of them cannot be. Data in other
     /// superblocks than the `older` ones are lost.
-    fn restore(&self, core: &Core, older: &BTreeSet<u32>, bytes: &[u8]) -> bool {
+    fn restore(&self, core: &Core, older: &Older, bytes: &[u8]) -> bool {
         let mut map = core.map.borrow_mut();
         let mut possible = true;
-        leaf::decode(self.half, bytes, |_, slot, _| possible &= map.is_possible(slot));
+        leaf::decode(self.half, bytes, |_, slot, _| {
+            older.handed_over.note(core, core.geometry.block_of(slot));
+            possible &= map.is_possible(slot);
+        });
         if !possible {
             return false;
         }
@@ -242,7 +257,7 @@ impl Half {
         let slots = core.geometry.slots();
         let mut has_lost = false;
         leaf::decode(self.half, bytes, |at, slot, checksum| {
-            let is_there = slot >= slots || older.contains(&core.geometry.block_of(slot));
+            let is_there = slot >= slots || older.blocks.contains(&core.geometry.block_of(slot));
             has_lost |= !is_there;
             map.restore(self.leaf, at, if is_there { slot } else { LOST }, checksum);
         });

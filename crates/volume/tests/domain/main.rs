@@ -20,4 +20,5 @@ mod settings;
 mod shared_flash;
 mod testbed;
 mod unit_sets;
+mod unit_slots;
 mod weights;

@@ -3,7 +3,7 @@
 use super::*;
 
 fn opening(stream: Stream) -> Vec<u8> {
-    let opening = Some(Purpose { stream, owner: Owner::BLOCKS, tag: OwnerTag([1; 64]) });
+    let opening = Some(Purpose { stream, owner: Owner::BLOCKS, tag: OwnerTag([1; 64]), epoch: 0 });
     let header = Header { opening, ..header(HeaderKind::Opening) };
     let mut page = vec![0; 512];
     encode(PLACE, &header, &mut page);
