@@ -404,20 +404,17 @@ fn give_up(core: &Core, block: u32) {
 }
 
 /// Appends empty frames where a power cut in a later append could still destroy pages that are
-/// programmed. Returns the frames.
-pub(crate) fn pad(core: &Shared) -> Vec<Completion> {
-    let mut padding = Vec::new();
+/// programmed or being programmed.
+pub(crate) fn pad(core: &Shared) {
     for unit in 0..u32::from(core.geometry.unit_count()) {
         for stream in core.frontiers.streams() {
             let Some(open) = core.frontiers.get(unit, stream) else { continue };
             let unsafe_pages = core.flash.safe_after(open.next_page) - open.next_page;
-            if unsafe_pages == 0 {
-                continue;
+            if unsafe_pages > 0 {
+                append_empty(core, unit, stream, unsafe_pages);
             }
-            padding.extend(append_empty(core, unit, stream, unsafe_pages));
         }
     }
-    padding
 }
 
 /// Waits for a frame that nobody writes elsewhere if its program fails.
