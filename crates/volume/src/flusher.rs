@@ -19,8 +19,8 @@ pub(crate) async fn run(core: Shared) {
 /// Makes all frames durable that have been appended. The frame that is being filled is not: its
 /// writes have not completed, and it may wait for space that collection makes by a flush.
 async fn make_durable(core: &Shared) -> Result<(), VolumeError> {
-    // The padding is among the frames that must end: a frame that follows may be slow, and would
-    // take its place on a word line with pages that count as durable.
+    // The padding is among the frames that the flush waits for. Frames behind it may still be under
+    // way when the flush ends; a power cut must not destroy durable pages by their programs.
     if !planted::bug(Bug::WordLinesNotPadded) {
         frontier::pad(core);
     }
