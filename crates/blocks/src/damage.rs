@@ -15,9 +15,10 @@ impl Damage {
         Damage { state: state.clone() }
     }
 
-    /// The block needs a refresh, for this reason, while it can be read.
+    /// The block needs a refresh, for this reason, while it can be read: from its copies, or from
+    /// its parity group.
     pub(crate) fn note_needs_refresh(&self, id: BlockId, why: Origin) {
-        if self.state.directory.contains(id) {
+        if self.state.directory.contains(id) || self.state.groups.contains(id) {
             self.state.health.note_needs_refresh(id, why);
         }
     }

@@ -232,14 +232,15 @@ fn pipelines_of_long_texts_leave_turns_to_others() {
 }
 
 /// Few commands on many keys of both shards are under way, and hold the gates of both. With all of
-/// them under way at once the server took more than 700 MiB.
+/// them under way at once the server took more than 700 MiB; with all lookups of the lengths of
+/// their values waiting for a gate at once, 460 MiB.
 #[test]
 fn pipelines_of_many_keys_of_several_shards_leave_the_gates_to_others() {
     let keys: Vec<String> = (0..1000).map(|number| format!("key{number}")).collect();
     let mut words = vec![&b"MGET"[..]];
     words.extend(keys.iter().map(|key| key.as_bytes()));
     let most = pipelines_leave_turns(&encode(&words).repeat(50), "2");
-    assert!(most < 400, "{most} MiB with --memory 64MiB");
+    assert!(most < 256, "{most} MiB with --memory 64MiB");
 }
 
 #[test]

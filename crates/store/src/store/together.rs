@@ -8,16 +8,21 @@ use crate::error::Result;
 use crate::shard::{Read, Reader};
 use crate::value::{Entry, Wanted};
 use bytes::Bytes;
-use futures_util::future::{LocalBoxFuture, join_all, try_join_all};
+use futures_util::StreamExt;
+use futures_util::future::{LocalBoxFuture, try_join_all};
+use futures_util::stream::FuturesUnordered;
 use softflash_base::ShardId;
 use softflash_runtime::BytePermit;
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
 use std::task::Poll;
 
 /// Work on more keys than this takes its turn.
 pub(super) const FEW_STEPS: usize = 16;
+
+/// Lookups of one request on a shard that wait at a time, for flash or for a gate. Each takes about
+/// 1 KiB of memory, and a request has up to a million keys; more reads at a time are no faster.
+const MOST_WAITING: usize = 64;
 
 /// Keeps its place among the long work of a thread until it is dropped.
 pub struct LongWork {
@@ -132,11 +137,11 @@ fn reader_of(store: &Store) -> Reader<'_> {
     Reader::of(&store.shard, store.hint).for_batch(store.held.as_deref())
 }
 
-/// The results of all futures, in their order. Each is polled in turn; only those that have to wait
-/// are kept.
+/// The results of all futures, in their order. Each is polled in turn; those that have to wait are
+/// kept, and no more begin while [`MOST_WAITING`] of them wait.
 async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut results = Vec::new();
-    let mut waiting: Vec<(usize, Pin<Box<F>>)> = Vec::new();
+    let mut waiting = FuturesUnordered::new();
     for (place, future) in futures.enumerate() {
         let mut future = Box::pin(future);
         let polled = poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await;
@@ -144,15 +149,55 @@ async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
             Poll::Ready(result) => results.push(Some(result)),
             Poll::Pending => {
                 results.push(None);
-                waiting.push((place, future));
+                waiting.push(async move { (place, future.await) });
             }
         }
-    }
-    let (places, waiting): (Vec<usize>, Vec<_>) = waiting.into_iter().unzip();
-    for (place, result) in places.into_iter().zip(join_all(waiting).await) {
-        if let Some(known) = results.get_mut(place) {
-            *known = Some(result);
+        if waiting.len() == MOST_WAITING {
+            take_next(&mut waiting, &mut results).await;
         }
     }
+    while take_next(&mut waiting, &mut results).await {}
     results.into_iter().flatten().collect()
+}
+
+/// Waits for one of the futures, and puts its result into its place. False if there is none.
+async fn take_next<T>(
+    waiting: &mut FuturesUnordered<impl Future<Output = (usize, T)>>,
+    results: &mut [Option<T>],
+) -> bool {
+    let Some((place, result)) = waiting.next().await else { return false };
+    if let Some(known) = results.get_mut(place) {
+        *known = Some(result);
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use softflash_base::random::Rng;
+    use softflash_runtime::VirtualExecutor;
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    #[test]
+    fn few_futures_wait_at_a_time_and_results_keep_their_order() {
+        let seed = 7;
+        let (executor, mut rng) = (VirtualExecutor::new(0), Rng::seeded(seed));
+        let runtime = executor.handle();
+        let pauses: Vec<u64> = (0..10 * MOST_WAITING).map(|_| rng.below(3)).collect();
+        let (waiting, most) = (Cell::new(0), Cell::new(0));
+        let futures = pauses.iter().enumerate().map(async |(place, pause)| {
+            if *pause > 0 {
+                waiting.set(waiting.get() + 1);
+                most.set(waiting.get().max(most.get()));
+                runtime.sleep_until(runtime.now() + Duration::from_millis(*pause)).await;
+                waiting.set(waiting.get() - 1);
+            }
+            place
+        });
+        let results = executor.block_on(all(futures));
+        assert!(results.into_iter().eq(0..pauses.len()), "seed {seed}");
+        assert_eq!(most.get(), MOST_WAITING, "seed {seed}");
+    }
 }
