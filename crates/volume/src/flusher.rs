@@ -19,16 +19,28 @@ pub(crate) async fn run(core: Shared) {
 /// Makes all frames durable that have been appended. The frame that is being filled is not: its
 /// writes have not completed, and it may wait for space that collection makes by a flush.
 async fn make_durable(core: &Shared) -> Result<(), VolumeError> {
-    // The padding is among the frames that the flush waits for. Frames behind it may still be under
-    // way when the flush ends; a power cut must not destroy durable pages by their programs.
-    if !planted::bug(Bug::WordLinesNotPadded) {
-        frontier::pad(core);
-    }
-    let end = core.order.all_ended().await;
+    let end = all_padded(core).await;
     core.flash.flush(Hint::FOREGROUND).await?;
     core.count(|counters| counters.flushes += 1);
     if core.order.flushed(end, frontier::is_alone(core)) {
         core.tasks.ask_for_proof();
     }
     Ok(())
+}
+
+/// Waits until all frames have ended, with padding behind them, and returns the number of the next
+/// one. The padding is among the frames that must end: frames behind it may be under way when the
+/// flush ends, and a power cut must not destroy durable pages by their programs.
+async fn all_padded(core: &Shared) -> u64 {
+    loop {
+        let elsewhere = core.order.elsewhere();
+        if !planted::bug(Bug::WordLinesNotPadded) {
+            frontier::pad(core);
+        }
+        let end = core.order.all_ended().await;
+        // Data of a frame that failed meanwhile are behind the padding.
+        if core.order.elsewhere() == elsewhere {
+            return end;
+        }
+    }
 }

@@ -6,11 +6,14 @@ use crate::format::record::Contents;
 use crate::format::tag::{Purpose, Tag};
 use crate::frames::Frames;
 use softflash_runtime::Event;
+use std::cell::Cell;
 
 /// The order of frames and changes.
 pub(crate) struct Order {
     frames: Frames,
     changes: Changes,
+    /// Frames with data of frames whose program failed.
+    elsewhere: Cell<u64>,
     /// Reset while an operation is written.
     gate: Event,
 }
@@ -20,7 +23,7 @@ impl Order {
     pub fn from(frames: Frames, changes: Changes) -> Order {
         let gate = Event::new();
         gate.set();
-        Order { frames, changes, gate }
+        Order { frames, changes, elsewhere: Cell::new(0), gate }
     }
 
     /// The number of the next frame.
@@ -74,6 +77,16 @@ impl Order {
     /// The data of a frame that ends could not be written anywhere.
     pub fn data_failed(&self, sequence: u64) {
         self.frames.fail(sequence);
+    }
+
+    /// A frame with data of a frame whose program failed is appended.
+    pub fn begun_elsewhere(&self) {
+        self.elsewhere.set(self.elsewhere.get() + 1);
+    }
+
+    /// The number of such frames.
+    pub fn elsewhere(&self) -> u64 {
+        self.elsewhere.get()
     }
 
     /// The data of a frame are programmed, there or elsewhere.

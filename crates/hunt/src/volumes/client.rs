@@ -166,8 +166,9 @@ impl Client<'_> {
         match self.domain.flush().await {
             Ok(()) if self.may_lose && self.rng.chance(0.5) => {}
             Ok(()) => {
-                self.rest().await;
-                self.reference.borrow_mut().settle();
+                if self.rest().await {
+                    self.reference.borrow_mut().settle();
+                }
             }
             // Nothing is durable, and the next flush may be better.
             Err(VolumeError::Flash(_)) if self.may_fail_flushes => {}

@@ -121,6 +121,7 @@ impl Session<'_> {
                     shape: self.shape,
                     reads,
                     reference,
+                    medium: self.medium,
                     rng,
                     paces: Paces::from(runtime.now()),
                     may_fail_flushes: self.scenario.drive.is_some_and(|d| d.failed_flushes > 0.0),
@@ -250,6 +251,9 @@ pub(super) async fn states(
 fn ended_by(ended: Ended) -> SessionFailure {
     match ended {
         Ended::Failed(error) => failure(error),
+        Ended::Unproven => {
+            SessionFailure::Refused("the end of the frames is not proved".to_owned())
+        }
         Ended::Wrong(what) => SessionFailure::Wrong(what),
     }
 }

@@ -3,6 +3,7 @@
 use super::paces::Paces;
 use super::reading::rest;
 use super::reference::{Name, Reference};
+use crate::medium::Medium;
 use crate::volume_shape::VolumeShape;
 use softflash_base::random::Rng;
 use softflash_runtime::RuntimeHandle;
@@ -13,6 +14,8 @@ use std::cell::RefCell;
 #[derive(Debug)]
 pub enum Ended {
     Failed(VolumeError),
+    /// After a failed flush it is not known whether a loss would be reported.
+    Unproven,
     Wrong(String),
 }
 
@@ -31,6 +34,7 @@ pub struct Client<'a> {
     pub rng: Rng,
     /// The writes of each volume, for its limits.
     pub paces: Paces,
+    pub medium: &'a Medium,
     /// The drive's flushes may fail.
     pub may_fail_flushes: bool,
     /// The flash may lose data: reads may say so, and a flush or an operation that has completed
@@ -55,17 +59,21 @@ impl Client<'_> {
     /// An operation has completed, and all writes before it are durable.
     pub(super) async fn completed(&mut self, result: Result<(), VolumeError>) -> Result<(), Ended> {
         result?;
-        self.rest().await;
+        if !self.rest().await {
+            return Err(Ended::Unproven);
+        }
         let mut reference = self.reference.borrow_mut();
         reference.complete();
         reference.settle();
         Ok(())
     }
 
-    /// Where the flash may lose data: until a loss would be known.
-    pub(super) async fn rest(&self) {
+    /// Where the flash may lose data: until a loss would be known. False if it would not, as a
+    /// flush has failed: the end of the frames is proved by frames behind it that are durable.
+    pub(super) async fn rest(&self) -> bool {
         if self.may_lose {
             rest(self.runtime).await;
         }
+        !self.may_lose || !self.medium.has_failed_flush()
     }
 }
