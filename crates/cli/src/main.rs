@@ -60,6 +60,8 @@ enum Command {
     Info(cmd::info::Info),
     /// Create, list and delete volumes of a data directory, and their snapshots
     Volume(cmd::volume::Volume),
+    /// List the sets of units of a data directory
+    Set(cmd::set::Set),
     /// Show the state of every unit of flash
     Units(cmd::units::Units),
     /// Verify all data of a data directory
@@ -108,6 +110,7 @@ fn run(arguments: Arguments, matches: &ArgMatches) -> Result<ExitCode, CliError>
         Command::Serve(serve) => serve.run(),
         Command::Format(format) => format.run(),
         Command::Volume(volume) => volume.run(),
+        Command::Set(set) => set.run(),
         Command::Units(units) => units.run(),
         Command::Info(info) => return info.run(),
         Command::Check(check) => return check.run(),

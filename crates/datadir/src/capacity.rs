@@ -1,7 +1,7 @@
 //! The data that fit a data directory.
 
 use crate::manifest::Manifest;
-use softflash_base::cast;
+use softflash_base::{ShardId, cast};
 use softflash_device::{DeviceInfo, UnitGeometry};
 use softflash_store::StoreOptions;
 use softflash_store::capacity::{Capacity, FlashSize};
@@ -14,11 +14,7 @@ pub fn of(manifest: &Manifest, device: &DeviceInfo) -> Capacity {
 
 /// Of the store of a data directory on a device of these units.
 pub fn of_units(manifest: &Manifest, units: u16, geometry: &UnitGeometry) -> Capacity {
-    let flash = FlashSize {
-        superblocks_of_unit: geometry.blocks_per_plane,
-        payload_bytes: softflash_ftl::payload_bytes(geometry),
-    };
-    Capacity::of(&manifest.layout(units), &StoreOptions::default(), flash)
+    Capacity::of(&manifest.layout(units), &StoreOptions::default(), flash_size(geometry))
 }
 
 /// The room for volumes in each domain, in bytes; empty without volume units.
@@ -33,6 +29,27 @@ pub fn volume_rooms(manifest: &Manifest, units: u16, geometry: &UnitGeometry) ->
 pub(crate) fn holds_data(manifest: &Manifest, units: u16, geometry: &UnitGeometry) -> bool {
     of_units(manifest, units, geometry).usable_bytes > 0
         && volume_rooms(manifest, units, geometry).iter().all(|room| *room > 0)
+}
+
+/// The bytes of data, redundancy and metadata that each shard of the store has room for.
+pub(crate) fn data_bytes_of_shards(
+    manifest: &Manifest,
+    units: u16,
+    geometry: &UnitGeometry,
+) -> Vec<u64> {
+    let (layout, flash) = (manifest.layout(units), flash_size(geometry));
+    let room = |shard| {
+        let all = Capacity::of_shard(&layout, &StoreOptions::default(), flash, ShardId(shard));
+        all.total_bytes() - all.kept_bytes
+    };
+    (0..layout.shards).map(room).collect()
+}
+
+fn flash_size(geometry: &UnitGeometry) -> FlashSize {
+    FlashSize {
+        superblocks_of_unit: geometry.blocks_per_plane,
+        payload_bytes: softflash_ftl::payload_bytes(geometry),
+    }
 }
 
 /// The size of a device in bytes.

@@ -19,6 +19,7 @@ mod manifest;
 mod open;
 mod owners;
 mod plan;
+mod sets;
 mod shard_flash;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub use owners::{UnitOwner, UnitTable};
 pub use plan::{
     Compressions, NewDevice, Plan, PreparedDataDir, SUPERBLOCK_BYTES, UnfinishedDataDir,
 };
+pub use sets::{FlashSet, SetFigures, SetKind, SetState};
 pub use shard_flash::ShardFlash;
 pub use volume_placement::{DomainLoad, most_free};
 pub use volume_units::{DEFAULT_OP_PERCENT, MOST_OP_PERCENT, ShardDomain, VolumeSection};

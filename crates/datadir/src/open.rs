@@ -3,6 +3,7 @@
 use crate::directory::DataDir;
 use crate::error::DataDirError;
 use crate::owners::UnitTable;
+use crate::sets::FlashSet;
 use crate::volume_units::ShardDomain;
 use softflash_device::{Access, Device, OpenOptions};
 use softflash_runtime::{RealExecutor, RuntimeHandle};
@@ -19,6 +20,8 @@ pub struct OpenDir {
     pub device: Arc<dyn Device>,
     /// Who owns which of its units.
     pub owners: UnitTable,
+    /// The sets of units, one for each owner.
+    pub sets: Vec<FlashSet>,
     /// Layout of the store.
     pub layout: StoreLayout,
     /// The domain of each shard; none without volume units.
@@ -64,7 +67,8 @@ impl OpenDir {
         let (device, layout) = data.open_device(options)?;
         let units = device.info().units;
         let (owners, domains) = (data.manifest().owners(units), data.manifest().domains(units));
-        Ok(OpenDir { path: path.to_owned(), device, owners, layout, domains, data })
+        let sets = data.manifest().sets(device.info());
+        Ok(OpenDir { path: path.to_owned(), device, owners, sets, layout, domains, data })
     }
 
     /// Path of the device.

@@ -25,6 +25,7 @@ mod pipeline;
 pub mod resp;
 mod scripts;
 pub mod session;
+pub mod sets;
 pub mod shared;
 pub mod volumes;
 

@@ -37,6 +37,7 @@ mod registry;
 pub mod runtime;
 mod seldom;
 mod server;
+mod sets;
 mod signals;
 mod telemetry;
 mod thread;

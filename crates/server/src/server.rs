@@ -9,6 +9,7 @@ use crate::listener::{ConnectionAdmission, Worker, accept};
 use crate::login::elsewhere;
 use crate::nbd::{self, NbdAdmission};
 use crate::network::UnauthenticatedLimit;
+use crate::sets::Sets;
 use crate::signals::{on_hangup, stop_signal};
 use crate::telemetry::{ServerStats, Snapshot, ThreadCounters};
 use crate::thread::{Message, ShardThread, ThreadSpec};
@@ -81,7 +82,9 @@ async fn run(
         None => (None, Vec::new()),
     };
     let memory = Memory::new(&config.options);
-    let with = (volumes.clone(), &memory);
+    let device = softflash_device::inspect(&data.device_path()).map_err(DataDirError::from)?;
+    let sets = Sets::new(data.manifest().sets(&device), volumes.clone());
+    let with = (volumes.clone(), sets, &memory);
     let context = context(&data, config, addresses, Arc::clone(&shutdown), with)?;
     let needs_password = context.needs_password();
     config.check_protection(!needs_password)?;
@@ -383,7 +386,7 @@ fn context(
     config: &ServerConfig,
     addresses: Addresses,
     shutdown: Arc<Notify>,
-    (volumes, memory): (Option<Volumes>, &Memory),
+    (volumes, sets, memory): (Option<Volumes>, Sets, &Memory),
 ) -> Result<Arc<Context>, ServerError> {
     let path = config.acl_file.clone().unwrap_or_else(|| data.path().join(USERS_NAME));
     let file = AclFile::new(path.clone());
@@ -398,6 +401,7 @@ fn context(
     options.elsewhere = elsewhere();
     options.settings = crate::info::settings(config, addresses, &path);
     options.volumes = volumes.map(|volumes| Box::new(volumes) as Box<dyn VolumeAdmin>);
+    options.sets = Some(Box::new(sets));
     options.info = crate::info::fields(config, addresses);
     options.kept_memory = Arc::new(memory.requests.clone());
     options.max_argument_bytes = config.options.max_value_bytes;

@@ -70,7 +70,7 @@ impl Capacity {
     }
 
     /// Of one shard of a store on empty flash.
-    pub(crate) fn of_shard(
+    pub fn of_shard(
         layout: &StoreLayout,
         options: &StoreOptions,
         flash: FlashSize,

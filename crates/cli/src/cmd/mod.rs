@@ -11,5 +11,6 @@ pub mod load;
 pub mod record;
 mod repair;
 pub mod serve;
+pub mod set;
 pub mod units;
 pub mod volume;

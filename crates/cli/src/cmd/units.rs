@@ -2,11 +2,13 @@
 
 use crate::directories::{self, block_on};
 use clap::Args;
+use softflash_base::UnitSet;
 use softflash_console::CliError;
 use softflash_console::output::{self, Form};
-use softflash_datadir::{DataDirError, OpenDir};
+use softflash_datadir::{DataDirError, OpenDir, UnitOwner};
 use softflash_flash::Flash;
 use softflash_ftl::{FtlConfig, Ownership, UnitState, UnitTelemetry};
+use softflash_runtime::RuntimeHandle;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -86,16 +88,27 @@ fn mount_and_look(directory: &OpenDir) -> Result<Vec<UnitTelemetry>, CliError> {
     block_on(|runtime| async move {
         let mut units = Vec::new();
         for (owner, owned) in directory.owners.iter() {
-            let owner = Ownership::of(owner.in_headers());
-            // Nothing is erased in advance.
-            let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
-            let queue = Arc::clone(&directory.device).open_queue_pair(owned)?;
-            let (flash, _) = Flash::mount_of(queue, config, owner, runtime.clone())
-                .await
-                .map_err(DataDirError::store(&directory.path))?;
-            units.extend(owned.iter().map(|unit| flash.telemetry(unit)));
-            flash.stop();
+            units.extend(telemetry_of(directory, owner, owned, &runtime).await?);
         }
         Ok(units)
     })
+}
+
+/// Mounts the units of an owner, which only reads, and queries each unit.
+pub async fn telemetry_of(
+    directory: &OpenDir,
+    owner: UnitOwner,
+    owned: &UnitSet,
+    runtime: &RuntimeHandle,
+) -> Result<Vec<UnitTelemetry>, CliError> {
+    let owner = Ownership::of(owner.in_headers());
+    // Nothing is erased in advance.
+    let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
+    let queue = Arc::clone(&directory.device).open_queue_pair(owned)?;
+    let (flash, _) = Flash::mount_of(queue, config, owner, runtime.clone())
+        .await
+        .map_err(DataDirError::store(&directory.path))?;
+    let units = owned.iter().map(|unit| flash.telemetry(unit)).collect();
+    flash.stop();
+    Ok(units)
 }

@@ -48,6 +48,7 @@ mod record_volume;
 mod scarcity;
 mod secrets;
 mod serving;
+mod sets;
 mod settings_file;
 mod starting;
 mod support;

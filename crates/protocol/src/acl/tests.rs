@@ -243,7 +243,15 @@ fn every_command_of_the_table_is_checked() {
     // one.
     let filtered = ["keys", "randomkey", "scan"];
     // They read the whole store and return no key.
-    let no_keys = ["config|resetstat", "dbsize", "debug", "flash.stats", "flash.units", "info"];
+    let no_keys = [
+        "config|resetstat",
+        "dbsize",
+        "debug",
+        "flash.set|list",
+        "flash.stats",
+        "flash.units",
+        "info",
+    ];
     let nobody = user("on");
     let keyless = user("on +@all");
     let other = user("on +@all ~other:*");

@@ -76,6 +76,9 @@ ids! {
     FlashRecordRead
     FlashRecordStart
     FlashRecordStop
+    FlashSet
+    FlashSetHelp
+    FlashSetList
     FlashStats
     FlashUnits
     FlashVolume

@@ -276,6 +276,18 @@ pub(super) const OBJECT: &[Spec] = &[
         .docs(Group::Generic, "2.2.3", "Get the number of references to the value of the key"),
 ];
 
+/// Subcommands of FLASH.SET.
+pub(super) const SET: &[Spec] =
+    &[
+        command(CommandId::FlashSetHelp, "flash.set|help", 2, &[Flags::LOADING, Flags::STALE])
+            .docs(Group::Server, "0.1.0", "Show helpful text about the different subcommands"),
+        command(CommandId::FlashSetList, "flash.set|list", 2, &[Flags::READONLY]).docs(
+            Group::Server,
+            "0.1.0",
+            "Return all sets of units",
+        ),
+    ];
+
 /// Subcommands of FLASH.RECORD.
 pub(super) const RECORD: &[Spec] = &[
     command(CommandId::FlashRecordHelp, "flash.record|help", 2, &[Flags::LOADING, Flags::STALE])

@@ -3,7 +3,7 @@
 
 use crate::command::builder::command;
 use crate::command::subcommands::{
-    ACL, CLIENT, COMMAND, CONFIG, MEMORY, OBJECT, RECORD, SCRIPT, SLOWLOG, VOLUME,
+    ACL, CLIENT, COMMAND, CONFIG, MEMORY, OBJECT, RECORD, SCRIPT, SET, SLOWLOG, VOLUME,
 };
 use crate::command::{Access, CommandId, Flags, Group, Spec, Touches, access};
 
@@ -77,6 +77,9 @@ pub static COMMANDS: &[Spec] = &[
     command(CommandId::FlashRecord, "flash.record", -2, &[])
         .docs(Group::Server, "0.1.0", "A container for commands that record reads and changes")
         .containing(RECORD),
+    command(CommandId::FlashSet, "flash.set", -2, &[])
+        .docs(Group::Server, "0.1.0", "A container for commands on sets of units")
+        .containing(SET),
     command(CommandId::FlashStats, "flash.stats", 1, &[Flags::READONLY])
         .docs(Group::Server, "0.1.0", "Return the counters of the store on flash"),
     command(CommandId::FlashUnits, "flash.units", 1, &[Flags::READONLY])

@@ -10,6 +10,7 @@ use crate::command::Spec;
 use crate::error::CommandError;
 use crate::resp::reply::Reply;
 use crate::scripts::Scripts;
+use crate::sets::SetAdmin;
 use crate::shared::clients::Clients;
 use crate::shared::command_stats::{CommandStat, CommandStats};
 use crate::shared::cursors::Cursors;
@@ -78,6 +79,8 @@ pub struct ContextOptions {
     pub shutdown: Box<dyn Fn(ShutdownRequest) + Send + Sync>,
     /// The volumes for FLASH.VOLUME, if the server has some.
     pub volumes: Option<Box<dyn VolumeAdmin>>,
+    /// The sets for FLASH.SET, if the server has a data directory.
+    pub sets: Option<Box<dyn SetAdmin>>,
     /// The memory of transactions and watched keys.
     pub kept_memory: Arc<dyn KeptMemory>,
     /// Longer arguments of a request are refused.
@@ -106,6 +109,7 @@ impl ContextOptions {
             info: Box::new(Vec::new),
             shutdown: Box::new(|_| {}),
             volumes: None,
+            sets: None,
             kept_memory: Arc::new(UnlimitedMemory),
             max_argument_bytes: DEFAULT_VALUE_BYTES,
             max_reply_bytes: u64::MAX,
@@ -157,6 +161,7 @@ pub(crate) struct Services {
     pub(crate) elsewhere: Box<Elsewhere>,
     pub(crate) settings: Vec<FixedSetting>,
     pub(crate) volumes: Option<Box<dyn VolumeAdmin>>,
+    pub(crate) sets: Option<Box<dyn SetAdmin>>,
     pub(crate) kept_memory: Arc<dyn KeptMemory>,
     pub(crate) max_argument_bytes: usize,
     pub(crate) max_reply_bytes: u64,
@@ -195,7 +200,8 @@ impl Context {
     /// The context of a starting server.
     pub fn new(options: ContextOptions) -> Context {
         let ContextOptions { acl, user_file, password, salts, elsewhere, .. } = options;
-        let ContextOptions { settings, started_at_ms, seed, info, shutdown, volumes, .. } = options;
+        let ContextOptions { settings, started_at_ms, seed, info, shutdown, volumes, sets, .. } =
+            options;
         let ContextOptions { kept_memory, max_argument_bytes, max_reply_bytes, .. } = options;
         let mut all = settings;
         for default in settings::defaults() {
@@ -215,6 +221,7 @@ impl Context {
                 elsewhere,
                 settings: all,
                 volumes,
+                sets,
                 kept_memory,
                 max_argument_bytes,
                 max_reply_bytes,

@@ -11,6 +11,7 @@ mod debug;
 mod expire;
 mod expiry;
 mod flash;
+mod flash_set;
 mod handler;
 mod info;
 mod introspection;

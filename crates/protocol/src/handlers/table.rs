@@ -5,8 +5,9 @@ use crate::handlers::handler::{
     Handler, Load, blind, keyed, keys_only, loading, waiting, waiting_if,
 };
 use crate::handlers::{
-    acl, client, config, connection, counter, debug, expire, flash, introspection, keyspace,
-    multi_key, object, range, record, rename, script, server, set, slowlog, transaction, volume,
+    acl, client, config, connection, counter, debug, expire, flash, flash_set, introspection,
+    keyspace, multi_key, object, range, record, rename, script, server, set, slowlog, transaction,
+    volume,
 };
 
 /// The handlers, in the order of [`CommandId::ALL`].
@@ -89,6 +90,9 @@ const fn of(id: CommandId) -> Handler {
         CommandId::FlashRecordRead => Handler::Session(record::read),
         CommandId::FlashRecordStart => waiting(record::start),
         CommandId::FlashRecordStop => Handler::Session(record::stop),
+        CommandId::FlashSet => Handler::Container,
+        CommandId::FlashSetHelp => Handler::Session(flash_set::help),
+        CommandId::FlashSetList => Handler::Keyspace(flash_set::list),
         CommandId::FlashStats => Handler::Keyspace(flash::stats),
         CommandId::FlashUnits => Handler::Keyspace(flash::units),
         CommandId::FlashVolume => Handler::Container,

@@ -292,6 +292,15 @@ impl Store {
         Ok(parts.into_iter().flatten().collect())
     }
 
+    /// The counters and the state of the units of each shard.
+    ///
+    /// # Errors
+    /// [`StoreError::Closed`].
+    pub async fn shard_states(&self) -> Result<Vec<(StoreStats, Vec<UnitTelemetry>)>> {
+        let state = |shard: &Shard| (shard.stats(), shard.units());
+        self.run_on_all(move |store| Box::pin(async move { state(&store.shard) })).await
+    }
+
     /// Makes all writes durable and stops this thread's shard, which refuses later commands.
     pub async fn close(&self) -> Result<()> {
         self.shard.close().await
