@@ -549,7 +549,7 @@ impl DomainMap {
 }
 
 /// The entry of a mapping unit of a volume that reads as zeros.
-fn zeros(volume: &Image) -> u32 {
+pub(crate) fn zeros(volume: &Image) -> u32 {
     if volume.parent().is_some() { HOLE } else { UNSET }
 }
 

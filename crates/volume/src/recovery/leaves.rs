@@ -6,7 +6,7 @@ use super::handed_over::HandedOver;
 use super::rebuild::Heads;
 use super::report::RecoveryReport;
 use crate::core::Core;
-use crate::domain_map::{LOST, low};
+use crate::domain_map::{LOST, UNSET, low, zeros};
 use crate::error::VolumeError;
 use crate::format::entry::Entry;
 use crate::format::leaf::{self, HALF_ENTRIES, LEAF_UNITS};
@@ -268,18 +268,21 @@ impl Half {
         true
     }
 
-    /// Lets reads of all its mapping units fail; returns how many they are.
+    /// Lets reads of all its mapping units fail; returns how many they are. Beyond the end of a
+    /// clone are zeros: a clone that inherited there would show data of its parent once it is
+    /// larger.
     fn lose(&self, core: &Core) -> u32 {
         let mut map = core.map.borrow_mut();
         let Some(LeafOwner { image, position }) = map.leaves.get(self.leaf).owner else {
             return 0;
         };
-        let size = map.images.get(image).map_or(0, |image| image.size);
-        let inside = size.saturating_sub(position * LEAF_UNITS);
+        let Some(image) = map.images.get(image) else { return 0 };
+        let beyond = if image.is_volume() { zeros(image) } else { UNSET };
+        let inside = image.size.saturating_sub(position * LEAF_UNITS);
         let entries = self.half * HALF_ENTRIES..(self.half + 1) * HALF_ENTRIES;
-        let entries = entries.start..entries.end.min(inside);
-        let units = cast::saturating_u32(entries.len());
-        entries.for_each(|at| map.restore(self.leaf, at, LOST, 0));
-        units
+        let end = inside.clamp(entries.start, entries.end);
+        (entries.start..end).for_each(|at| map.restore(self.leaf, at, LOST, 0));
+        (end..entries.end).for_each(|at| map.restore(self.leaf, at, beyond, 0));
+        end - entries.start
     }
 }
