@@ -130,6 +130,14 @@ impl Manifest {
 }
 
 impl FlashSet {
+    /// The owner of its units.
+    pub fn owner(&self) -> UnitOwner {
+        match self.kind {
+            SetKind::Store => UnitOwner::Store(self.shard),
+            SetKind::Mapped => UnitOwner::Volumes(self.shard),
+        }
+    }
+
     /// Its state, by its figures and the telemetry of units, of which others may be among them;
     /// `None` for the figures of a set that is not mounted.
     pub fn state(&self, figures: Option<SetFigures>, units: &[UnitTelemetry]) -> SetState {

@@ -68,9 +68,14 @@ impl Medium {
     /// Whether a flush of the session has failed: the owner of the flash may have stopped, and all
     /// that it acknowledged must be there after the next start.
     pub fn has_failed_flush(&self) -> bool {
+        self.failed_flushes() > 0
+    }
+
+    /// How many flushes of the session have failed.
+    pub fn failed_flushes(&self) -> u64 {
         match self {
-            Medium::Flash(_) => false,
-            Medium::Drive(drive) => drive.has_failed_flush(),
+            Medium::Flash(_) => 0,
+            Medium::Drive(drive) => drive.failed_flushes(),
         }
     }
 

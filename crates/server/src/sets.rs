@@ -4,7 +4,8 @@ use crate::volumes::Volumes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use softflash_datadir::{FlashSet, SetFigures, SetKind, SetState};
-use softflash_protocol::sets::{SetAdmin, SetEntry};
+use softflash_protocol::Reply;
+use softflash_protocol::sets::SetAdmin;
 use softflash_store::stats::{StoreStats, UnitTelemetry};
 use std::sync::Arc;
 
@@ -21,10 +22,7 @@ impl Sets {
 }
 
 impl SetAdmin for Sets {
-    fn list(
-        &self,
-        store: Vec<(StoreStats, Vec<UnitTelemetry>)>,
-    ) -> BoxFuture<'static, Vec<SetEntry>> {
+    fn list(&self, store: Vec<(StoreStats, Vec<UnitTelemetry>)>) -> BoxFuture<'static, Vec<Reply>> {
         let (sets, volumes) = (Arc::clone(&self.sets), self.volumes.clone());
         async move {
             let (domains, units) = match &volumes {
@@ -58,21 +56,23 @@ impl SetAdmin for Sets {
     }
 }
 
-fn entry(state: SetState) -> SetEntry {
-    let SetState { id, name, shard, kind, units, op_percent, .. } = state;
-    let SetState { used_bytes, usable_bytes, erases_mean, waf, pair, window, .. } = state;
-    SetEntry {
-        id,
-        name,
-        shard,
-        kind: kind.name(),
-        units,
-        op_percent,
-        used_bytes,
-        usable_bytes,
-        erases_mean,
-        waf,
-        pair,
-        window,
-    }
+fn entry(set: SetState) -> Reply {
+    let text = |text: String| Reply::Bulk(text.into());
+    let number = |number: u64| Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+    let or_null = |field: Option<Reply>| field.unwrap_or(Reply::Null);
+    let units = set.units.into_iter().map(|unit| number(unit.into())).collect();
+    Reply::Map(vec![
+        (Reply::Text("id"), number(set.id.into())),
+        (Reply::Text("name"), text(set.name)),
+        (Reply::Text("shard"), number(set.shard.into())),
+        (Reply::Text("kind"), Reply::Text(set.kind.name())),
+        (Reply::Text("units"), Reply::Array(units)),
+        (Reply::Text("op_percent"), or_null(set.op_percent.map(u64::from).map(number))),
+        (Reply::Text("used_bytes"), or_null(set.used_bytes.map(number))),
+        (Reply::Text("usable_bytes"), number(set.usable_bytes)),
+        (Reply::Text("erases_mean"), or_null(set.erases_mean.map(Reply::Double))),
+        (Reply::Text("waf"), or_null(set.waf.map(Reply::Double))),
+        (Reply::Text("pair"), or_null(set.pair.map(text))),
+        (Reply::Text("window"), or_null(set.window.map(number))),
+    ])
 }

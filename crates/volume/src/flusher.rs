@@ -33,13 +33,13 @@ async fn make_durable(core: &Shared) -> Result<(), VolumeError> {
 /// flush ends, and a power cut must not destroy durable pages by their programs.
 async fn all_padded(core: &Shared) -> u64 {
     loop {
-        let elsewhere = core.order.elsewhere();
+        let rewrites = core.order.rewrites();
         if !planted::bug(Bug::WordLinesNotPadded) {
             frontier::pad(core);
         }
         let end = core.order.all_ended().await;
         // Data of a frame that failed meanwhile are behind the padding.
-        if core.order.elsewhere() == elsewhere {
+        if core.order.rewrites() == rewrites {
             return end;
         }
     }

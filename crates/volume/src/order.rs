@@ -13,7 +13,7 @@ pub(crate) struct Order {
     frames: Frames,
     changes: Changes,
     /// Frames with data of frames whose program failed.
-    elsewhere: Cell<u64>,
+    rewrites: Cell<u64>,
     /// Reset while an operation is written.
     gate: Event,
 }
@@ -23,7 +23,7 @@ impl Order {
     pub fn from(frames: Frames, changes: Changes) -> Order {
         let gate = Event::new();
         gate.set();
-        Order { frames, changes, elsewhere: Cell::new(0), gate }
+        Order { frames, changes, rewrites: Cell::new(0), gate }
     }
 
     /// The number of the next frame.
@@ -80,13 +80,13 @@ impl Order {
     }
 
     /// A frame with data of a frame whose program failed is appended.
-    pub fn begun_elsewhere(&self) {
-        self.elsewhere.set(self.elsewhere.get() + 1);
+    pub fn rewrite_begun(&self) {
+        self.rewrites.set(self.rewrites.get() + 1);
     }
 
     /// The number of such frames.
-    pub fn elsewhere(&self) -> u64 {
-        self.elsewhere.get()
+    pub fn rewrites(&self) -> u64 {
+        self.rewrites.get()
     }
 
     /// The data of a frame are programmed, there or elsewhere.

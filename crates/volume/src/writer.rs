@@ -349,7 +349,7 @@ async fn rewrite_unit(
     let (buffer, entries) = open_frame.finished(core.geometry.page_units);
     let appended = frontier::append(core, unit, stream, hint, &entries, buffer, &completion);
     let appended = appended.map_err(|(error, _)| (error, from))?;
-    core.order.begun_elsewhere();
+    core.order.rewrite_begun();
     let to = appended.first + 1;
     core.map.borrow_mut().relocate(from, to);
     core.count_entries(1);

@@ -201,6 +201,13 @@ fn the_volumes_of_a_damaged_domain_can_be_given_up() {
     }
     check_clean(&data);
     damage_all_heads(&data, UNITS[1]);
+    // The other sets are listed.
+    let sets = softflash(["set", "list", path, "-o", "json"]);
+    assert_eq!(sets.status.code(), Some(1), "{}", said(&sets));
+    let listed: Value = serde_json::from_slice(&sets.stdout).unwrap();
+    for (number, set) in listed.as_array().unwrap().iter().enumerate() {
+        assert_eq!(set["used_bytes"].is_null(), number == 3, "{set}");
+    }
     let asked = softflash(["volume", "give-up", path, "--domain", "1"]);
     let text = said(&asked);
     assert_eq!(asked.status.code(), Some(1), "{text}");

@@ -14,32 +14,35 @@ pub(super) struct Flushes {
     /// All of them fail after the first.
     stays_failed: bool,
     rng: Option<Rng>,
-    has_failed: bool,
+    /// How many have failed in this session.
+    failed: u64,
 }
 
 impl Flushes {
     /// The flushes of a new session.
     pub(super) fn planned(failing: f64, stays_failed: bool, seed: u64) -> Flushes {
         let rng = (failing > 0.0).then(|| Rng::seeded(seed).fork("flushes"));
-        Flushes { failing, stays_failed, rng, has_failed: false }
+        Flushes { failing, stays_failed, rng, failed: 0 }
     }
 
-    /// Whether one has failed in this session.
-    pub(super) fn has_failed(&self) -> bool {
-        self.has_failed
+    /// How many have failed in this session.
+    pub(super) fn failed(&self) -> u64 {
+        self.failed
     }
 
     /// The result of a flush.
     pub(super) fn flush(&mut self) -> Result<(), DeviceError> {
-        self.durable()?;
-        let fails = self.rng.as_mut().is_some_and(|rng| rng.chance(self.failing));
-        self.has_failed |= fails;
-        if fails { Err(DeviceError::Io { errno: ERRNO }) } else { Ok(()) }
+        let result = self.durable().and_then(|()| {
+            let fails = self.rng.as_mut().is_some_and(|rng| rng.chance(self.failing));
+            if fails { Err(DeviceError::Io { errno: ERRNO }) } else { Ok(()) }
+        });
+        self.failed += u64::from(result.is_err());
+        result
     }
 
     /// The result of a write that is to be durable.
     pub(super) fn durable(&self) -> Result<(), DeviceError> {
-        match self.has_failed && self.stays_failed {
+        match self.failed > 0 && self.stays_failed {
             true => Err(DeviceError::Unsettled { errno: ERRNO }),
             false => Ok(()),
         }

@@ -71,9 +71,9 @@ impl Drive {
         lock(&self.shared).flushes = Flushes::planned(share, stays_failed, seed);
     }
 
-    /// Whether a flush of the session has failed.
-    pub fn has_failed_flush(&self) -> bool {
-        lock(&self.shared).flushes.has_failed()
+    /// How many flushes of the session have failed.
+    pub fn failed_flushes(&self) -> u64 {
+        lock(&self.shared).flushes.failed()
     }
 
     /// Image of a unit; the power is off.

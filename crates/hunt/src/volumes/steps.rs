@@ -10,11 +10,14 @@ use softflash_runtime::RuntimeHandle;
 use softflash_volume::{Domain, VolumeError};
 use std::cell::RefCell;
 
+/// Rests in a row, as long as flushes fail in them.
+const MOST_RESTS: u32 = 3;
+
 /// An error of a request, or a wrong result.
 #[derive(Debug)]
 pub enum Ended {
     Failed(VolumeError),
-    /// After a failed flush it is not known whether a loss would be reported.
+    /// Flushes fail: it is not known whether a loss would be reported.
     Unproven,
     Wrong(String),
 }
@@ -68,12 +71,20 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Where the flash may lose data: until a loss would be known. False if it would not, as a
-    /// flush has failed: the end of the frames is proved by frames behind it that are durable.
+    /// Where the flash may lose data: until a loss would be known. False if it would not, as
+    /// flushes fail again and again: the end of the frames is proved by frames behind it that are
+    /// durable.
     pub(super) async fn rest(&self) -> bool {
-        if self.may_lose {
-            rest(self.runtime).await;
+        if !self.may_lose {
+            return true;
         }
-        !self.may_lose || !self.medium.has_failed_flush()
+        for _ in 0..MOST_RESTS {
+            let failed = self.medium.failed_flushes();
+            rest(self.runtime).await;
+            if self.medium.failed_flushes() == failed {
+                return true;
+            }
+        }
+        false
     }
 }

@@ -4,7 +4,6 @@ use crate::error::{CommandError, Result};
 use crate::handlers::keyspace_context::KeyspaceContext;
 use crate::resp::reply::Reply;
 use crate::session::Session;
-use crate::sets::SetEntry;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -18,7 +17,7 @@ pub(crate) fn list(keyspace: KeyspaceContext<'_>) -> LocalBoxFuture<'_, Result<R
     async move {
         let sets = keyspace.context.services.sets.as_ref().ok_or(NO_SETS)?;
         let store = keyspace.store.shard_states().await?;
-        Ok(Reply::Array(sets.list(store).await.into_iter().map(entry).collect()))
+        Ok(Reply::Array(sets.list(store).await))
     }
     .boxed_local()
 }
@@ -34,25 +33,4 @@ pub(crate) fn help(_: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
         "HELP",
         "    Prints this help.",
     ]))
-}
-
-fn entry(set: SetEntry) -> Reply {
-    let text = |text: String| Reply::Bulk(text.into());
-    let number = |number: u64| Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX));
-    let or_null = |number: Option<Reply>| number.unwrap_or(Reply::Null);
-    let units = set.units.into_iter().map(|unit| number(unit.into())).collect();
-    Reply::Map(vec![
-        (Reply::Text("id"), number(set.id.into())),
-        (Reply::Text("name"), text(set.name)),
-        (Reply::Text("shard"), number(set.shard.into())),
-        (Reply::Text("kind"), Reply::Text(set.kind)),
-        (Reply::Text("units"), Reply::Array(units)),
-        (Reply::Text("op_percent"), or_null(set.op_percent.map(u64::from).map(number))),
-        (Reply::Text("used_bytes"), or_null(set.used_bytes.map(number))),
-        (Reply::Text("usable_bytes"), number(set.usable_bytes)),
-        (Reply::Text("erases_mean"), or_null(set.erases_mean.map(Reply::Double))),
-        (Reply::Text("waf"), or_null(set.waf.map(Reply::Double))),
-        (Reply::Text("pair"), or_null(set.pair.map(text))),
-        (Reply::Text("window"), or_null(set.window.map(number))),
-    ])
 }

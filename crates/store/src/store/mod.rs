@@ -297,8 +297,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::Closed`].
     pub async fn shard_states(&self) -> Result<Vec<(StoreStats, Vec<UnitTelemetry>)>> {
-        let state = |shard: &Shard| (shard.stats(), shard.units());
-        self.run_on_all(move |store| Box::pin(async move { state(&store.shard) })).await
+        self.run_on_all(|store| Box::pin(async move { (store.shard.stats(), store.shard.units()) }))
+            .await
     }
 
     /// Makes all writes durable and stops this thread's shard, which refuses later commands.

@@ -26,7 +26,7 @@ pub fn run(path: &Path, form: Form) -> Result<(), CliError> {
 /// The state of all sets, and the error of those that cannot be mounted.
 fn look(directory: &OpenDir) -> Result<(Vec<SetState>, Result<(), CliError>), CliError> {
     block_on(|runtime| async move {
-        let OpenDir { path, device, sets, owners, domains, .. } = directory;
+        let OpenDir { path, device, sets, domains, .. } = directory;
         let domains = Domains::mount(device, domains, &runtime).await?;
         let mut all = domains.check_all(path).map_err(CliError::from);
         let mut states = Vec::new();
@@ -45,14 +45,7 @@ fn look(directory: &OpenDir) -> Result<(Vec<SetState>, Result<(), CliError>), Cl
                     set.state(figures, &units.unwrap_or_default())
                 }
                 SetKind::Store => {
-                    let owner = owners.iter().find(|(_, units)| **units == set.units);
-                    let looked = match owner {
-                        Some((owner, units)) => {
-                            telemetry_of(directory, owner, units, &runtime).await
-                        }
-                        None => Ok(Vec::new()),
-                    };
-                    match looked {
+                    match telemetry_of(directory, set.owner(), &set.units, &runtime).await {
                         Ok(units) => set.state(Some(SetFigures::default()), &units),
                         Err(error) => {
                             all = all.and(Err(error));
