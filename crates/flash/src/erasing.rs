@@ -5,7 +5,8 @@ use futures_util::future::try_join_all;
 use softflash_base::planted::{self, Bug};
 use softflash_device::QueuePair;
 use softflash_ftl::{FtlConfig, FtlError, Hint, Inventory, Owners, Ownership};
-use softflash_runtime::RuntimeHandle;
+use softflash_runtime::{RuntimeHandle, yield_now};
+use std::rc::Rc;
 
 /// Erases all superblocks of the units of a queue pair, whoever wrote them. A mount finds nothing
 /// there afterwards, also after a power cut. `epoch` is that of the table of sets; 0 without one.
@@ -25,6 +26,12 @@ pub async fn erase_units(
         false => erase_all(&flash, &inventory).await,
     };
     flash.stop();
+    // The units can be opened again when the pump has ended.
+    let driver = Rc::downgrade(&flash.driver);
+    drop(flash);
+    while driver.strong_count() > 0 {
+        yield_now().await;
+    }
     erased
 }
 

@@ -87,9 +87,10 @@ fn steps(scenario: &Scenario) -> Vec<Scenario> {
     for change in resp_changes {
         step(&|scenario| scenario.resp.iter_mut().for_each(change));
     }
-    let volume_changes: [fn(&mut VolumeShape); 12] = [
+    let volume_changes: [fn(&mut VolumeShape); 13] = [
         |volumes| volumes.contest = false,
-        |volumes| volumes.has_table = false,
+        |volumes| volumes.hand_overs = 0.0,
+        |volumes| (volumes.has_table, volumes.hand_overs) = (false, 0.0),
         |volumes| volumes.bursts = 0.0,
         |volumes| volumes.lifts = 0.0,
         |volumes| volumes.reshapes = 0.0,

@@ -43,6 +43,10 @@ pub struct VolumeShape {
     /// slot.
     #[serde(default, skip_serializing_if = "is_not")]
     pub has_table: bool,
+    /// Share of sessions in which units pass from one set to another: a domain drains one, or a
+    /// spare one is erased and joins. Only with a table of sets.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub hand_overs: f64,
     /// Which data without hints share superblocks.
     #[serde(default, skip_serializing_if = "predicts_nothing")]
     pub lifetime: LifetimePolicy,
@@ -105,6 +109,7 @@ impl VolumeShape {
         let most_reshapes = if reshaping.chance(0.25) { 0.4 } else { 0.1 };
         let reshapes = if is_reshaped { most_reshapes * reshaping.unit_f64() } else { 0.0 };
         let has_table = Rng::seeded(scenario.seed).fork("table of sets").chance(0.25);
+        let hand_overs = drawn_hand_overs(scenario);
         VolumeShape {
             units: (16 + rng.below(most.clamp(1, 400))) as u32,
             longest: 1 + rng.below(20) as u32,
@@ -119,7 +124,18 @@ impl VolumeShape {
             reshapes,
             contest,
             lifetime,
-            has_table,
+            has_table: has_table || hand_overs > 0.0,
+            hand_overs,
         }
     }
+}
+
+/// The share of sessions with hand-overs, in some scenarios in which no data may be lost.
+fn drawn_hand_overs(scenario: &mut Scenario) -> f64 {
+    let mut rng = Rng::seeded(scenario.seed).fork("hand-overs");
+    if scenario.may_lose() || scenario.repairs > 0 || !rng.chance(0.5) {
+        return 0.0;
+    }
+    scenario.flash.channels = scenario.flash.channels.max(2 + rng.below(3) as u16);
+    0.2 + 0.8 * rng.unit_f64()
 }

@@ -85,13 +85,13 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         (None, Some(_)) if is_first => None,
         (before, newest) => before.as_ref().or(newest.as_ref()).map(|oldest| &oldest.root),
     };
-    // Without the newest root, nothing else names the data that a recovery has written again.
-    let is_root_lost = report.lost_roots > 0;
-    let needed = found.iter().filter(|found| is_needed(found, oldest, is_root_lost));
+    let needed = found.iter().filter(|found| holds_changes(found) && is_needed(found, oldest));
     let mut frames = frames_of(core, needed).await;
     frames.sort_by_key(|frame| frame.head.sequence);
     // No number is used twice, also not those of an interrupted recovery.
     let rewritten = frames_of(core, found.iter().filter(|found| is_rewritten(found))).await;
+    let is_behind = |found: &&FoundSuperblock| is_rewritten(found) && is_needed(found, oldest);
+    let behind: BTreeSet<u32> = found.iter().filter(is_behind).map(|found| found.block).collect();
     let all = frames.iter().chain(&map_frames).chain(&rewritten);
     if all.clone().next().is_none()
         && let Some(unit) = unreadable_unit(core, &found).await
@@ -107,6 +107,15 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     let durable_below = heads.map(|head| head.durable_below).max().unwrap_or(0);
     let proven_by_tags = tags.map(|tag| tag.proven_below).max().unwrap_or(0);
     let durable_below = durable_below.max(behind_proven(&frames, proven_by_tags));
+    let is_root_lost = lost_roots.iter().any(|lost| lost.was_durable(durable_below));
+    let rewritten = match is_root_lost {
+        // Nothing else names the data that the recovery before that root has written again.
+        true => rewritten.into_iter().filter(|frame| behind.contains(&frame.block)).collect(),
+        // A power cut has torn it, so they are where they were, too.
+        false => Vec::new(),
+    };
+    frames.extend(rewritten.iter().cloned());
+    frames.sort_by_key(|frame| frame.head.sequence);
     if newest.is_none()
         && let Some(block) = block_with_lost_frames(core, &found, &map_frames)
     {
@@ -155,10 +164,8 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
     let has_hidden_frames = may_hide_frames(&found, &frames, root.as_ref());
     frames.retain(|frame| frame.head.sequence >= root_sequence);
     let mut uncertain = uncertain_frames(core, &frames, durable_below).await;
-    if is_root_lost {
-        // They count in this recovery only: the next one may find another root.
-        uncertain.extend(rewritten.iter().map(|frame| frame.head.sequence));
-    }
+    // They count in this recovery only: the next one may find another root.
+    uncertain.extend(rewritten.iter().map(|frame| frame.head.sequence));
     let Replayed { protected, mut read } =
         replay(core, &frames, &changes.lost, &uncertain, durable_below, &mut report).await?;
     let empty = finish(core, &found, &map_frames)?;
@@ -173,11 +180,12 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         useless(core, &found, &kept, &protected, &empty).into_iter().partition(|block| {
             is_of_map(block) && !proof.blocks.contains(block) && !kept_before.contains(block)
         });
-    // A later frame would say that the root which was passed over is durable: another root comes
-    // before.
+    // A later frame would say that the root which was passed over, or could not be read, is durable:
+    // another root comes before.
     let is_uncertain = report.torn > 0
         || !uncertain.is_empty()
         || passes_over
+        || report.lost_roots > 0 && !is_root_lost
         || changes.needs_root
         || is_unnumbered
         || has_hidden_frames
@@ -299,11 +307,14 @@ fn may_hide_frames(
     found.iter().filter(opened_behind).any(|found| !with_frames.contains(&found.block))
 }
 
+/// Whether a superblock can have frames with changes.
+fn holds_changes(found: &FoundSuperblock) -> bool {
+    found.tag.is_none_or(|tag| tag.purpose == Purpose::Data)
+}
+
 /// Whether a superblock can have frames behind a root.
-fn is_needed(found: &FoundSuperblock, root: Option<&Root>, is_root_lost: bool) -> bool {
-    let Some(tag) = found.tag else { return true };
-    let has_data = tag.purpose == Purpose::Data || is_rewritten(found) && is_root_lost;
-    let Some(root) = root else { return has_data };
+fn is_needed(found: &FoundSuperblock, root: Option<&Root>) -> bool {
+    let (Some(tag), Some(root)) = (found.tag, root) else { return true };
     let Superblock { unit, index, generation } = found.superblock;
     let has_joined = || !root.units.iter().any(|mark| mark.unit == unit.0);
     if planted::bug(Bug::JoinedUnitNotReplayed) && has_joined() {
@@ -313,7 +324,7 @@ fn is_needed(found: &FoundSuperblock, root: Option<&Root>, is_root_lost: bool) -
         .open
         .iter()
         .any(|open| (open.unit, open.index, open.generation) == (unit.0, index, generation));
-    has_data && (tag.first_sequence >= root.sequence || was_open)
+    tag.first_sequence >= root.sequence || was_open
 }
 
 /// Completes the map, and gives every superblock its state. Returns those without valid data.

@@ -5,6 +5,7 @@ mod burst;
 mod client;
 mod contest;
 mod damage;
+mod hand_overs;
 mod lifting;
 mod limits;
 mod paces;
@@ -13,6 +14,7 @@ mod reference;
 mod repaired;
 mod reshaping;
 mod session;
+mod sets;
 mod steps;
 
 use crate::fault_state::FaultState;
@@ -25,6 +27,7 @@ use crate::volume_shape::VolumeShape;
 use reference::Reference;
 use repaired::Repairs;
 use session::Session;
+use sets::SetTable;
 use softflash_base::Time;
 use softflash_base::checksum::identity;
 use softflash_base::random::Rng;
@@ -37,9 +40,11 @@ pub fn run(scenario: &Scenario, shape: &VolumeShape) -> Result<Record, String> {
         scenario,
         shape,
         medium: Medium::new(scenario)?,
-        references: (0..scenario.clients.count)
+        // One more for the set that comes and goes.
+        references: (0..scenario.clients.count + u16::from(shape.hand_overs > 0.0))
             .map(|client| Rc::new(RefCell::new(Reference::new(client, shape.units))))
             .collect(),
+        sets: RefCell::new(SetTable::new(scenario, shape)),
         rng: Rng::seeded(scenario.seed).fork("cuts of volumes"),
         record: Record::default(),
         open: 0,
@@ -94,6 +99,7 @@ struct Trial<'a> {
     shape: &'a VolumeShape,
     medium: Medium,
     references: Vec<Rc<RefCell<Reference>>>,
+    sets: RefCell<SetTable>,
     rng: Rng,
     record: Record,
     /// Cuts since the last comparison.
@@ -152,6 +158,7 @@ impl Trial<'_> {
             shape: self.shape,
             medium: &self.medium,
             references: &self.references,
+            sets: &self.sets,
             cut,
             contest,
             seed: self.rng.next_u64(),
@@ -161,7 +168,8 @@ impl Trial<'_> {
         self.record.simulated_ns += ended.at.0;
         self.record.full += u64::from(ended.full);
         let found = self.references.iter().map(|reference| reference.borrow().hash());
-        let parts: Vec<u64> = [self.record.trace, ended.at.0].into_iter().chain(found).collect();
+        let session = [self.record.trace, ended.at.0, self.sets.borrow().epoch().into()];
+        let parts: Vec<u64> = session.into_iter().chain(found).collect();
         self.record.trace = identity(&parts);
         if ended.compared && !dies_anew {
             self.fault_state.has_recovered();

@@ -4,7 +4,8 @@
 use super::damage;
 use super::reading::UNIT;
 use super::reference::{Name, Reference};
-use super::session::{WALL_MS, config, images, settings, states};
+use super::session::{WALL_MS, images, settings, states};
+use super::sets::SetTable;
 use crate::medium::{Image, Medium};
 use crate::scenario::Scenario;
 use crate::session_failure::SessionFailure;
@@ -118,7 +119,8 @@ impl Repairs<'_> {
         let executor = virtual_time::executor(WALL_MS);
         let runtime = executor.handle();
         let device = self.medium.device();
-        let config = config(self.scenario, self.shape);
+        let sets = SetTable::new(self.scenario, self.shape);
+        let config = sets.config(&sets.sets()[0], self.scenario, self.shape);
         let done = executor.block_on(async {
             let queue = device.open_queue_pair(&device.info().all_units());
             let queue = queue.map_err(|error| error.to_string())?;

@@ -2,24 +2,27 @@
 
 use super::client::{Client, Ended, UNIT, state};
 use super::contest::contest;
+use super::hand_overs::HandOvers;
 use super::paces::Paces;
 use super::reading::{read_units, rest};
 use super::reference::{Name, Pending, Reference};
+use super::sets::{Set, SetTable};
 use crate::medium::Medium;
 use crate::planned_faults::PlannedFaults;
 use crate::scenario::Scenario;
 use crate::session_failure::SessionFailure;
 use crate::virtual_time;
 use crate::volume_shape::VolumeShape;
-use futures_util::future::{Either, select, try_join_all};
-use softflash_base::Time;
+use futures_util::future::{Either, select, try_join, try_join_all};
 use softflash_base::random::Rng;
+use softflash_base::{Time, UnitSet};
+use softflash_device::QueuePair;
+use softflash_flash::Flash;
+use softflash_ftl::{FtlConfig, Owners};
 use softflash_runtime::RuntimeHandle;
-use softflash_volume::{Domain, DomainConfig, UnitSlots, VolumeError, VolumeSettings};
+use softflash_volume::{Domain, DomainConfig, VolumeError, VolumeSettings};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::iter::once;
-use std::num::NonZeroU32;
 use std::pin::pin;
 use std::rc::Rc;
 
@@ -28,7 +31,9 @@ pub struct Session<'a> {
     pub scenario: &'a Scenario,
     pub shape: &'a VolumeShape,
     pub medium: &'a Medium,
+    /// Those of the clients; behind them that of the second set, where units pass between sets.
     pub references: &'a [Rc<RefCell<Reference>>],
+    pub sets: &'a RefCell<SetTable>,
     /// When the power fails; none: after the clients' requests.
     pub cut: Option<Time>,
     /// Whether three volumes compete at the end.
@@ -53,12 +58,9 @@ const LEAST_SLOTS: u16 = 16;
 /// Wall clock of all sessions.
 pub(super) const WALL_MS: u64 = 1_000_000_000_000;
 
-/// The configuration of the domain in every session.
-pub(super) fn config(scenario: &Scenario, shape: &VolumeShape) -> DomainConfig {
-    let in_slots = || once(None).chain((0..scenario.flash.channels).rev().map(Some));
-    let table = || UnitSlots::new(NonZeroU32::MIN, in_slots().collect());
+/// The configuration of the domains in every session, without their sets.
+pub(super) fn domain_config(scenario: &Scenario, shape: &VolumeShape) -> DomainConfig {
     DomainConfig {
-        slots: shape.has_table.then(table),
         frame_units: shape.frame_units,
         checkpoint_entries: shape.checkpoint_entries,
         competing_per_unit: SLOTS_OF_UNIT.into(),
@@ -68,7 +70,7 @@ pub(super) fn config(scenario: &Scenario, shape: &VolumeShape) -> DomainConfig {
     }
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
     pub fn run(&self) -> SessionEnd {
         let executor = virtual_time::executor(WALL_MS);
         let runtime = executor.handle();
@@ -101,17 +103,18 @@ impl Session<'_> {
         full: &Cell<bool>,
     ) -> Result<(), SessionFailure> {
         self.medium.plan(&self.planned_faults, runtime);
-        let device = self.medium.device();
-        let queue = device.open_queue_pair(&device.info().all_units());
-        let queue = queue.map_err(|error| SessionFailure::Wrong(error.to_string()))?;
-        let config = config(self.scenario, self.shape);
-        let mounted = Domain::mount(queue, config, Rc::clone(runtime)).await;
-        let (domain, _) = mounted.map_err(|error| self.not_mounted(error))?;
-        self.compare(&domain, runtime).await?;
+        let mut hand_overs = HandOvers::drawn(self);
+        hand_overs.join(runtime).await?;
+        let domains = self.mount(runtime).await?;
+        let references = self.references_of(&domains);
+        for (domain, reference) in &references {
+            self.compare(domain, reference, runtime).await?;
+        }
+        domains.iter().try_for_each(Domain::check_map).map_err(SessionFailure::Wrong)?;
         compared.set(true);
         let requests = self.cut.is_none().then_some(self.scenario.clients.requests);
-        let clients = (0_u64..).zip(self.references).map(|(number, reference)| {
-            let (domain, domain_rng) = (&domain, Rng::seeded(self.seed));
+        let clients = (0_u64..).zip(&references).map(|(number, &(domain, reference))| {
+            let domain_rng = Rng::seeded(self.seed);
             let reads = self.scenario.clients.reads;
             async move {
                 let rng = domain_rng.fork(format!("client {number}"));
@@ -135,20 +138,61 @@ impl Session<'_> {
             }
         });
         // The first error ends the session: in one with a cut, clients work until then.
-        try_join_all(clients).await.map_err(ended_by)?;
+        let clients = try_join_all(clients);
+        let ((), _) =
+            try_join(hand_overs.leave(runtime, &domains), clients).await.map_err(ended_by)?;
+        let domain = &domains[0];
         if self.contest {
             let slots = u64::from(LEAST_SLOTS.max(SLOTS_OF_UNIT * self.scenario.flash.channels));
             let rng = Rng::seeded(self.seed).fork("contest");
-            contest(&domain, slots, rng).await.map_err(ended_by)?;
+            contest(domain, slots, rng).await.map_err(ended_by)?;
         }
-        domain.check_map().map_err(SessionFailure::Wrong)?;
-        domain.flush().await.map_err(failure)?;
+        for domain in &domains {
+            domain.check_map().map_err(SessionFailure::Wrong)?;
+            domain.flush().await.map_err(failure)?;
+        }
         if self.scenario.may_lose() || self.scenario.repairs > 0 {
             rest(runtime).await;
         }
         self.references.iter().for_each(|reference| reference.borrow_mut().settle());
-        domain.stop();
+        domains.iter().for_each(Domain::stop);
         Ok(())
+    }
+
+    /// Mounts the domain of each set, on one FTL.
+    async fn mount(&self, runtime: &RuntimeHandle) -> Result<Vec<Domain>, SessionFailure> {
+        let sets = self.sets.borrow().clone();
+        let ownership = |set: &Set| (set.units(), Domain::ownership(set.domain()));
+        let owners = sets.sets().iter().map(ownership).collect();
+        let owners = Owners::new(owners).at_epoch(sets.epoch());
+        let queue = self.queue_pair(&owners.units())?;
+        let first = sets.config(&sets.sets()[0], self.scenario, self.shape);
+        let config = FtlConfig { wear: first.wear, order: first.order, ..FtlConfig::default() };
+        let views = Flash::mount_for(queue, config, owners, Rc::clone(runtime)).await;
+        let views = views.map_err(|error| self.not_mounted(error.into()))?;
+        let mut domains = Vec::new();
+        for (set, view) in sets.sets().iter().zip(views) {
+            let config = sets.config(set, self.scenario, self.shape);
+            let mounted = Domain::mount_on(view, config, Rc::clone(runtime)).await;
+            domains.push(mounted.map_err(|error| self.not_mounted(error))?.0);
+        }
+        Ok(domains)
+    }
+
+    pub(super) fn queue_pair(&self, units: &UnitSet) -> Result<Box<dyn QueuePair>, SessionFailure> {
+        let queue = self.medium.device().open_queue_pair(units);
+        queue.map_err(|error| SessionFailure::Wrong(error.to_string()))
+    }
+
+    /// The references, with the domain of each.
+    fn references_of<'d>(
+        &self,
+        domains: &'d [Domain],
+    ) -> Vec<(&'d Domain, &'a Rc<RefCell<Reference>>)> {
+        let clients = usize::from(self.scenario.clients.count);
+        let (of_clients, of_second) = self.references.split_at(clients);
+        let of_clients = of_clients.iter().map(|reference| (&domains[0], reference));
+        of_clients.chain(domains[1..].iter().zip(of_second)).collect()
     }
 
     /// Of several units, one may be lost: the others say which data it held.
@@ -163,44 +207,43 @@ impl Session<'_> {
         }
     }
 
-    /// Compares all images with the references, and creates the volumes that do not exist yet.
+    /// Compares the images of a client with its reference, and creates its volume if that does not
+    /// exist yet.
     async fn compare(
         &self,
         domain: &Domain,
+        reference: &RefCell<Reference>,
         runtime: &RuntimeHandle,
     ) -> Result<(), SessionFailure> {
         let may_lose = self.scenario.may_lose();
-        domain.check_map().map_err(SessionFailure::Wrong)?;
-        for reference in self.references {
-            let found = images(domain, &reference.borrow())?;
-            let settings = settings(domain, &reference.borrow());
-            let first = reference.borrow().volume_name();
-            let created = found.keys().any(|name| name.volume == first);
-            let pending = reference.borrow().pending.clone();
-            if let (false, Some(Pending::Appears(name, contents))) = (created, pending)
-                && name.volume == first
-                && name.snapshot.is_none()
-            {
-                let bytes = u64::from(contents.len()) * UNIT;
-                domain.create(&first, bytes).await.map_err(failure)?;
-                if may_lose {
-                    rest(runtime).await;
-                }
-                reference.borrow_mut().complete();
-                continue;
+        let found = images(domain, &reference.borrow())?;
+        let settings = settings(domain, &reference.borrow());
+        let first = reference.borrow().volume_name();
+        let created = found.keys().any(|name| name.volume == first);
+        let pending = reference.borrow().pending.clone();
+        if let (false, Some(Pending::Appears(name, contents))) = (created, pending)
+            && name.volume == first
+            && name.snapshot.is_none()
+        {
+            let bytes = u64::from(contents.len()) * UNIT;
+            domain.create(&first, bytes).await.map_err(failure)?;
+            if may_lose {
+                rest(runtime).await;
             }
-            reference.borrow_mut().reconcile(&found, &settings).map_err(SessionFailure::Wrong)?;
-            for (name, units) in found {
-                let states = states(domain, &name, units, may_lose).await?;
-                let mut reference = reference.borrow_mut();
-                reference.decide(&name, &states).map_err(SessionFailure::Wrong)?;
-                for (lba, state) in (0..).zip(states) {
-                    let Some(state) = state else {
-                        reference.unreadable(&name, lba);
-                        continue;
-                    };
-                    reference.found(&name, lba, state).map_err(SessionFailure::Wrong)?;
-                }
+            reference.borrow_mut().complete();
+            return Ok(());
+        }
+        reference.borrow_mut().reconcile(&found, &settings).map_err(SessionFailure::Wrong)?;
+        for (name, units) in found {
+            let states = states(domain, &name, units, may_lose).await?;
+            let mut reference = reference.borrow_mut();
+            reference.decide(&name, &states).map_err(SessionFailure::Wrong)?;
+            for (lba, state) in (0..).zip(states) {
+                let Some(state) = state else {
+                    reference.unreadable(&name, lba);
+                    continue;
+                };
+                reference.found(&name, lba, state).map_err(SessionFailure::Wrong)?;
             }
         }
         Ok(())

@@ -39,9 +39,14 @@ pub(super) struct LostRoot {
 }
 
 impl LostRoot {
+    /// Whether a frame says that it was durable. Nothing was released for one that was not.
+    pub fn was_durable(&self, durable_below: u64) -> bool {
+        self.last_frame < durable_below
+    }
+
     /// Copies that are damaged: a power cut destroys those of a root that was never durable.
     pub fn damaged_copies(&self, durable_below: u64) -> u32 {
-        if self.last_frame < durable_below { self.copies } else { 0 }
+        if self.was_durable(durable_below) { self.copies } else { 0 }
     }
 }
 
