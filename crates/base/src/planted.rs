@@ -173,6 +173,14 @@ bugs! {
     SettingsWakeNobody: "requests that wait for a limit do not see its change", "volume/src/tenant.rs";
     AbsenceSaved: "a volume that comes back has saved up the service of its absence", "policy/src/order/weighted_fair.rs";
     WordLinesNotPadded: "a flush leaves open word lines that a later cut destroys", "volume/src/flusher.rs";
+    // Units that pass from one set to another.
+    DrainedWithoutRoot: "a unit leaves a domain before a root is durable that needs nothing of it", "volume/src/draining.rs";
+    DrainedUnitAllocated: "a unit that leaves a domain takes data", "volume/src/core.rs";
+    SlotsRenumbered: "the units of a domain have slots in their order, whatever the table of sets says", "volume/src/unit_slots.rs";
+    JoinedUnitNotReplayed: "recovery passes over the frames of units that have joined since the root", "volume/src/recovery.rs";
+    JoinedUnitNotErased: "a unit joins a set with what its owner before has left there", "flash/src/erasing.rs";
+    EpochIgnored: "a mount does not compare the epoch of the table of sets with that of the flash", "ftl/src/recovery.rs";
+    LeftoverSharesUnit: "a superblock of the owner before, which could not be erased, hides damaged ones of the owner", "ftl/src/recovery.rs";
 }
 
 impl Bug {

@@ -233,6 +233,13 @@ impl Flash {
         self.driver.submitted.notify_one();
     }
 
+    /// Completes when all free superblocks of a unit are erased, and that is durable.
+    pub async fn erase_free(&self, unit: u16) -> Result<(), FtlError> {
+        let now = self.driver.runtime.now();
+        let request = self.driver.ftl.borrow_mut().erase_free(now, UnitId(unit))?;
+        self.driver.done(&self.view, request).await.result
+    }
+
     /// A buffer for an append.
     pub fn buffer(&self, bytes: usize) -> IoBuf {
         self.driver.ftl.borrow().buffers().take(bytes)

@@ -4,6 +4,7 @@
 //! submitted at once, in the order of the calls; the pump starts them together when the tasks
 //! that are ready have run, so one system call serves many. See [`Flash`].
 
+mod erasing;
 mod flash;
 mod page_state;
 mod pump;
@@ -11,5 +12,6 @@ mod requests;
 mod unit_health;
 mod view;
 
+pub use erasing::erase_units;
 pub use flash::{Flash, FlashSource, MountedFlash, Outcome, ReadPages};
 pub use unit_health::UnitHealth;

@@ -87,7 +87,7 @@ pub(crate) fn ended(
     let last = unit.slot_mut(index).erase_ended();
     match (last, unit.slot(index).has_failed()) {
         (true, false) => Next::WriteEraseHeader,
-        (true, true) => failed(unit, now, index, result.err()),
+        (true, true) => failed(unit, now, index, result.err().unwrap_or(DeviceError::EraseFailed)),
         _ => Next::Nothing,
     }
 }
@@ -105,14 +105,14 @@ fn replace(unit: &mut Unit, commands: &mut Commands, now: Time, op: &Op, column:
 }
 
 /// Handles a superblock that cannot be erased, with no spare left to replace a block.
-fn failed(unit: &mut Unit, now: Time, index: u32, error: Option<DeviceError>) -> Next {
+fn failed(unit: &mut Unit, now: Time, index: u32, error: DeviceError) -> Next {
     match unit.slot(index).state() {
         State::Erasing => {
-            unit.abandon_erase_ahead(now, index);
+            unit.abandon_erase_ahead(now, index, error);
             return Next::Nothing;
         }
         State::Open => unit.set_state(index, State::Live),
         _ => {}
     }
-    Next::EraseFailed(error.unwrap_or(DeviceError::EraseFailed))
+    Next::EraseFailed(error)
 }

@@ -1,7 +1,8 @@
 //! The time of erases ahead of need: while no request waits for the unit, or, if it is never idle,
-//! after superblocks have been short for a longer time.
+//! after superblocks have been short for a longer time; at once where all are to be erased.
 
 use crate::config::FtlConfig;
+use crate::superblock::FtlError;
 use softflash_base::Time;
 
 /// Time without erases ahead of need on a unit after one has failed.
@@ -17,6 +18,10 @@ pub(crate) struct EraseAhead {
     short_since: Option<Time>,
     /// The earliest time of the next erase, after one has failed.
     not_before: Time,
+    /// All free superblocks are to be erased.
+    wants_all: bool,
+    /// Why they cannot be.
+    failure: Option<FtlError>,
 }
 
 impl EraseAhead {
@@ -27,7 +32,30 @@ impl EraseAhead {
             shortage_patience_ns: config.shortage_patience_ns,
             short_since: None,
             not_before: Time::ZERO,
+            wants_all: false,
+            failure: None,
         }
+    }
+
+    /// All free superblocks are to be erased, one after the other, or not any more.
+    pub fn want_all(&mut self, wants_all: bool) {
+        self.wants_all = wants_all;
+        self.failure = None;
+    }
+
+    /// The path to the flash fails.
+    pub fn fail(&mut self, error: FtlError) {
+        self.failure.get_or_insert(error);
+    }
+
+    /// Why not all free superblocks can be erased.
+    pub fn failure(&self) -> Option<&FtlError> {
+        self.failure.as_ref()
+    }
+
+    /// Whether all free superblocks are to be erased.
+    pub fn wants_all(&self) -> bool {
+        self.wants_all
     }
 
     /// Records the number of erased superblocks.
@@ -47,6 +75,9 @@ impl EraseAhead {
     /// The time of the next erase if superblocks are short. `idle_since` is the time since which
     /// the unit has no command; none if it has one.
     pub fn due(&self, idle_since: Option<Time>) -> Option<Time> {
+        if self.wants_all {
+            return Some(self.not_before);
+        }
         let latest = self.short_since? + self.shortage_patience_ns;
         let due = match idle_since {
             Some(idle_since) => latest.min(idle_since + self.idle_before_erase_ns),

@@ -31,7 +31,7 @@ pub(crate) fn program_failed(
     unit.slot_mut(op.index).fail();
     match unit.slot(op.index).state() {
         State::Open => unit.set_state(op.index, State::Live),
-        State::Erasing => unit.abandon_erase_ahead(now, op.index),
+        State::Erasing => unit.abandon_erase_ahead(now, op.index, error.clone()),
         _ => {}
     }
     commands.wake_dies(unit);

@@ -2,6 +2,7 @@
 //! submits the next commands.
 
 mod allocation;
+mod erasure;
 mod inspection;
 mod transfer;
 
@@ -39,6 +40,8 @@ pub struct Ftl {
     commands: Commands,
     headers: Headers,
     completions: Vec<Completion>,
+    /// Requests for the erase of all free superblocks of a unit, by its place.
+    erasures: Vec<(usize, u32)>,
 }
 
 impl Ftl {
@@ -59,6 +62,7 @@ impl Ftl {
             units: Units::new(queue.units().clone(), units),
             dispatcher: Dispatcher::new(queue, config),
             completions: Vec::new(),
+            erasures: Vec::new(),
         }
     }
 
@@ -89,6 +93,7 @@ impl Ftl {
             self.completions = completions;
             self.commands.retry_stalled();
             self.erase_ahead(now);
+            self.end_erasures(now);
             // A second poll may have to start the commands submitted here.
             if !self.dispatch(now) {
                 break;
@@ -119,7 +124,7 @@ impl Ftl {
     /// Requests a flush. When it is done, all appends that were done when it was requested survive
     /// a power cut.
     pub fn flush(&mut self, now: Time, hint: Hint) -> RequestId {
-        let (place, id) = self.requests.begin_flush(hint);
+        let (place, id) = self.requests.begin_single(hint);
         self.commands.queue_flush(now, place, hint);
         self.dispatch(now);
         id

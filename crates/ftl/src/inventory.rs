@@ -60,6 +60,14 @@ pub struct Inventory {
 }
 
 impl Inventory {
+    /// The handles of all superblocks, whoever owns them.
+    pub fn all(&self) -> impl Iterator<Item = &Superblock> {
+        let ours = self.superblocks.iter().map(|found| &found.superblock);
+        let others = self.of_others.iter().map(|kept| &kept.superblock);
+        let damaged = self.damaged.iter().chain(&self.unclaimed);
+        ours.chain(others).chain(damaged.map(|damaged| &damaged.superblock))
+    }
+
     /// Takes out the superblocks of these units.
     pub fn split_off(&mut self, units: &UnitSet) -> Inventory {
         let is_theirs = |superblock: &Superblock| units.contains(superblock.unit.0);

@@ -151,12 +151,11 @@ impl Mounting {
         let mut units = Vec::with_capacity(self.scans.len());
         for (place, scan) in self.scans.drain(..).enumerate() {
             let mut unit = Unit::new(scan.id, place, layout, &self.config, now);
-            let ownership = self.owners.of(scan.id);
             if let Err(error) = refuse_older_table(scan.id, self.owners.epoch(), &scan.findings) {
                 return Some(Err(error));
             }
             if let Err(error) =
-                recover(&mut unit, ownership, &scan.bad, &scan.findings, &mut inventory)
+                recover(&mut unit, &self.owners, &scan.bad, &scan.findings, &mut inventory)
             {
                 return Some(Err(error));
             }

@@ -58,6 +58,11 @@ impl Owners {
         self.epoch
     }
 
+    /// Whether a table of sets says who has which unit.
+    pub(crate) fn have_table(&self) -> bool {
+        self.epoch > 0
+    }
+
     /// The units of all owners.
     pub fn units(&self) -> UnitSet {
         self.sets.iter().flat_map(|(units, _)| units).collect()

@@ -41,7 +41,7 @@ const FEW_PARTS: usize = 8;
 /// A request under way.
 struct Request {
     serial: u32,
-    /// None for a flush.
+    /// None for a flush, and for the erase of a unit.
     superblock: Option<Superblock>,
     hint: Hint,
     /// Commands and headers that have not ended.
@@ -110,8 +110,8 @@ impl Requests {
         (place, RequestId::new(self.serial, place))
     }
 
-    /// A new request for a flush alone.
-    pub fn begin_flush(&mut self, hint: Hint) -> (u32, RequestId) {
+    /// A new request that waits for one thing.
+    pub fn begin_single(&mut self, hint: Hint) -> (u32, RequestId) {
         let (place, id) = self.begin(None, hint);
         self.requests.get_mut(place).remaining = 1;
         (place, id)
@@ -136,7 +136,7 @@ impl Requests {
         self.requests.get_mut(place).flush_at_end = flush;
     }
 
-    /// The superblock of a request; none for a flush.
+    /// The superblock of a request, if it has one.
     pub fn superblock_of(&self, place: u32) -> Option<Superblock> {
         self.requests.get(place).superblock
     }
@@ -235,13 +235,13 @@ mod tests {
     #[test]
     fn a_place_is_reused_when_the_result_of_its_request_is_collected_and_not_before() {
         let mut requests = Requests::new(1);
-        let (first, first_id) = requests.begin_flush(Hint::FOREGROUND);
+        let (first, first_id) = requests.begin_single(Hint::FOREGROUND);
         requests.finish_one(first, Ok(()));
-        let (second, second_id) = requests.begin_flush(Hint::FOREGROUND);
+        let (second, second_id) = requests.begin_single(Hint::FOREGROUND);
         assert_ne!(first, second, "the first has not been collected");
         let collected: Vec<RequestId> = requests.take_finished().map(|done| done.request).collect();
         assert_eq!(collected, [first_id]);
-        let (third, third_id) = requests.begin_flush(Hint::FOREGROUND);
+        let (third, third_id) = requests.begin_single(Hint::FOREGROUND);
         assert_eq!((third, third_id.place()), (first, first_id.place()));
         assert!(third_id != first_id && third_id != second_id);
         requests.finish_one(second, Ok(()));

@@ -88,6 +88,11 @@ impl Unit {
         self.owner
     }
 
+    /// All free superblocks are to be erased at once, or not any more.
+    pub fn want_all_erased(&mut self, wants_all: bool) {
+        self.erase_ahead.want_all(wants_all);
+    }
+
     /// From now on, superblocks are allocated for this owner.
     pub fn set_owner(&mut self, owner: Owner) {
         self.owner = owner;

@@ -40,6 +40,11 @@ impl Collection {
         self.0[cast::index(unit)].rests.set(true);
     }
 
+    /// Whether the collection of a unit has nothing to do.
+    pub fn rests(&self, unit: u32) -> bool {
+        self.0[cast::index(unit)].rests.get()
+    }
+
     /// Waits until the collection of a unit is woken.
     pub async fn woken(&self, unit: u32) {
         self.0[cast::index(unit)].wake.notified().await;

@@ -1,9 +1,10 @@
 //! Collection: moves the data of a superblock to others of its unit, by class, so that the first
-//! can be erased. One task for each unit.
+//! can be erased; of a unit that leaves the domain, to others. One task for each unit.
 
 use crate::checkpoint::checkpoint;
 use crate::classes::numbers::NO_HINT;
 use crate::core::{Core, Shared};
+use crate::draining::next_closed;
 use crate::error::VolumeError;
 use crate::map_space::kept_for_checkpoint;
 use crate::moving::{self, Moving, read_slots, run_length};
@@ -50,6 +51,9 @@ const KEPT_BESIDE: u32 = 2;
 
 /// Collects one superblock, if the unit needs space. False if it needs none, or none can be had.
 async fn collect_one(core: &Shared, unit: u32, collection: &mut UnitCollection) -> bool {
+    if core.space.is_draining(unit) {
+        return drain_one(core, unit).await;
+    }
     if core.is_worn_out(Some(unit)) {
         return false;
     }
@@ -97,7 +101,24 @@ fn lagging(core: &Core, unit: u32) -> Option<Victim> {
     let is_closed = |index| map.blocks.is_closed(block_of(index));
     let block = block_of(core.flash.worth_moving(unit, is_closed)?.index);
     map.blocks.reopen(block);
-    Some(Victim { block, mixes: false, cause: Hint::LEVELLING })
+    let into = core.geometry.unit_of(block);
+    Some(Victim { block, into, mixes: false, cause: Hint::LEVELLING })
+}
+
+/// Moves the data of a superblock of a unit that leaves the domain to a unit that would take data
+/// of clients: it leaves what collection needs there. False if there is none, or no room.
+async fn drain_one(core: &Shared, unit: u32) -> bool {
+    let Some(block) = next_closed(core, unit) else { return false };
+    let into = unit_for(core, Stream::Host(NO_HINT), 2, None).await;
+    let is_closed = core.map.borrow().blocks.is_closed(block);
+    match into {
+        Ok((into, _)) if is_closed => {
+            core.map.borrow_mut().blocks.reopen(block);
+            empty(core, Victim { block, into, mixes: false, cause: Hint::COLLECTION }).await
+        }
+        Ok(_) => true,
+        Err(_) => false,
+    }
 }
 
 /// Collects a superblock, which is released once that is durable. False if that has failed.
@@ -121,6 +142,8 @@ async fn empty(core: &Shared, victim: Victim) -> bool {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Victim {
     pub block: u32,
+    /// The unit to which its data move.
+    into: u32,
     /// Classes are not kept apart: each would have a frame of its own, with a head, and all
     /// together would take as much space as the superblock has.
     mixes: bool,
@@ -138,21 +161,21 @@ pub(crate) fn choose(core: &Core, unit: u32, policies: &mut Policies) -> Option<
     // Each class leaves a frame that is not full.
     let gains = |classes: u32| valid + classes < fits;
     let mixes = !gains(core.clients.classes().count().into()) && !gains(classes_in(core, victim));
-    Some(Victim { block: victim, mixes, cause: Hint::COLLECTION })
+    Some(Victim { block: victim, into: unit, mixes, cause: Hint::COLLECTION })
 }
 
-/// Moves all valid data of a superblock to frames of a stream in its unit, by class.
+/// Moves all valid data of a superblock to frames of a stream, by class.
 pub(crate) async fn collect(
     core: &Shared,
     victim: Victim,
     stream: Stream,
 ) -> Result<(), VolumeError> {
-    let Victim { block: victim, mixes, cause } = victim;
+    let Victim { block: victim, into, mixes, cause } = victim;
     while core.superblocks.is_busy(victim) {
         core.order.all_ended().await;
     }
     let slots = core.geometry.slots_of(victim);
-    let target = Target { stream, mixes, unhinted: class_without_hint(core, victim) };
+    let target = Target { into, stream, mixes, unhinted: class_without_hint(core, victim) };
     let mut frames = BTreeMap::new();
     let mut at = slots.start;
     loop {
@@ -162,8 +185,8 @@ pub(crate) async fn collect(
         if let Some(read) = read_slots(core, first, at - first, cause).await? {
             for slot in first..at {
                 let data = Some(read.unit(slot));
-                let stream = target.at(core, slot);
-                add(core, (stream, cause), &mut frames, slot, data).await?;
+                let target = target.at(core, slot);
+                add(core, (target, cause), &mut frames, slot, data).await?;
             }
             continue;
         }
@@ -171,8 +194,8 @@ pub(crate) async fn collect(
         for slot in first..at {
             let read = read_slots(core, slot, 1, cause).await?;
             let data = read.as_ref().map(|read| read.unit(slot));
-            let stream = target.at(core, slot);
-            add(core, (stream, cause), &mut frames, slot, data).await?;
+            let target = target.at(core, slot);
+            add(core, (target, cause), &mut frames, slot, data).await?;
         }
     }
     for frame in frames.into_values() {
@@ -185,7 +208,7 @@ pub(crate) async fn collect(
 /// it is full.
 async fn add(
     core: &Shared,
-    (stream, cause): (Stream, Hint),
+    ((into, stream), cause): ((u32, Stream), Hint),
     frames: &mut BTreeMap<Stream, Moving>,
     slot: u32,
     data: Option<&[u8]>,
@@ -196,8 +219,7 @@ async fn add(
     let frame = match frames.entry(stream) {
         btree_map::Entry::Occupied(found) => found.into_mut(),
         btree_map::Entry::Vacant(none) => {
-            let unit = core.geometry.unit_of(core.geometry.block_of(slot));
-            let (unit, stream) = unit_for(core, stream, 2, Some(unit)).await?;
+            let (unit, stream) = unit_for(core, stream, 2, Some(into)).await?;
             let moving = Moving::to(core, unit, stream);
             none.insert(match stream {
                 Stream::Collector(_) => moving.because(cause.origin),
@@ -212,8 +234,10 @@ async fn add(
     }
 }
 
-/// The streams to which the data of a superblock move.
+/// Where the data of a superblock move.
 struct Target {
+    /// The unit.
+    into: u32,
     stream: Stream,
     mixes: bool,
     /// The class of data without hints.
@@ -221,13 +245,14 @@ struct Target {
 }
 
 impl Target {
-    /// The stream of the data at a slot: of their class, unless classes mix.
-    fn at(&self, core: &Core, slot: u32) -> Stream {
-        match (self.mixes, class_at(core, slot)) {
+    /// The unit and the stream of the data at a slot: of their class, unless classes mix.
+    fn at(&self, core: &Core, slot: u32) -> (u32, Stream) {
+        let stream = match (self.mixes, class_at(core, slot)) {
             (true, _) => self.stream,
             (false, NO_HINT) => self.stream.with_class(self.unhinted),
             (false, class) => self.stream.with_class(class),
-        }
+        };
+        (self.into, stream)
     }
 }
 

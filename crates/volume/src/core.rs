@@ -23,6 +23,7 @@ use crate::stream::Stream;
 use crate::superblocks::Superblocks;
 use crate::tasks::Tasks;
 use softflash_base::cast;
+use softflash_base::planted::{self, Bug};
 use softflash_flash::Flash;
 use softflash_ftl::{FtlError, Superblock};
 use softflash_runtime::RuntimeHandle;
@@ -108,12 +109,17 @@ impl Core {
         self.geometry.unit_id(unit)
     }
 
-    /// Free superblocks of a unit; none of a dead one.
+    /// Free superblocks of a unit; none of a dead one, or of one that leaves the domain.
     pub fn free_superblocks(&self, unit: u32) -> u32 {
-        match self.space.health_of(unit).is_dead() {
-            true => 0,
-            false => self.flash.space(self.unit_id(unit)).allocatable(),
+        match self.adds_space(unit) || planted::bug(Bug::DrainedUnitAllocated) {
+            true => self.flash.space(self.unit_id(unit)).allocatable(),
+            false => 0,
         }
+    }
+
+    /// Whether the superblocks of a unit count as space of the domain.
+    fn adds_space(&self, unit: u32) -> bool {
+        !self.space.health_of(unit).is_dead() && !self.space.is_draining(unit)
     }
 
     /// Whether a unit, or each of them, takes no more data because it is dead, or too many of its
@@ -126,7 +132,9 @@ impl Core {
 
     /// Whether a unit takes data as far as is known.
     pub fn takes_data(&self, unit: u32) -> bool {
-        !self.is_worn_out(Some(unit)) && !self.space.health_of(unit).is_lost()
+        !self.is_worn_out(Some(unit))
+            && !self.space.health_of(unit).is_lost()
+            && !self.space.is_draining(unit)
     }
 
     /// Records the outcome of a command on a unit. The space of a dead one is gone.
@@ -171,9 +179,9 @@ impl Core {
 
     /// The slots that data may take if the map has so many more leaves.
     pub fn usable_with(&self, more_leaves: u32) -> u32 {
-        let good = |unit| match self.space.health_of(unit).is_dead() {
-            true => 0,
-            false => {
+        let good = |unit| match self.adds_space(unit) {
+            false => 0,
+            true => {
                 let space = self.flash.space(self.unit_id(unit));
                 space.total() - space.bad
             }

@@ -10,6 +10,7 @@ use crate::config::DomainConfig;
 use crate::core::{Core, Shared};
 use crate::counters::DomainCounters;
 use crate::domain_map::Beyond;
+use crate::draining;
 use crate::error::VolumeError;
 use crate::examination::{self, Examined, Progress};
 use crate::flusher;
@@ -34,6 +35,7 @@ use crate::tenant::VolumeCounters;
 use crate::volume::Volume;
 use futures_util::future::LocalBoxFuture;
 use serde::Serialize;
+use softflash_base::UnitSet;
 use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
 use softflash_device::QueuePair;
@@ -425,6 +427,22 @@ impl Domain {
     /// second after its flush.
     pub async fn prove(&self) {
         proof::prove(&self.core).await;
+    }
+
+    /// Moves everything that is in some of its units to the others, under load. Afterwards the
+    /// domain uses these units no more, and its next mount can be without them: recovery needs
+    /// nothing that is there. Nothing is erased.
+    ///
+    /// # Errors
+    /// [`VolumeError::UnitsNeeded`] where the other units have too little room; after an error, the
+    /// units take data as before.
+    pub async fn drain(&self, units: &UnitSet) -> Result<(), VolumeError> {
+        draining::drain(&self.core, units).await
+    }
+
+    /// Bytes of data that are still in units that are [drained](Domain::drain).
+    pub fn draining_bytes(&self) -> u64 {
+        draining::bytes_left(&self.core)
     }
 
     /// Makes a checkpoint, from which recovery starts.

@@ -159,6 +159,17 @@ pub enum VolumeError {
         /// Bytes that can be used.
         usable: u64,
     },
+    /// The data do not fit the units that would be left.
+    #[error(
+        "the volumes need {needed} bytes, and the units that are left have room for {usable}; discard, \
+         or delete volumes or snapshots, or leave them more units"
+    )]
+    UnitsNeeded {
+        /// Bytes of the data, with room to move them.
+        needed: u64,
+        /// Bytes that the units have room for.
+        usable: u64,
+    },
     /// The volume holds as much as its quota allows.
     #[error(
         "the quota of the volume is {quota} bytes, and it holds {used} with its snapshots; discard \

@@ -283,6 +283,11 @@ pub(crate) fn close(core: &Core, unit: u32, stream: Stream) {
     }
 }
 
+/// Closes all open superblocks of a unit.
+pub(crate) fn close_all(core: &Core, unit: u32) {
+    core.frontiers.streams().for_each(|stream| close(core, unit, stream));
+}
+
 /// An empty frame for a frontier, of at most so many entries and as there is room for.
 pub(crate) fn begin(core: &Core, unit: u32, stream: Stream, most: u32) -> OpenFrame {
     let most = most.clamp(1, cast::saturating_u32(MOST_ENTRIES));

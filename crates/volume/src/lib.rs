@@ -18,6 +18,7 @@ mod core;
 mod counters;
 mod domain;
 mod domain_map;
+mod draining;
 mod error;
 mod examination;
 mod flusher;

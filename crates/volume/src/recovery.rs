@@ -27,6 +27,7 @@ use replay::{Replayed, replay};
 pub use report::{RecoveryReport, StaleUnit};
 use roots::{WholeRoot, block_with_lost_frames, newest_roots};
 use softflash_base::cast;
+use softflash_base::planted::{self, Bug};
 use softflash_ftl::{Inventory, Superblock};
 use std::collections::{BTreeSet, HashMap};
 use uncertain::{Protected, uncertain_frames};
@@ -304,6 +305,10 @@ fn is_needed(found: &FoundSuperblock, root: Option<&Root>, is_root_lost: bool) -
     let has_data = tag.purpose == Purpose::Data || is_rewritten(found) && is_root_lost;
     let Some(root) = root else { return has_data };
     let Superblock { unit, index, generation } = found.superblock;
+    let has_joined = || !root.units.iter().any(|mark| mark.unit == unit.0);
+    if planted::bug(Bug::JoinedUnitNotReplayed) && has_joined() {
+        return false;
+    }
     let was_open = root
         .open
         .iter()

@@ -23,6 +23,8 @@ pub(crate) struct Space {
     change: Notify,
     /// The health of each unit.
     health: Vec<UnitHealth>,
+    /// Whether each unit leaves the domain.
+    draining: Vec<Cell<bool>>,
 }
 
 impl Space {
@@ -35,6 +37,7 @@ impl Space {
             fullness: Fullness::default(),
             change: Notify::new(),
             health: (0..units).map(|_| UnitHealth::default()).collect(),
+            draining: (0..units).map(|_| Cell::new(false)).collect(),
         }
     }
 
@@ -66,6 +69,16 @@ impl Space {
     /// Waits for the next notification.
     pub async fn changed(&self) {
         self.change.notified().await;
+    }
+
+    /// A unit leaves the domain, or does not any more.
+    pub fn set_draining(&self, unit: u32, is_draining: bool) {
+        self.draining[cast::index(unit)].set(is_draining);
+    }
+
+    /// Whether a unit leaves the domain: it takes nothing, and its data move to others.
+    pub fn is_draining(&self, unit: u32) -> bool {
+        self.draining[cast::index(unit)].get()
     }
 
     pub fn health_of(&self, unit: u32) -> &UnitHealth {

@@ -1,6 +1,7 @@
 //! The unit slots of a domain: each of its units has a part of the numbers of places, its *slot*.
 
 use crate::error::VolumeError;
+use softflash_base::planted::{self, Bug};
 use softflash_base::{UnitSet, cast};
 use std::num::NonZeroU32;
 
@@ -42,7 +43,8 @@ impl SlotMap {
     /// Those of these units as the table names them; without a table, in their order.
     pub fn of(units: &UnitSet, named: Option<&UnitSlots>) -> Result<SlotMap, VolumeError> {
         let in_order = || units.iter().map(Some).collect();
-        let mut unit_slots = named.map_or_else(in_order, |named| named.units.clone());
+        let named_slots = named.filter(|_| !planted::bug(Bug::SlotsRenumbered));
+        let mut unit_slots = named_slots.map_or_else(in_order, |named| named.units.clone());
         // The map has a part for each slot.
         while unit_slots.pop_if(|unit| unit.is_none()).is_some() {}
         let number = |unit: &Option<u16>| units.position((*unit)?).map(cast::saturating_u32);

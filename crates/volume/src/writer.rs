@@ -63,12 +63,13 @@ pub(crate) async fn unit_for(
     needed: u32,
     own: Option<u32>,
 ) -> Result<(u32, Stream), VolumeError> {
-    let own = own.filter(|_| matches!(stream, Stream::Collector(_) | Stream::Recovery));
+    let moves = matches!(stream, Stream::Collector(_) | Stream::Recovery);
     // The releases that there had been when collection was woken.
     let mut woken_after = None;
     loop {
         core.tasks.check_running()?;
-        // Collection moves data inside their unit, so that it always ends.
+        // Collection moves data inside their unit, so that it always ends, unless that leaves.
+        let own = own.filter(|&own| moves && !core.space.is_draining(own));
         let chosen = own.or_else(|| placement::unit_for(core, stream));
         if let Some(unit) = chosen {
             if frontier::room(core, unit, stream) >= needed {

@@ -41,7 +41,9 @@ impl Unit {
     pub fn erase_ahead_due(&self) -> Option<Time> {
         let due = self.erase_ahead.due((self.load == 0).then_some(self.idle_since))?;
         let erasing = self.slots.in_state(State::Erasing) > 0;
-        (!erasing && self.can_erase_ahead() && !self.space().is_worn_out()).then_some(due)
+        // What a worn-out unit holds is to be erased, too, before another owner gets it.
+        let is_of_use = self.erase_ahead.wants_all() || !self.space().is_worn_out();
+        (!erasing && self.can_erase_ahead() && is_of_use).then_some(due)
     }
 
     /// Whether a superblock may be erased ahead of need.
@@ -49,12 +51,19 @@ impl Unit {
         let newest = self
             .newest_index()
             .is_some_and(|index| self.slot(index).state() == State::ErasePending);
-        self.slots.in_state(State::ErasePending) > u32::from(newest)
+        let kept = u32::from(newest && !self.is_newest_last());
+        self.slots.in_state(State::ErasePending) > kept
+    }
+
+    /// Whether the superblock whose header has the greatest generation is to be erased ahead of
+    /// need: all are, and it is the last one. It is so only where no other could be erased.
+    fn is_newest_last(&self) -> bool {
+        self.erase_ahead.wants_all() && self.slots.in_state(State::ErasePending) == 1
     }
 
     /// The superblock to erase ahead of need.
     pub fn next_to_erase(&mut self) -> Option<Candidate> {
-        let newest = self.newest_index();
+        let newest = self.newest_index().filter(|_| !self.is_newest_last());
         self.slots.free().first(Readiness::ErasePending, newest)
     }
 

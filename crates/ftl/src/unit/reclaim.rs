@@ -1,9 +1,12 @@
 //! Released superblocks become free again, or go out of service if blocks are missing.
 
 use super::Unit;
+use crate::failure::blames_block;
 use crate::slots::State;
+use crate::superblock::FtlError;
 use softflash_base::Time;
 use softflash_base::planted::{self, Bug};
+use softflash_device::DeviceError;
 
 impl Unit {
     /// Reclaims a released superblock once none of its commands is under way.
@@ -15,9 +18,23 @@ impl Unit {
     }
 
     /// Releases a superblock whose erase ahead of need failed, once its commands have ended.
-    pub fn abandon_erase_ahead(&mut self, now: Time, index: u32) {
+    pub fn abandon_erase_ahead(&mut self, now: Time, index: u32, error: DeviceError) {
         self.erase_ahead.pause(now);
+        if !blames_block(&error) {
+            let superblock = self.superblock(index);
+            self.erase_ahead.fail(FtlError::Device { superblock, error });
+        }
         self.set_state(index, State::Releasing);
+    }
+
+    /// The end of the erase of all free superblocks: none is left, or the path to the flash fails.
+    pub fn all_erased(&self) -> Option<Result<(), FtlError>> {
+        if let Some(failure) = self.erase_ahead.failure() {
+            return Some(Err(failure.clone()));
+        }
+        let coming = [State::ErasePending, State::Erasing, State::Releasing];
+        let coming: u32 = coming.map(|state| self.slots.in_state(state)).iter().sum();
+        (coming == 0).then_some(Ok(()))
     }
 
     /// Frees a superblock, with its bad blocks replaced, or takes it out of service if blocks are

@@ -1,8 +1,9 @@
 //! An FTL keeps the superblocks of other owners.
 
+use crate::support::flash::{Kind, kind};
 use crate::support::{Flash, Media, Medium, Rig, geometry};
 use softflash_base::{Time, UnitId, UnitSet};
-use softflash_device::Wake;
+use softflash_device::{DeviceError, Wake};
 use softflash_ftl::{Ftl, FtlConfig, FtlError, Inventory, Owner, Owners, Ownership};
 
 const OTHER: Owner = Owner { layer: 1, domain: 0x0203 };
@@ -121,4 +122,75 @@ fn a_table_of_sets_that_is_older_than_the_flash_is_refused() {
     let refused = |unit, found, epoch| Err(FtlError::OlderTable { unit, found, epoch });
     assert_eq!(mount(6), refused(UnitId(1), 7, 6));
     assert_eq!(mount(0), refused(UnitId(0), 3, 0), "without a table, too");
+}
+
+/// Releases everything in unit 0, and erases it, at an epoch of the table of sets.
+fn erase_for_another(flash: &impl Medium, epoch: u32) -> Result<(), FtlError> {
+    let owners = Owners::one(UnitSet::from(0..1), Ownership::BLOCKS).at_epoch(epoch);
+    let (mut rig, inventory) = Rig::mount_for(flash, FtlConfig::default(), owners);
+    let found: Vec<_> = inventory.all().copied().collect();
+    found.iter().for_each(|superblock| assert!(rig.ftl.release(rig.now, superblock)));
+    let request = rig.ftl.erase_free(rig.now, UnitId(0)).unwrap();
+    let result = rig.wait(request).result;
+    rig.ftl.check();
+    let space = rig.ftl.space(UnitId(0));
+    assert!(result.is_err() || space.erased + space.bad == space.total(), "{space:?}");
+    result
+}
+
+#[test]
+fn all_of_a_unit_is_erased_before_another_owner_gets_it() {
+    let flash = Flash::new(geometry(1, 2, 8, 8), 1, Media::Nand);
+    let (mut rig, _) = mount(&flash, OTHER);
+    let filled = [1, 2, 3].map(|number| rig.fill(0, number));
+    assert!(rig.ftl.release(rig.now, &filled[0]));
+    flash.borrow_mut().corrupt(0, 0, 1, filled[1].index, 0, 60);
+    drop(rig);
+    erase_for_another(&flash, 1).unwrap();
+    let ownership = Ownership { owner: OTHER, asks_about_unclaimed: true };
+    let owners = Owners::one(UnitSet::from(0..1), ownership).at_epoch(1);
+    let (_, inventory) = Rig::mount_for(&flash, FtlConfig::default(), owners);
+    assert_eq!((inventory.superblocks, inventory.of_others), (vec![], vec![]));
+    assert_eq!((inventory.damaged, inventory.unclaimed.len()), (vec![], 8));
+    let refused = mount(&flash, OTHER).0.ftl.erase_free(Time::ZERO, UnitId(3));
+    assert_eq!(refused, Err(FtlError::NotOurs { unit: UnitId(3) }));
+}
+
+#[test]
+fn what_cannot_be_erased_does_not_hide_the_damage_of_the_new_owner() {
+    const NEW: Owner = Owner { layer: 1, domain: 9 };
+    let flash = Flash::new(geometry(1, 2, 8, 8), 1, Media::Nand);
+    let (mut rig, _) = mount(&flash, OTHER);
+    let left = rig.fill(0, 1);
+    drop(rig);
+    flash.borrow_mut().make_bad(0, 0, 0, left.index);
+    erase_for_another(&flash, 1).unwrap();
+
+    let mount = |epoch| {
+        let owners = Owners::one(UnitSet::from(0..1), Ownership::of(NEW)).at_epoch(epoch);
+        Rig::mount_for(&flash, FtlConfig::default(), owners)
+    };
+    let (mut rig, inventory) = mount(2);
+    let kept: Vec<_> = inventory.of_others.iter().map(|kept| kept.superblock).collect();
+    assert_eq!((kept, inventory.damaged), (vec![left], vec![]));
+    let damaged = rig.fill(0, 5);
+    drop(rig);
+    flash.borrow_mut().corrupt(0, 0, 1, damaged.index, 0, 60);
+    let (_, inventory) = mount(2);
+    let found: Vec<_> = inventory.damaged.iter().map(|damaged| damaged.superblock).collect();
+    assert_eq!(found, [damaged]);
+}
+
+#[test]
+fn the_erase_of_a_unit_with_a_dead_die_ends_with_its_error() {
+    let flash = Flash::new(geometry(1, 2, 8, 8), 1, Media::Nand);
+    flash.borrow_mut().fault = Some(Box::new(|command| {
+        (kind(&command.operation) == Kind::Erase).then_some(DeviceError::DeadDie)
+    }));
+    let failed = erase_for_another(&flash, 1);
+    let is_dead =
+        |error: &FtlError| matches!(error, FtlError::Device { error: DeviceError::DeadDie, .. });
+    assert!(failed.as_ref().is_err_and(is_dead), "{failed:?}");
+    flash.borrow_mut().fault = None;
+    erase_for_another(&flash, 1).unwrap();
 }

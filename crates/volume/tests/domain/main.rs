@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at the first error")]
 
 mod commands;
+mod contents;
 mod damage;
 mod dead_units;
+mod draining;
 mod failed_checkpoints;
 mod full;
 mod giving_up;

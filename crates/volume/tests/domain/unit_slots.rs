@@ -1,56 +1,9 @@
 //! Unit slots of a table of sets: units that join and leave a domain between two mounts.
 
-use crate::testbed::{Testbed, UNIT, content, unit};
-use softflash_base::UnitSet;
-use softflash_base::random::Rng;
+use crate::contents::{Contents, set};
+use crate::testbed::Testbed;
 use softflash_ftl::FtlError;
-use softflash_volume::{UnitSlots, VolumeError};
-use std::num::NonZeroU32;
-
-const LBAS: u64 = 1200;
-
-/// The contents of the volume, and overwrites of it.
-struct Contents {
-    newest: Vec<u64>,
-    rng: Rng,
-    writes: u64,
-}
-
-impl Contents {
-    fn new() -> Contents {
-        Contents { newest: vec![0; LBAS as usize], rng: Rng::seeded(7), writes: 0 }
-    }
-
-    /// Compares all, writes, and compares again. The first time the volume is made.
-    fn overwrite(&mut self, testbed: &Testbed, writes: u64) -> Result<(), VolumeError> {
-        testbed.try_run(async |domain, _, _| {
-            if self.writes == 0 {
-                domain.create("v", LBAS * UNIT as u64).await.unwrap();
-            }
-            let volume = domain.volume("v").unwrap();
-            for round in 0..2 {
-                let mut bytes = vec![0; self.newest.len() * UNIT];
-                volume.read(0, &mut bytes).await.unwrap();
-                let read = bytes.chunks(UNIT).map(content);
-                assert!(read.eq(self.newest.iter().copied()), "round {round}");
-                for _ in 0..writes * (1 - round) {
-                    self.writes += 1;
-                    let lba = self.rng.below(LBAS);
-                    self.newest[lba as usize] = self.writes;
-                    volume.write(lba * UNIT as u64, &unit(self.writes)).await.unwrap();
-                }
-            }
-            volume.flush().await.unwrap();
-        })
-    }
-}
-
-/// A domain with these units in its slots; without a table at epoch 0.
-fn set(testbed: &mut Testbed, epoch: u32, unit_slots: &[Option<u16>]) {
-    testbed.units = UnitSet::from_iter(unit_slots.iter().flatten().copied());
-    let table = |epoch| UnitSlots::new(epoch, unit_slots.to_vec());
-    testbed.config.slots = NonZeroU32::new(epoch).map(table);
-}
+use softflash_volume::VolumeError;
 
 #[test]
 fn units_have_any_slots_and_others_join() {
