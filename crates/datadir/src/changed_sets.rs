@@ -6,6 +6,7 @@ use crate::open::OpenDir;
 use crate::set_table::{SetError, SetTable};
 use crate::sets::SetKind;
 use softflash_base::UnitSet;
+use std::sync::Arc;
 
 impl OpenDir {
     /// The table of its sets.
@@ -18,10 +19,11 @@ impl OpenDir {
         self.table().spare(self.device.info().units)
     }
 
-    /// Checks that a table can be that of this directory.
+    /// Checks that a table can be that of this directory, whose units are not in use.
     ///
     /// # Errors
-    /// [`DataDirError::Layout`] where it does not fit the device; [`SetError::NoRoom`].
+    /// [`DataDirError::Layout`] where it does not fit the device, [`DataDirError::Device`] where
+    /// units can only be used together with those of another set; [`SetError::NoRoom`].
     pub fn check_table(&self, table: &SetTable) -> Result<(), DataDirError> {
         self.with_table(table).map(|_| ())
     }
@@ -44,6 +46,10 @@ impl OpenDir {
         let device = self.device.info();
         if let Some(reason) = manifest.problem(device.units) {
             return Err(DataDirError::Layout { path: self.path.join(MANIFEST_NAME), reason });
+        }
+        for domain in manifest.domains(device.units) {
+            // The units of a channel of a modelled array cannot be in two sets.
+            drop(Arc::clone(&self.device).open_queue_pair(&domain.units)?);
         }
         let sets = manifest.sets(device);
         let full = sets.iter().find(|set| set.kind == SetKind::Mapped && set.usable_bytes == 0);

@@ -170,10 +170,10 @@ impl Report {
             };
             lines.push(("volume units", which));
             lines.push(("volume spare", format!("{op_percent} %")));
+            let rooms = capacity_text::volume_sentence(&self.volume_rooms);
+            lines.extend(rooms.map(|rooms| ("volume room", rooms)));
         }
         lines.extend(self.sets.iter().flat_map(Sets::lines));
-        let rooms = capacity_text::volume_sentence(&self.volume_rooms);
-        lines.extend(rooms.map(|rooms| ("volume room", rooms)));
         if !self.device.detail.is_empty() {
             lines.push(("remark", self.device.detail.clone()));
         }
@@ -185,8 +185,11 @@ impl Sets {
     fn lines(&self) -> Vec<(&'static str, String)> {
         let line = |set: &FlashSet| {
             let FlashSet { name, shard, units, .. } = set;
-            let spare = set.op_percent.map(|percent| format!(", {percent} % spare for collection"));
-            format!("{name}: units {units} of shard {shard}{}", spare.unwrap_or_default())
+            let room = human_bytes(set.usable_bytes);
+            let of_volumes = set.op_percent.map(|percent| {
+                format!(", {percent} % spare for collection, room for about {room} of volumes")
+            });
+            format!("{name}: units {units} of shard {shard}{}", of_volumes.unwrap_or_default())
         };
         let sets = self.all.iter().map(|set| ("set", line(set)));
         let spare = (!self.spare.is_empty()).then(|| ("spare units", self.spare.to_string()));

@@ -41,7 +41,7 @@ pub enum SetError {
     },
     /// Too few units are in no set.
     #[error(
-        "it needs {needed} spare units, and there are {spare}; `softflash set resize` of another set \
+        "too few units are spare: it needs {needed}, and there are {spare}; `softflash set resize` of another set \
          for volumes to fewer units, or `softflash set delete` of an empty one, makes some spare"
     )]
     TooFewSpare {
@@ -78,8 +78,7 @@ pub enum SetError {
     },
     /// The set holds volumes.
     #[error(
-        "the set `{name}` holds {volumes} volumes, for instance `{volume}`; delete them first, or \
-         export them"
+        "the set `{name}` holds {}, for instance `{volume}`; delete what it holds first", count(*volumes)
     )]
     HoldsVolumes {
         /// The set.
@@ -89,6 +88,13 @@ pub enum SetError {
         /// One of them.
         volume: String,
     },
+}
+
+fn count(volumes: usize) -> String {
+    match volumes {
+        1 => "1 volume".to_owned(),
+        _ => format!("{volumes} volumes"),
+    }
 }
 
 /// The sets for volumes that there are.
