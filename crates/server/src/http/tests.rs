@@ -48,6 +48,7 @@ fn example() -> Snapshot {
             ..StoreStats::default()
         },
         volumes: vec![DomainStats {
+            set: "vol-0".to_owned(),
             volume_bytes_written: 4096,
             volume_used_bytes: 8192,
             by_volume: vec![VolumeFigures {
