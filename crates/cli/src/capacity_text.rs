@@ -6,14 +6,12 @@ use softflash_datadir::capacity::device_bytes;
 use softflash_device::DeviceInfo;
 use softflash_store::capacity::Capacity;
 
-/// The room for volumes, for people; none without volume units.
+/// The room for volumes, for people; none without sets for volumes.
 pub fn volume_sentence(rooms: &[u64]) -> Option<String> {
     let each = human_bytes(*rooms.iter().min()?);
     Some(match rooms.len() {
         1 => format!("about {each}"),
-        shards => {
-            format!("{shards} x about {each}, one for each shard; a volume is in one of them")
-        }
+        sets => format!("{sets} x about {each}, one for each set; a volume is in one of them"),
     })
 }
 

@@ -17,7 +17,7 @@ pub fn of_units(manifest: &Manifest, units: u16, geometry: &UnitGeometry) -> Cap
     Capacity::of(&manifest.layout(units), &StoreOptions::default(), flash_size(geometry))
 }
 
-/// The room for volumes in each domain, in bytes; empty without volume units.
+/// The room for volumes in each domain, in bytes; empty without sets for volumes.
 pub fn volume_rooms(manifest: &Manifest, units: u16, geometry: &UnitGeometry) -> Vec<u64> {
     let domains = manifest.domains(units).into_iter();
     domains

@@ -116,7 +116,7 @@ impl DataDir {
     }
 
     /// Opens the device and checks the layout against it. The layout returned is that of the store,
-    /// which has the units that are not for volumes; [`Manifest::domains`] has the others. Unless
+    /// which has the units of its sets; [`Manifest::domains`] has those for volumes. Unless
     /// the options only look, a directory of an older version becomes one of the version that this
     /// program writes.
     ///
@@ -142,11 +142,21 @@ impl DataDir {
     /// Records in the manifest that the store may now hold data of the version that this program
     /// writes, so that older programs refuse it.
     fn raise_version(&self) -> Result<(), DataDirError> {
-        if self.manifest.format_version == FORMAT_VERSION {
+        if self.manifest.format_version >= FORMAT_VERSION {
             return Ok(());
         }
         let raised = Manifest { format_version: FORMAT_VERSION, ..self.manifest.clone() };
-        creation::write_manifest(&self.path, &raised)
+        self.write_manifest(&raised)
+    }
+
+    /// Replaces the manifest durably: after a crash the old one or the new one is there.
+    pub(crate) fn replace_manifest(self, manifest: Manifest) -> Result<DataDir, DataDirError> {
+        self.write_manifest(&manifest)?;
+        Ok(DataDir { manifest, ..self })
+    }
+
+    fn write_manifest(&self, manifest: &Manifest) -> Result<(), DataDirError> {
+        creation::write_manifest(&self.path, manifest)
             .map_err(|source| DataDirError::Io { path: self.path.join(MANIFEST_NAME), source })
     }
 }

@@ -8,6 +8,7 @@ use softflash_device::{Device, OpenError};
 use softflash_flash::FlashSource;
 use softflash_runtime::RuntimeHandle;
 use softflash_volume::{Domain, VolumeError};
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use thiserror::Error;
@@ -93,11 +94,7 @@ impl Domains {
     /// [`DataDirError::Domain`].
     pub fn check_all(&self, path: &Path) -> Result<(), DataDirError> {
         match self.not_mounted.first() {
-            Some((domain, error)) => Err(DataDirError::Domain {
-                path: path.to_owned(),
-                shard: domain.shard,
-                error: error.clone(),
-            }),
+            Some((domain, error)) => Err(domain.failed(path)(error.clone())),
             None => Ok(()),
         }
     }
@@ -132,7 +129,7 @@ impl Domains {
     /// Why not all volumes are known.
     fn unknown(&self) -> Option<VolumeError> {
         let (domain, error) = self.not_mounted.first()?;
-        Some(VolumeError::NotMounted { shard: domain.shard.0, reason: error.to_string() })
+        Some(domain.not_mounted(error))
     }
 
     /// The domain for a new volume.
@@ -140,6 +137,16 @@ impl Domains {
         let load = |domain: &Domain| DomainLoad::of(domain.space(), &domain.list());
         let place = most_free(self.all.iter().map(|(_, domain)| load(domain)))?;
         self.all.get(place).map(|(_, domain)| domain)
+    }
+
+    /// The domain of a set of this name, or why it cannot be mounted; `None` without such a set.
+    pub fn of_set(&self, name: &str) -> Option<Result<&Domain, VolumeError>> {
+        let mounted = self.all.iter().find(|(of, _)| of.name == name);
+        let not_mounted = || {
+            let (of, error) = self.not_mounted.iter().find(|(of, _)| of.name == name)?;
+            Some(Err(of.not_mounted(error)))
+        };
+        mounted.map(|(_, domain)| Ok(domain)).or_else(not_mounted)
     }
 
     async fn flush(&self) -> Result<(), VolumeError> {
@@ -173,7 +180,22 @@ impl ShardDomain {
                 Domain::mount(device.open_queue_pair(&self.units)?, config, runtime).await?
             }
         };
-        tracing::debug!(shard = %self.shard, ?report, "volumes are mounted");
+        tracing::debug!(shard = %self.shard, set = %self.name, ?report, "volumes are mounted");
         Ok(domain)
+    }
+
+    /// An error of this domain, of the directory at `path`.
+    pub fn failed(&self, path: &Path) -> impl FnOnce(VolumeError) -> DataDirError {
+        let (path, place) = (path.to_owned(), self.place());
+        move |error| DataDirError::Domain { path, place, error }
+    }
+
+    /// The answer to a request for a domain that could not be mounted.
+    pub fn not_mounted(&self, error: &impl fmt::Display) -> VolumeError {
+        let reason = match self.config.slots {
+            None => error.to_string(),
+            Some(_) => format!("{}: {error}", self.place()),
+        };
+        VolumeError::NotMounted { shard: self.shard.0, reason }
     }
 }

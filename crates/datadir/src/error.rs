@@ -1,6 +1,7 @@
 //! Errors of data directories.
 
-use softflash_base::{ShardId, UserError, shell_word};
+use crate::set_table::SetError;
+use softflash_base::{UserError, shell_word};
 use softflash_device::{FormatError, OpenError};
 use softflash_store::StoreError;
 use softflash_volume::VolumeError;
@@ -114,19 +115,28 @@ pub enum DataDirError {
         /// The error.
         error: VolumeError,
     },
-    /// The volumes of a shard, which cannot be opened.
-    #[error("{}: volumes of shard {shard}: {error}{}", path.display(), diagnosis(path, error))]
+    /// The volumes of a domain, which cannot be opened.
+    #[error("{}: volumes of {place}: {error}{}", path.display(), diagnosis(path, error))]
     Domain {
         /// The directory.
         path: PathBuf,
-        /// The shard.
-        shard: ShardId,
+        /// The shard or the set of the domain.
+        place: String,
         /// The error.
         error: VolumeError,
     },
-    /// The directory was formatted without units for volumes.
-    #[error("{}: formatted without volume units, so it can hold no volumes; create a directory that can with \
-             `softflash format DIR --size SIZE --volume-units M`", path.display())]
+    /// A change of its sets of units that is refused.
+    #[error("{}: {error}", path.display())]
+    Set {
+        /// The directory.
+        path: PathBuf,
+        /// The error.
+        error: SetError,
+    },
+    /// The directory has no units for volumes.
+    #[error("{}: it is without volume units, so it can hold no volumes; if `softflash set list {}` names \
+             spare units, `softflash set create` gives them to volumes; otherwise create a directory that \
+             can with `softflash format DIR --size SIZE --volume-units M`", path.display(), word(path))]
     NoVolumeUnits {
         /// The directory.
         path: PathBuf,
@@ -159,12 +169,19 @@ impl DataDirError {
         let path = path.into();
         move |error| DataDirError::Volume { path, error }
     }
+
+    /// A refused change of the sets of the directory at `path`.
+    pub fn set(path: impl Into<PathBuf>) -> impl FnOnce(SetError) -> DataDirError {
+        let path = path.into();
+        move |error| DataDirError::Set { path, error }
+    }
 }
 
 impl UserError for DataDirError {
     fn is_usage(&self) -> bool {
         match self {
             DataDirError::Options(_) => true,
+            DataDirError::Set { error, .. } => matches!(error, SetError::BadName { .. }),
             DataDirError::Format(error) => matches!(
                 error,
                 FormatError::TooSmall { .. }

@@ -10,6 +10,7 @@
 //! ```
 
 pub mod capacity;
+mod changed_sets;
 mod creation;
 mod directory;
 mod domains;
@@ -17,10 +18,11 @@ mod error;
 mod lock;
 mod manifest;
 mod open;
-mod owners;
 mod plan;
+mod set_table;
 mod sets;
 mod shard_flash;
+mod slots;
 #[cfg(test)]
 mod tests;
 mod volume_placement;
@@ -30,13 +32,14 @@ pub use creation::{NewDataDir, contents, is_free, leftovers};
 pub use directory::{DEVICE_NAME, DataDir, USERS_NAME};
 pub use domains::{Domains, MountError, with_domains};
 pub use error::DataDirError;
-pub use manifest::{FORMAT_VERSION, MANIFEST_NAME, Manifest, StoreSection};
+pub use manifest::{FORMAT_VERSION, MANIFEST_NAME, Manifest, SETS_FORMAT_VERSION, StoreSection};
 pub use open::{OpenDir, block_on};
-pub use owners::{UnitOwner, UnitTable};
 pub use plan::{
     Compressions, NewDevice, Plan, PreparedDataDir, SUPERBLOCK_BYTES, UnfinishedDataDir,
 };
+pub use set_table::{MappedSet, NewSet, SetError, SetTable};
 pub use sets::{FlashSet, SetFigures, SetKind, SetState};
 pub use shard_flash::ShardFlash;
+pub use slots::{Slots, SlotsError};
 pub use volume_placement::{DomainLoad, most_free};
 pub use volume_units::{DEFAULT_OP_PERCENT, MOST_OP_PERCENT, ShardDomain, VolumeSection};

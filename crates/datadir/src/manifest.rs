@@ -1,17 +1,21 @@
 //! The manifest `softflash.toml` of a data directory.
 
 use crate::error::DataDirError;
-use crate::owners::UnitTable;
+use crate::set_table::SetTable;
 use crate::volume_units::{ShardDomain, VolumeSection};
 use serde::{Deserialize, Serialize};
 use softflash_store::StoreLayout;
 use softflash_store::layout::{Compression, one_copy};
 use std::path::{Path, PathBuf};
 
-/// The newest supported version of data directories. An older program refuses it: one of version 1
-/// would release value blocks, one of version 2 would give volume units to the store, and one of
-/// version 3 would take patches with values that expire for damaged.
+/// The version of data directories without a table of sets. An older program refuses it: one of
+/// version 1 would release value blocks, one of version 2 would give volume units to the store, and
+/// one of version 3 would take patches with values that expire for damaged.
 pub const FORMAT_VERSION: u32 = 4;
+
+/// The version of data directories with a table of sets, the newest that is supported. A program of
+/// version 4 would give each unit to the owner that it had in the static split.
+pub const SETS_FORMAT_VERSION: u32 = 5;
 
 /// Name of the file.
 pub const MANIFEST_NAME: &str = "softflash.toml";
@@ -20,15 +24,18 @@ pub const MANIFEST_NAME: &str = "softflash.toml";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// Version of the directory and its data, at most [`FORMAT_VERSION`].
+    /// Version of the directory and its data, at most [`SETS_FORMAT_VERSION`].
     pub format_version: u32,
     /// The device: a file in the directory, or an absolute path to a block device.
     pub device: PathBuf,
     /// The layout of the store.
     pub store: StoreSection,
-    /// The units for volumes; omitted without.
+    /// The units for volumes; omitted without, and where the table of sets has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volumes: Option<VolumeSection>,
+    /// The table of sets, from the first change of the sets on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sets: Option<SetTable>,
 }
 
 /// The `[store]` table.
@@ -59,64 +66,84 @@ fn is_one(copies: &u8) -> bool {
 }
 
 impl Manifest {
-    /// A manifest of the newest version.
+    /// A manifest of a new directory.
     pub fn new(
         device: impl Into<PathBuf>,
         store: StoreSection,
         volumes: Option<VolumeSection>,
     ) -> Manifest {
-        Manifest { format_version: FORMAT_VERSION, device: device.into(), store, volumes }
+        let (format_version, device, sets) = (FORMAT_VERSION, device.into(), None);
+        Manifest { format_version, device, store, volumes, sets }
     }
 
-    /// The last units of the device, which are for volumes.
+    /// This manifest with another table of sets, which has all that the static split says.
+    pub(crate) fn with_sets(&self, table: SetTable) -> Manifest {
+        let (format_version, sets) = (SETS_FORMAT_VERSION, Some(table));
+        Manifest { format_version, volumes: None, sets, ..self.clone() }
+    }
+
+    /// The last units of the device, which are for volumes in the static split.
     pub fn volume_units(&self) -> u16 {
         self.volumes.map_or(0, |volumes| volumes.units)
     }
 
-    /// Who owns which units of a device of `device_units` units.
-    pub fn owners(&self, device_units: u16) -> UnitTable {
-        UnitTable::split(device_units, self.store.shards, self.volume_units())
+    /// The sets of units of a device of `device_units` units: the table, or the static split.
+    pub fn table(&self, device_units: u16) -> SetTable {
+        let split = || SetTable::split(device_units, self.store.shards, self.volumes);
+        self.sets.clone().unwrap_or_else(split)
     }
 
-    /// The domain of each shard on a device of `device_units` units; none without volume units.
+    /// The domains on a device of `device_units` units: one for each mapped set.
     pub fn domains(&self, device_units: u16) -> Vec<ShardDomain> {
-        let owners = self.owners(device_units);
-        let section = self.volumes.iter();
-        let domains = section.flat_map(|section| {
-            owners.of_volumes().map(|(shard, units)| section.domain(shard, units))
-        });
-        domains.collect()
+        self.table(device_units).domains().collect()
     }
 
     /// The reason why the layout does not fit a device of `device_units` units, if there is one.
     pub fn problem(&self, device_units: u16) -> Option<String> {
-        if let Some(problem) = self.volumes.and_then(|it| it.problem(self.store.shards)) {
-            return Some(problem);
-        }
-        let owners = self.owners(device_units);
-        let store = || {
-            let problem = self.layout(device_units).problem()?;
-            Some(match self.volume_units() {
-                0 => problem,
-                volumes => format!(
-                    "{volumes} of {device_units} units are for volumes, which leaves {} for the \
-                     store: {problem}, or set fewer units aside for volumes",
-                    device_units.saturating_sub(volumes)
-                ),
-            })
-        };
-        owners.conflict().or_else(store).or_else(|| owners.shortage(device_units))
+        let shards = self.store.shards;
+        let of_volumes = || self.volumes.and_then(|volumes| volumes.problem(shards));
+        let of_sets = || self.sets.as_ref().and_then(|sets| sets.problem(shards, device_units));
+        of_volumes().or_else(of_sets).or_else(|| self.store_problem(device_units))
+    }
+
+    fn store_problem(&self, device_units: u16) -> Option<String> {
+        let problem = self.layout(device_units).problem()?;
+        Some(match self.volume_units() {
+            0 => problem,
+            volumes => format!(
+                "{volumes} of {device_units} units are for volumes, which leaves {} for the store: \
+                 {problem}, or set fewer units aside for volumes",
+                device_units.saturating_sub(volumes)
+            ),
+        })
     }
 
     /// The store's layout on a device of `device_units` units.
     pub fn layout(&self, device_units: u16) -> StoreLayout {
+        let SetTable { epoch, store: units, .. } = self.table(device_units);
         StoreLayout {
             shards: self.store.shards,
             slices: self.store.slices,
-            units: self.owners(device_units).of_store(),
+            units,
+            epoch,
             compression: self.store.compression.clone(),
             copies: self.store.copies,
             parity: self.store.parity,
+        }
+    }
+
+    /// The problem where the version is not that of the tables that are there.
+    fn version_problem(&self) -> Option<String> {
+        let version = self.format_version;
+        match (version == SETS_FORMAT_VERSION, &self.sets, self.volumes) {
+            (true, Some(_), None) | (false, None, _) => None,
+            (true, None, _) => Some(format!("format_version {version} needs the table [sets]")),
+            (false, Some(_), _) => Some(format!(
+                "format_version {version} has no table [sets]; {SETS_FORMAT_VERSION} has"
+            )),
+            (true, Some(_), Some(_)) => {
+                Some("[volumes] and [sets] both say which units are for volumes".to_owned())
+            }
         }
     }
 
@@ -138,9 +165,9 @@ impl Manifest {
             text.parse().map_err(|error: toml::de::Error| damaged(error.message().to_owned()))?;
         let version = table.get("format_version").and_then(toml::Value::as_integer);
         match version {
-            Some(found) if (1..=i64::from(FORMAT_VERSION)).contains(&found) => {}
-            Some(found) if found > i64::from(FORMAT_VERSION) => {
-                let (path, supported) = (path.to_owned(), FORMAT_VERSION);
+            Some(found) if (1..=i64::from(SETS_FORMAT_VERSION)).contains(&found) => {}
+            Some(found) if found > i64::from(SETS_FORMAT_VERSION) => {
+                let (path, supported) = (path.to_owned(), SETS_FORMAT_VERSION);
                 return Err(DataDirError::NewerVersion { path, found, supported });
             }
             Some(found) => return Err(damaged(format!("format_version {found} never existed"))),
@@ -151,7 +178,7 @@ impl Manifest {
             .map_err(|error: toml::de::Error| damaged(error.message().to_owned()))?;
         // The number of units is unknown here; the layout is checked against the device when it is
         // opened.
-        match manifest.problem(u16::MAX) {
+        match manifest.version_problem().or_else(|| manifest.problem(u16::MAX)) {
             Some(problem) => Err(damaged(problem)),
             None if manifest.store.compression.len() > usize::from(manifest.store.slices) => {
                 Err(damaged("more entries in `compression` than slices".to_owned()))

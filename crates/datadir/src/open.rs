@@ -2,7 +2,6 @@
 
 use crate::directory::DataDir;
 use crate::error::DataDirError;
-use crate::owners::UnitTable;
 use crate::sets::FlashSet;
 use crate::volume_units::ShardDomain;
 use softflash_device::{Access, Device, OpenOptions};
@@ -18,16 +17,14 @@ pub struct OpenDir {
     pub path: PathBuf,
     /// The device.
     pub device: Arc<dyn Device>,
-    /// Who owns which of its units.
-    pub owners: UnitTable,
-    /// The sets of units, one for each owner.
+    /// The sets of units.
     pub sets: Vec<FlashSet>,
     /// Layout of the store.
     pub layout: StoreLayout,
-    /// The domain of each shard; none without volume units.
+    /// The domains: one for each set for volumes.
     pub domains: Vec<ShardDomain>,
     /// Holds the lock.
-    data: DataDir,
+    pub(crate) data: DataDir,
 }
 
 impl OpenDir {
@@ -65,10 +62,14 @@ impl OpenDir {
         let options = OpenOptions { access, ..OpenOptions::default() };
         let data = opened?;
         let (device, layout) = data.open_device(options)?;
-        let units = device.info().units;
-        let (owners, domains) = (data.manifest().owners(units), data.manifest().domains(units));
+        Ok(OpenDir::of(data, device, layout))
+    }
+
+    /// A directory whose device is open.
+    pub(crate) fn of(data: DataDir, device: Arc<dyn Device>, layout: StoreLayout) -> OpenDir {
+        let domains = data.manifest().domains(device.info().units);
         let sets = data.manifest().sets(device.info());
-        Ok(OpenDir { path: path.to_owned(), device, owners, sets, layout, domains, data })
+        OpenDir { path: data.path().to_owned(), device, sets, layout, domains, data }
     }
 
     /// Path of the device.

@@ -2,11 +2,12 @@
 
 use crate::capacity;
 use crate::manifest::Manifest;
-use crate::owners::UnitOwner;
+use crate::set_table::{SetTable, store_name};
 use serde::Serialize;
 use softflash_base::{ShardId, UnitSet};
 use softflash_device::{DeviceInfo, UnitGeometry};
-use softflash_ftl::UnitTelemetry;
+use softflash_ftl::{Ownership, UnitTelemetry};
+use softflash_volume::Domain;
 
 /// Who uses the units of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -97,44 +98,37 @@ impl Manifest {
     }
 
     fn sets_of(&self, device_units: u16, geometry: &UnitGeometry) -> Vec<FlashSet> {
-        let of_store = capacity::data_bytes_of_shards(self, device_units, geometry);
-        let of_volumes = capacity::volume_rooms(self, device_units, geometry);
-        let mut of_store = of_store.into_iter();
-        let mut of_volumes = of_volumes.into_iter();
-        let owners = self.owners(device_units);
-        let set = |(owner, units): (UnitOwner, &UnitSet)| {
-            let units = units.clone();
-            match owner {
-                UnitOwner::Store(shard) => FlashSet {
-                    id: 0,
-                    name: format!("store-{shard}"),
-                    shard,
-                    kind: SetKind::Store,
-                    units,
-                    op_percent: None,
-                    usable_bytes: of_store.next().unwrap_or(0),
-                },
-                UnitOwner::Volumes(shard) => FlashSet {
-                    id: UnitOwner::domain_number(shard),
-                    name: format!("vol-{shard}"),
-                    shard,
-                    kind: SetKind::Mapped,
-                    units,
-                    op_percent: self.volumes.map(|volumes| volumes.op_percent),
-                    usable_bytes: of_volumes.next().unwrap_or(0),
-                },
-            }
-        };
-        owners.iter().map(set).collect()
+        let SetTable { store, mapped, .. } = self.table(device_units);
+        let store_bytes = capacity::data_bytes_of_shards(self, device_units, geometry);
+        let of_store = (0..).zip(store).zip(store_bytes).map(|((shard, units), bytes)| FlashSet {
+            id: 0,
+            name: store_name(shard),
+            shard: ShardId(shard),
+            kind: SetKind::Store,
+            units,
+            op_percent: None,
+            usable_bytes: bytes,
+        });
+        let rooms = capacity::volume_rooms(self, device_units, geometry);
+        let of_volumes = mapped.into_iter().zip(rooms).map(|(set, room)| FlashSet {
+            id: set.id,
+            units: set.slots.units(),
+            name: set.name,
+            shard: ShardId(set.shard),
+            kind: SetKind::Mapped,
+            op_percent: Some(set.op_percent),
+            usable_bytes: room,
+        });
+        of_store.chain(of_volumes).collect()
     }
 }
 
 impl FlashSet {
-    /// The owner of its units.
-    pub fn owner(&self) -> UnitOwner {
+    /// How its owner has its units.
+    pub fn ownership(&self) -> Ownership {
         match self.kind {
-            SetKind::Store => UnitOwner::Store(self.shard),
-            SetKind::Mapped => UnitOwner::Volumes(self.shard),
+            SetKind::Store => Ownership::BLOCKS,
+            SetKind::Mapped => Ownership::of(Domain::owner(self.id)),
         }
     }
 

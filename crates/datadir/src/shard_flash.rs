@@ -1,11 +1,12 @@
 //! The flash of a shard: one queue pair and one FTL over the units of its store and its volumes.
 
 use crate::volume_units::ShardDomain;
-use softflash_base::UnitSet;
+use softflash_base::ShardId;
 use softflash_device::Device;
 use softflash_flash::{Flash, FlashSource, MountedFlash};
 use softflash_ftl::{FtlConfig, FtlError, Owners, Ownership};
 use softflash_runtime::RuntimeHandle;
+use softflash_store::StoreLayout;
 use softflash_volume::Domain;
 use std::sync::Arc;
 
@@ -13,54 +14,60 @@ use std::sync::Arc;
 pub struct ShardFlash {
     /// That of the store.
     pub store: FlashSource,
-    /// That of the volumes, if the shard has units for them.
-    pub volumes: FlashSource,
+    /// That of each of its domains.
+    pub volumes: Vec<FlashSource>,
 }
 
 impl ShardFlash {
-    /// Mounts the units of a shard's store and of its domain together. Where that fails, each has
-    /// to mount its own: so one of them is served where the flash of the other is damaged.
+    /// Mounts the units of a shard's store and of its domains together. Where that fails, each has
+    /// to mount its own: so one of them is served where the flash of another is damaged.
     pub async fn mount(
         device: &Arc<dyn Device>,
-        store: UnitSet,
-        domain: &ShardDomain,
+        (layout, shard): (&StoreLayout, ShardId),
+        domains: &[&ShardDomain],
         config: FtlConfig,
         runtime: &RuntimeHandle,
     ) -> ShardFlash {
-        let ownership = Domain::ownership(domain.config.domain);
-        let owners = vec![(store, Ownership::BLOCKS), (domain.units.clone(), ownership)];
-        match mount(device, Owners::new(owners), config, runtime).await {
-            Ok([store, volumes]) => ShardFlash {
+        if domains.is_empty() {
+            return ShardFlash::separate(device, 0);
+        }
+        let of_domain = |it: &&ShardDomain| (it.units.clone(), Domain::ownership(it.config.domain));
+        let of_store = (layout.units_of(shard), Ownership::BLOCKS);
+        let owners = [of_store].into_iter().chain(domains.iter().map(of_domain)).collect();
+        let owners = Owners::new(owners).at_epoch(layout.epoch);
+        match mount(device, owners, config, runtime).await {
+            Ok((store, volumes)) => ShardFlash {
                 store: FlashSource::Mounted(store),
-                volumes: FlashSource::Mounted(volumes),
+                volumes: volumes.into_iter().map(FlashSource::Mounted).collect(),
             },
             Err(reason) => {
-                let shard = domain.shard.0;
+                let shard = shard.0;
                 tracing::warn!(shard, "keys and volumes are mounted one by one: {reason}");
-                ShardFlash::separate(device)
+                ShardFlash::separate(device, domains.len())
             }
         }
     }
 
     /// Each owner mounts its own units.
-    pub fn separate(device: &Arc<dyn Device>) -> ShardFlash {
+    fn separate(device: &Arc<dyn Device>, domains: usize) -> ShardFlash {
         let source = || FlashSource::Device(Arc::clone(device));
-        ShardFlash { store: source(), volumes: source() }
+        ShardFlash { store: source(), volumes: (0..domains).map(|_| source()).collect() }
     }
 }
 
-/// A view for each of two owners.
+/// A view for the first of the owners, and one for each of the others.
 async fn mount(
     device: &Arc<dyn Device>,
     owners: Owners,
     config: FtlConfig,
     runtime: &RuntimeHandle,
-) -> Result<[MountedFlash; 2], String> {
+) -> Result<(MountedFlash, Vec<MountedFlash>), String> {
     let queue =
         Arc::clone(device).open_queue_pair(&owners.units()).map_err(|error| error.to_string())?;
     let mounted = Flash::mount_for(queue, config, owners, runtime.clone()).await;
-    let views = mounted.map_err(|error: FtlError| error.to_string())?;
-    views.try_into().map_err(|views: Vec<_>| format!("{} views for two owners", views.len()))
+    let mut views = mounted.map_err(|error: FtlError| error.to_string())?.into_iter();
+    let first = views.next().ok_or_else(|| "no view for the store".to_owned())?;
+    Ok((first, views.collect()))
 }
 
 #[cfg(test)]
@@ -69,9 +76,10 @@ mod tests {
     use crate::domains::MountError;
     use crate::error::DataDirError;
     use crate::open::block_on;
+    use crate::set_table::SetTable;
     use crate::volume_units::VolumeSection;
     use softflash_base::checksum::{checksum64, identity};
-    use softflash_base::{ShardId, UnitId};
+    use softflash_base::{UnitId, UnitSet};
     use softflash_device::{FileFormat, OpenOptions, format_file, open_with};
     use softflash_volume::VolumeError;
     use std::fs;
@@ -91,22 +99,27 @@ mod tests {
         (temp, path)
     }
 
-    /// The units of the store, and the domain on the last unit.
-    fn owners() -> (UnitSet, ShardDomain) {
-        let section = VolumeSection { units: 1, op_percent: 7 };
-        (UnitSet::from(0..3), section.domain(ShardId(0), &UnitSet::from(3..4)))
+    /// The store, and the domain on the last unit.
+    fn owners() -> (StoreLayout, ShardDomain) {
+        let volumes = VolumeSection { units: 1, op_percent: 7 };
+        let domain = SetTable::split(4, 1, Some(volumes)).domains().next().unwrap();
+        (StoreLayout::new(1, 1, 3), domain)
+    }
+
+    async fn mount_both(device: &Arc<dyn Device>, runtime: &RuntimeHandle) -> ShardFlash {
+        let (layout, domain) = owners();
+        let store = (&layout, ShardId(0));
+        ShardFlash::mount(device, store, &[&domain], FtlConfig::default(), runtime).await
     }
 
     fn with_flash<R>(
         path: &Path,
-        work: impl AsyncFnOnce(ShardFlash, &ShardDomain, &RuntimeHandle) -> R,
+        work: impl AsyncFnOnce(FlashSource, FlashSource, &ShardDomain, &RuntimeHandle) -> R,
     ) -> R {
         let device = open_with(path, OpenOptions::default()).unwrap();
         let result = block_on::<_, DataDirError, _>(|runtime| async move {
-            let (store, domain) = owners();
-            let config = FtlConfig::default();
-            let flash = ShardFlash::mount(&device, store, &domain, config, &runtime).await;
-            Ok(work(flash, &domain, &runtime).await)
+            let ShardFlash { store, mut volumes } = mount_both(&device, &runtime).await;
+            Ok(work(store, volumes.remove(0), &owners().1, &runtime).await)
         });
         result.unwrap()
     }
@@ -138,26 +151,26 @@ mod tests {
     #[test]
     fn volumes_of_a_newer_program_are_refused_and_the_store_is_mounted() {
         let (_temp, path) = device_file();
-        with_flash(&path, async |flash, domain, runtime| {
-            let FlashSource::Mounted(store) = &flash.store else { panic!("not together") };
-            assert_eq!(store.flash.units(), &owners().0);
-            let volumes = domain.mount(flash.volumes, runtime).await.unwrap();
+        with_flash(&path, async |store, volumes, domain, runtime| {
+            let FlashSource::Mounted(mounted) = &store else { panic!("not together") };
+            assert_eq!(mounted.flash.units(), &UnitSet::from(0..3));
+            let volumes = domain.mount(volumes, runtime).await.unwrap();
             volumes.create("v", 1 << 20).await.unwrap();
             volumes.checkpoint().await.unwrap();
             volumes.stop();
-            flash.store.stop();
+            store.stop();
         });
         assert!(raise_header_versions(&path) > 0);
-        with_flash(&path, async |flash, domain, runtime| {
-            let Err(MountError::Domain(error)) = domain.mount(flash.volumes, runtime).await else {
+        with_flash(&path, async |store, volumes, domain, runtime| {
+            let Err(MountError::Domain(error)) = domain.mount(volumes, runtime).await else {
                 panic!("mounted")
             };
             let VolumeError::Flash(FtlError::NewerFormat { unit, found, .. }) = error else {
                 panic!("{error}")
             };
             assert_eq!((unit, found), (UnitId(3), u32::from(NEWER)));
-            let FlashSource::Device(device) = flash.store else { panic!("mounted together") };
-            let queue = device.open_queue_pair(&owners().0).unwrap();
+            let FlashSource::Device(device) = store else { panic!("mounted together") };
+            let queue = device.open_queue_pair(&UnitSet::from(0..3)).unwrap();
             let config = FtlConfig::default();
             Flash::mount(queue, config, runtime.clone()).await.unwrap().0.stop();
         });
@@ -169,11 +182,9 @@ mod tests {
         let device = open_with(&path, OpenOptions::default()).unwrap();
         let held = Arc::clone(&device).open_queue_pair(&owners().1.units).unwrap();
         let result = block_on::<_, DataDirError, _>(|runtime| async move {
-            let (store, domain) = owners();
-            let config = FtlConfig::default();
-            let flash = ShardFlash::mount(&device, store, &domain, config, &runtime).await;
-            assert!(matches!(flash.store, FlashSource::Device(_)));
-            let mounted = domain.mount(flash.volumes, &runtime).await;
+            let ShardFlash { store, mut volumes } = mount_both(&device, &runtime).await;
+            assert!(matches!(store, FlashSource::Device(_)));
+            let mounted = owners().1.mount(volumes.remove(0), &runtime).await;
             assert!(matches!(mounted, Err(MountError::Device(_))));
             Ok(())
         });

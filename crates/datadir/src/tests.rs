@@ -2,7 +2,7 @@ use crate::creation::*;
 use crate::directory::*;
 use crate::error::DataDirError;
 use crate::manifest::*;
-use crate::volume_units::{DEFAULT_OP_PERCENT, VolumeSection};
+use crate::volume_units::{DEFAULT_OP_PERCENT, ShardDomain, VolumeSection};
 use softflash_base::UnitSet;
 use softflash_device::{Access, FileFormat, OpenOptions, format_file};
 use std::fs;
@@ -189,9 +189,9 @@ fn manifests_are_checked_field_by_field() {
     let store = Manifest::parse(path, good).unwrap().store;
     assert_eq!((store.slices, store.copies), (8, 1));
 
-    let newer = good.replace("version = 1", "version = 5").replace("slices", "ranges");
+    let newer = good.replace("version = 1", "version = 6").replace("slices", "ranges");
     let error = Manifest::parse(path, &newer).unwrap_err();
-    assert!(matches!(error, DataDirError::NewerVersion { found: 5, .. }), "{error}");
+    assert!(matches!(error, DataDirError::NewerVersion { found: 6, supported: 5, .. }), "{error}");
 
     let replacements = [
         ("format_version = 1", ""),
@@ -267,22 +267,18 @@ fn the_store_has_the_units_that_are_not_for_volumes() {
 fn manifests_of_before_are_tables_of_owners_and_are_written_as_they_were() {
     let store = "device = \"flash.sfd\"\n\n[store]\nshards = 2\nslices = 8\n";
     let volumes = "\n[volumes]\nunits = 4\nop_percent = 7\n";
-    let of_store = ["shard 0 of the store: 0-5", "shard 1 of the store: 6-11"];
-    let of_both = [
-        "shard 0 of the store: 0-3",
-        "shard 1 of the store: 4-7",
-        "the volumes of shard 0: 8-9",
-        "the volumes of shard 1: 10-11",
-    ];
+    let of_store = ["store: 0-5", "store: 6-11"];
+    let of_both = ["store: 0-3", "store: 4-7", "shard 0: 8-9", "shard 1: 10-11"];
     for version in 1..=FORMAT_VERSION {
         for (volumes, owners) in [("", &of_store[..]), (volumes, &of_both[..])] {
             let text = format!("format_version = {version}\n{store}{volumes}");
             let manifest = Manifest::parse(Path::new("softflash.toml"), &text).unwrap();
-            let found: Vec<_> =
-                manifest.owners(12).iter().map(|(o, u)| format!("{o}: {u}")).collect();
-            assert_eq!(found, owners, "{text}");
-            assert_eq!(manifest.problem(12), None);
-            assert_eq!(manifest.layout(12).units, manifest.owners(12).of_store());
+            let layout = manifest.layout(12);
+            let of_store = layout.units.iter().map(|units| format!("store: {units}"));
+            let of_domain = |domain: ShardDomain| format!("{}: {}", domain.place(), domain.units);
+            let of_volumes = manifest.domains(12).into_iter().map(of_domain);
+            assert_eq!(of_store.chain(of_volumes).collect::<Vec<_>>(), owners, "{text}");
+            assert_eq!((manifest.problem(12), layout.epoch), (None, 0));
             assert!(manifest.to_text().unwrap().ends_with(&text), "{text}");
         }
     }

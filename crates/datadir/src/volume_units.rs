@@ -1,6 +1,6 @@
-//! The units that are set aside for volumes: the last ones of the device, as many for each shard.
+//! The units that are set aside for volumes. Without a table of sets they are the last ones of the
+//! device, as many for each shard.
 
-use crate::owners::UnitOwner;
 use serde::{Deserialize, Serialize};
 use softflash_base::{ShardId, UnitSet};
 use softflash_policy::Chosen;
@@ -27,18 +27,37 @@ fn default_op_percent() -> u8 {
     DEFAULT_OP_PERCENT
 }
 
-/// The mapped domain of a shard: where its volumes are.
+/// A mapped domain of a shard, where volumes are: the use of a mapped set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShardDomain {
     /// The shard.
     pub shard: ShardId,
-    /// Its units for volumes.
+    /// The name of the set.
+    pub name: String,
+    /// Its units.
     pub units: UnitSet,
-    /// The settings of the domain; its number is that of the shard plus 1.
+    /// The settings of the domain.
     pub config: DomainConfig,
 }
 
 impl ShardDomain {
+    /// Where its volumes are, for people. Without a table of sets each shard has one domain, which
+    /// goes by the shard.
+    pub fn place(&self) -> String {
+        match self.config.slots {
+            None => format!("shard {}", self.shard),
+            Some(_) => format!("set `{}`", self.name),
+        }
+    }
+
+    /// The same as a word of commands.
+    pub fn word(&self) -> String {
+        match self.config.slots {
+            None => self.shard.to_string(),
+            Some(_) => self.name.clone(),
+        }
+    }
+
     /// This domain, with the policies that were chosen.
     pub fn with_policies(self, chosen: &Chosen) -> ShardDomain {
         ShardDomain { config: self.config.with_policies(chosen), ..self }
@@ -56,37 +75,24 @@ impl VolumeSection {
                 "{units} volume units cannot be spread evenly over {shards} shards; use a multiple \
                  of {shards}"
             ))
-        } else if op_percent > MOST_OP_PERCENT {
-            Some(format!(
-                "{op_percent} % of spare space for volumes are too many; use 0 to {MOST_OP_PERCENT}"
-            ))
         } else {
-            None
+            spare_space_problem(op_percent)
         }
     }
+}
 
-    /// The domain of a shard on these units.
-    pub(crate) fn domain(&self, shard: ShardId, units: &UnitSet) -> ShardDomain {
-        let config = DomainConfig {
-            domain: UnitOwner::domain_number(shard),
-            op_percent: f64::from(self.op_percent),
-            ..DomainConfig::default()
-        };
-        ShardDomain { shard, units: units.clone(), config }
-    }
+/// The reason why this cannot be the spare space for collection, if there is one.
+pub(crate) fn spare_space_problem(op_percent: u8) -> Option<String> {
+    (op_percent > MOST_OP_PERCENT).then(|| {
+        format!(
+            "{op_percent} % of spare space for volumes are too many; use 0 to {MOST_OP_PERCENT}"
+        )
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_domain_has_the_number_of_its_shard_plus_one() {
-        let section = VolumeSection { units: 6, op_percent: 20 };
-        let domain = section.domain(ShardId(2), &UnitSet::from_iter([4, 7]));
-        assert_eq!((domain.shard, domain.units.to_string()), (ShardId(2), "4,7".to_owned()));
-        assert_eq!((domain.config.domain, domain.config.op_percent), (3, 20.0));
-    }
 
     #[test]
     fn impossible_sections_are_refused_with_the_remedy() {

@@ -75,6 +75,8 @@ pub enum VolumeChange {
         size_bytes: u64,
         /// Its settings.
         settings: Vec<SettingText>,
+        /// The set of units that holds it; without one, that with the most unused space.
+        set: Option<String>,
     },
     /// Other settings.
     Set {
@@ -155,6 +157,14 @@ impl VolumeChange {
             | VolumeChange::RollBack { volume, .. }
             | VolumeChange::DeleteSnapshot { volume, .. }
             | VolumeChange::Clone { volume, .. } => Some(volume),
+        }
+    }
+
+    /// The set that is chosen for a new volume.
+    pub fn set(&self) -> Option<&str> {
+        match self {
+            VolumeChange::Create { set, .. } => set.as_deref(),
+            _ => None,
         }
     }
 

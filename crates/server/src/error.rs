@@ -57,17 +57,17 @@ pub enum ServerError {
     },
     /// NBD without volumes.
     #[error(
-        "{}: formatted without volume units, so there are no volumes for --nbd; create a directory that has some with `softflash format DIR --size SIZE --volume-units M`", path.display()
+        "{}: it is without volume units, so there are no volumes for --nbd; if `softflash set list` names spare units, `softflash set create` gives them to volumes; otherwise create a directory that has some with `softflash format DIR --size SIZE --volume-units M`", path.display()
     )]
     NoVolumeUnits {
         /// The directory.
         path: PathBuf,
     },
-    /// The volumes of a shard could not be closed cleanly.
-    #[error("volumes of shard {shard} did not close cleanly: {error}")]
+    /// The volumes of a domain could not be closed cleanly.
+    #[error("volumes of {place} did not close cleanly: {error}")]
     CloseVolumes {
-        /// The shard.
-        shard: ShardId,
+        /// The shard or the set of the domain.
+        place: String,
         /// The error.
         error: VolumeError,
     },

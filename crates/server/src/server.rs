@@ -64,7 +64,9 @@ async fn run(
         tracing::info!("stopped before the start, by a signal");
         return Ok(());
     }
-    if config.nbd.is_some() && data.manifest().volumes.is_none() {
+    let device = softflash_device::inspect(&data.device_path()).map_err(DataDirError::from)?;
+    let domains = data.manifest().domains(device.units);
+    if config.nbd.is_some() && domains.is_empty() {
         return Err(ServerError::NoVolumeUnits { path: data.path().to_owned() });
     }
     let addresses = endpoints.addresses;
@@ -74,15 +76,9 @@ async fn run(
         .map_err(|source| ServerError::Io { what: "handling signals", source })?;
     let Open { resp: listeners, nbd, http } = endpoints.open()?;
     let shutdown = Arc::new(Notify::new());
-    let (volumes, requests) = match data.manifest().volumes {
-        Some(_) => {
-            let (volumes, requests) = Volumes::new(data.manifest().store.shards);
-            (Some(volumes), requests)
-        }
-        None => (None, Vec::new()),
-    };
+    let (volumes, requests) = Volumes::new(&domains);
+    let volumes = (!domains.is_empty()).then_some(volumes);
     let memory = Memory::new(&config.options);
-    let device = softflash_device::inspect(&data.device_path()).map_err(DataDirError::from)?;
     let sets = Sets::new(data.manifest().sets(&device), volumes.clone());
     let with = (volumes.clone(), sets, &memory);
     let context = context(&data, config, addresses, Arc::clone(&shutdown), with)?;
@@ -205,18 +201,19 @@ impl ShardThreads {
         };
         let (device, layout) = data.open_device(device_options)?;
         let domains = data.manifest().domains(device.info().units).into_iter();
-        let hosts = domains.zip(volume_requests);
-        let mut hosts = hosts.map(|(domain, requests)| HostSpec {
+        let hosts = domains.zip(volume_requests).map(|(domain, requests)| HostSpec {
             domain: domain.with_policies(&config.policies),
             requests,
             recordings: Arc::clone(&context.volume_recordings),
         });
+        let mut hosts: Vec<HostSpec> = hosts.collect();
         let started = now();
         let (mesh, inboxes) = Mesh::new(shards);
         let (open_sender, opened) = async_channel::unbounded();
         let (end_sender, ended) = async_channel::unbounded();
         let mut threads = Vec::new();
         for (inbox, id) in inboxes.into_iter().zip(0..) {
+            let is_its = |host: &mut HostSpec| host.domain.shard == ShardId(id);
             threads.push(ShardThread::start(ThreadSpec {
                 id: ShardId(id),
                 layout: layout.clone(),
@@ -236,7 +233,7 @@ impl ShardThreads {
                 idle_timeout: config.idle_timeout,
                 core: config.pin_threads.then_some(usize::from(id)),
                 counters: Arc::default(),
-                volumes: hosts.next(),
+                volumes: hosts.extract_if(.., is_its).collect(),
                 opened: open_sender.clone(),
                 ended: end_sender.clone(),
             })?);

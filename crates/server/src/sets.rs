@@ -40,8 +40,7 @@ impl SetAdmin for Sets {
                     set.state(figures, units.unwrap_or_default())
                 }
                 SetKind::Mapped => {
-                    let is_its = |shard: u64| shard == u64::from(set.shard.0);
-                    let domain = domains.iter().find(|domain| is_its(domain.shard));
+                    let domain = domains.iter().find(|domain| domain.set == set.name);
                     let mounted = domain.filter(|domain| domain.not_mounted.is_none());
                     let figures = mounted.map(|domain| SetFigures {
                         mapped_bytes: Some((domain.volume_used_bytes, domain.volume_usable_bytes)),

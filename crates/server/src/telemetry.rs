@@ -1,6 +1,7 @@
 //! Counters of a server.
 
 use serde::Serialize;
+use softflash_datadir::ShardDomain;
 use softflash_ftl::{ProgramBytes, UnitTelemetry};
 use softflash_protocol::CommandStat;
 use softflash_store::stats::StoreStats;
@@ -53,11 +54,16 @@ pub struct ServerStats {
     pub request_budget_bytes: u64,
 }
 
-/// The volumes of one shard: its mapped domain.
+/// The volumes of one set: a mapped domain.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct DomainStats {
     /// The shard.
     pub shard: u64,
+    /// The name of the set.
+    pub set: String,
+    /// The shard or the set, for people.
+    #[serde(skip)]
+    pub place: String,
     /// Why its volumes are not served; the other figures are 0 then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_mounted: Option<String>,
@@ -81,6 +87,18 @@ pub struct DomainStats {
     pub by_volume: Vec<VolumeFigures>,
 }
 
+impl DomainStats {
+    /// A domain without figures.
+    pub(crate) fn of(domain: &ShardDomain) -> DomainStats {
+        DomainStats {
+            shard: domain.shard.0.into(),
+            set: domain.name.clone(),
+            place: domain.place(),
+            ..DomainStats::default()
+        }
+    }
+}
+
 impl Snapshot {
     /// Why writes are refused, if some are.
     pub(crate) fn refusal(&self) -> Option<String> {
@@ -90,9 +108,9 @@ impl Snapshot {
         }
         for domain in self.volumes.iter().filter(|domain| domain.volume_full > 0) {
             reasons.push(format!(
-                "the volumes of shard {} are full ({} of {} bytes); discard data, or delete \
+                "the volumes of {} are full ({} of {} bytes); discard data, or delete \
                  volumes or snapshots",
-                domain.shard, domain.volume_used_bytes, domain.volume_usable_bytes
+                domain.place, domain.volume_used_bytes, domain.volume_usable_bytes
             ));
         }
         (!reasons.is_empty()).then(|| reasons.join("; "))
@@ -106,7 +124,7 @@ pub struct Snapshot {
     pub server: ServerStats,
     /// Counters of the store, summed over all shards.
     pub store: StoreStats,
-    /// The volumes of each shard; empty without volume units.
+    /// The volumes of each set; empty without sets for volumes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub volumes: Vec<DomainStats>,
     /// Telemetry of each unit.

@@ -13,6 +13,7 @@ use crate::telemetry::ThreadCounters;
 use crate::transport::Transport;
 use crate::volumes::{HostSpec, VolumeHost};
 use async_channel::{Receiver, Sender};
+use futures_util::future::{join, join_all};
 use softflash_base::ShardId;
 use softflash_datadir::ShardFlash;
 use softflash_device::Device;
@@ -65,8 +66,8 @@ pub(crate) struct ThreadSpec {
     pub idle_timeout: Option<Duration>,
     pub core: Option<usize>,
     pub counters: Arc<ThreadCounters>,
-    /// Its volumes, if the directory has units for some.
-    pub volumes: Option<HostSpec>,
+    /// Its domains for volumes.
+    pub volumes: Vec<HostSpec>,
     /// Receives the result of opening the shard.
     pub opened: Sender<(ShardId, Result<(), ServerError>)>,
     /// Receives a message when the thread has ended.
@@ -136,10 +137,10 @@ async fn run(
     runtime: RuntimeHandle,
 ) -> Result<(), ServerError> {
     let flash = mount(&spec, &runtime).await;
-    let volumes = match spec.volumes {
-        Some(volumes) => Some(VolumeHost::mount(volumes, flash.volumes, &runtime).await),
-        None => None,
-    };
+    let mut volumes = Vec::new();
+    for (domain, flash) in spec.volumes.into_iter().zip(flash.volumes) {
+        volumes.push(VolumeHost::mount(domain, flash, &runtime).await);
+    }
     let spare = spec.options.spare.clone();
     let shard = ShardSpec {
         id: spec.id,
@@ -156,9 +157,7 @@ async fn run(
             store
         }
         Err(error) => {
-            if let Some(volumes) = volumes {
-                volumes.stop();
-            }
+            volumes.into_iter().for_each(VolumeHost::stop);
             // The main thread reports the error; the task just ends.
             let error = ServerError::Open { shard: spec.id, error };
             let _ = spec.opened.send((spec.id, Err(error))).await;
@@ -194,35 +193,28 @@ async fn run(
                 }));
             }
             Message::Drain(within, answer) => {
-                let nbd = async {
-                    if let Some(volumes) = &volumes {
-                        volumes.drain(within).await;
-                    }
-                };
-                futures_util::future::join(drain(&registry, &runtime, within), nbd).await;
+                let nbd = join_all(volumes.iter().map(|host| host.drain(within)));
+                join(drain(&registry, &runtime, within), nbd).await;
                 let _ = answer.send(());
             }
             Message::Close => break,
         }
     }
     let shard = spec.id;
-    let unmounted = match volumes {
-        Some(volumes) => {
-            volumes.close().await.map_err(|error| ServerError::CloseVolumes { shard, error })
-        }
-        None => Ok(()),
-    };
+    let mut unmounted = Ok(());
+    for host in volumes {
+        let closed = host.close().await;
+        unmounted = unmounted.and(closed);
+    }
     let closed = store.close().await.map_err(|error| ServerError::Close { shard, error });
     closed.and(unmounted)
 }
 
 /// The flash of the store and of the volumes.
 async fn mount(spec: &ThreadSpec, runtime: &RuntimeHandle) -> ShardFlash {
-    let Some(HostSpec { domain, .. }) = &spec.volumes else {
-        return ShardFlash::separate(&spec.device);
-    };
-    let units = spec.layout.units_of(spec.id);
-    ShardFlash::mount(&spec.device, units, domain, spec.options.ftl, runtime).await
+    let domains: Vec<_> = spec.volumes.iter().map(|host| &host.domain).collect();
+    let store = (&spec.layout, spec.id);
+    ShardFlash::mount(&spec.device, store, &domains, spec.options.ftl, runtime).await
 }
 
 fn admit(arrival: Arrival, registry: &Registry, services: &Services, runtime: &RuntimeHandle) {

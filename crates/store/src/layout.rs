@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use softflash_base::{ShardId, SliceId, UnitSet};
 use softflash_blocks::Redundancy;
+use softflash_ftl::{Owners, Ownership};
 use std::ops::Range;
 
 /// Slots of the key space, as in Redis Cluster.
@@ -31,6 +32,8 @@ pub struct StoreLayout {
     pub slices: u16,
     /// The units of each shard.
     pub units: Vec<UnitSet>,
+    /// The epoch of the table of sets that names these units; 0 without one.
+    pub epoch: u32,
     /// Compression of each slice; a slice beyond the end of the list has none.
     pub compression: Vec<Compression>,
     /// Copies of each block, on different units: 1 or 2.
@@ -60,7 +63,7 @@ impl StoreLayout {
     /// A layout with the [split] of the first `units` units, one copy, and no compression.
     pub fn new(shards: u16, slices: u16, units: u16) -> StoreLayout {
         let (units, compression) = (split(units, shards), Vec::new());
-        StoreLayout { shards, slices, units, compression, copies: one_copy(), parity: 0 }
+        StoreLayout { shards, slices, units, epoch: 0, compression, copies: one_copy(), parity: 0 }
     }
 
     /// The reason why the layout is invalid, if it is.
@@ -149,6 +152,11 @@ impl StoreLayout {
     /// The units of a shard; none where there is no such shard.
     pub fn units_of(&self, shard: ShardId) -> UnitSet {
         self.units.get(shard.index()).cloned().unwrap_or_default()
+    }
+
+    /// The owners of a shard's units, for a mount of the store alone.
+    pub(crate) fn owners(&self, shard: ShardId) -> Owners {
+        Owners::one(self.units_of(shard), Ownership::BLOCKS).at_epoch(self.epoch)
     }
 
     /// The compression of a slice.

@@ -24,15 +24,17 @@ pub struct VolumesReport {
     pub units_read: u64,
     /// Bytes that cannot be read, summed over volumes and snapshots.
     pub lost_bytes: u64,
-    /// The domain of each shard.
+    /// Each domain.
     pub domains: Vec<DomainReport>,
 }
 
-/// The volumes of a shard.
+/// The volumes of a set.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct DomainReport {
     /// The shard.
     pub shard: u16,
+    /// The set.
+    pub set: String,
     /// Why the volumes cannot be served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -75,6 +77,10 @@ struct LostRange {
 #[derive(Debug, Clone, Serialize)]
 pub struct RepairedDomain {
     shard: u16,
+    set: String,
+    /// The shard or the set, for people.
+    #[serde(skip)]
+    place: String,
     /// Copies of leaves of the map that were written again.
     copies: u32,
     /// Halves of leaves of the map that were rebuilt from the frames; nothing of them is lost.
@@ -101,20 +107,19 @@ pub fn check(directory: &OpenDir) -> Result<Option<(VolumesReport, Vec<Finding>)
     }
     let (mut report, mut findings) = (VolumesReport::default(), Vec::new());
     for (domain, examined) in examine_all(directory)? {
-        let shard = domain.shard.0;
         match examined {
             Ok(examined) => {
-                findings.extend(of_map(shard, &examined));
+                findings.extend(of_map(&domain, &examined));
                 let damaged = examined.images.iter().filter(|image| !image.lost.is_empty());
                 findings.extend(damaged.map(|image| of_image(&directory.path, image)));
                 report.units_read += examined.units_read;
-                report.domains.push(domain_report(shard, &examined));
+                report.domains.push(domain_report(&domain, &examined));
             }
             Err(error) => {
                 let error = error.to_string();
-                findings.push(not_mounted(&directory.path, shard, &error));
+                findings.push(not_mounted(&directory.path, &domain, &error));
                 let error = Some(error);
-                report.domains.push(DomainReport { shard, error, ..DomainReport::default() });
+                report.domains.push(DomainReport { error, ..DomainReport::of(&domain) });
             }
         }
     }
@@ -150,7 +155,15 @@ fn examine_all(directory: &OpenDir) -> Result<Vec<Outcome>, CliError> {
     })
 }
 
-fn domain_report(shard: u16, examined: &Examined) -> DomainReport {
+impl DomainReport {
+    /// A domain of which nothing is known.
+    fn of(domain: &ShardDomain) -> DomainReport {
+        let (shard, set) = (domain.shard.0, domain.name.clone());
+        DomainReport { shard, set, ..DomainReport::default() }
+    }
+}
+
+fn domain_report(domain: &ShardDomain, examined: &Examined) -> DomainReport {
     let recovery = &examined.recovery;
     let image = |image: &ExaminedImage| ImageReport {
         name: name(image),
@@ -165,8 +178,6 @@ fn domain_report(shard: u16, examined: &Examined) -> DomainReport {
     };
     let volumes = examined.images.iter().map(image).collect();
     DomainReport {
-        shard,
-        error: None,
         damaged_copies: examined.damaged_leaf_copies + recovery.damaged_root_copies,
         rebuilt_halves: recovery.rebuilt_halves,
         lost_halves: recovery.lost_halves,
@@ -174,6 +185,7 @@ fn domain_report(shard: u16, examined: &Examined) -> DomainReport {
         stale_units: recovery.stale_units.iter().map(|stale| stale.unit).collect(),
         volumes,
         needs_repair: examined.needs_repair(),
+        ..DomainReport::of(domain)
     }
 }
 
@@ -189,13 +201,14 @@ fn error(place: String, problem: String, is_degraded: bool) -> Finding {
 }
 
 /// What is wrong with the map, and with the frames behind it.
-fn of_map(shard: u16, examined: &Examined) -> Vec<Finding> {
+fn of_map(domain: &ShardDomain, examined: &Examined) -> Vec<Finding> {
     let DomainReport {
         damaged_copies, rebuilt_halves, lost_halves, lost_frames, stale_units, ..
-    } = domain_report(shard, examined);
+    } = domain_report(domain, examined);
     let mut findings = Vec::new();
+    let place = format!("volumes of {}", domain.place());
     let mut add = |problem: String, is_degraded: bool| {
-        findings.push(error(format!("volumes of shard {shard}"), problem, is_degraded));
+        findings.push(error(place.clone(), problem, is_degraded));
     };
     if damaged_copies > rebuilt_halves + lost_halves {
         let problem = format!(
@@ -223,7 +236,7 @@ fn of_map(shard: u16, examined: &Examined) -> Vec<Finding> {
     let recovery = &examined.recovery;
     if recovery.lost_roots > 0 && recovery.damaged_root_copies == 0 {
         findings.push(Finding {
-            place: format!("volumes of shard {shard}"),
+            place,
             problem: "the newest root of the map cannot be read, as after a power cut during its \
                       checkpoint; the frames have all that it names"
                 .to_owned(),
@@ -263,14 +276,15 @@ fn of_image(directory: &Path, image: &ExaminedImage) -> Finding {
     error(format!("{kind} `{}`", name(image)), problem, false)
 }
 
-fn not_mounted(directory: &Path, shard: u16, reason: &str) -> Finding {
+fn not_mounted(directory: &Path, domain: &ShardDomain, reason: &str) -> Finding {
     let problem = format!(
         "they cannot be served: {reason}; if there is no backup of the device, `softflash volume \
-         give-up {} --domain {shard}` says what is lost if they are given up, and makes room for \
-         new ones",
-        shell_word(&directory.to_string_lossy())
+         give-up {} --domain {}` says what is lost if they are given up, and makes room for new \
+         ones",
+        shell_word(&directory.to_string_lossy()),
+        domain.word()
     );
-    error(format!("volumes of shard {shard}"), problem, false)
+    error(format!("volumes of {}", domain.place()), problem, false)
 }
 
 /// Lines of the table.
@@ -290,11 +304,11 @@ pub fn lines(report: &VolumesReport) -> Vec<(&'static str, String)> {
 /// lost.
 pub fn repair(directory: &OpenDir, found: &VolumesReport) -> Result<Vec<RepairedDomain>, CliError> {
     let damaged = found.domains.iter().filter(|domain| domain.needs_repair);
-    let damaged: Vec<u16> = damaged.map(|domain| domain.shard).collect();
+    let damaged: Vec<&str> = damaged.map(|domain| domain.set.as_str()).collect();
     block_on(|runtime| async move {
         let mut repaired = Vec::new();
         for domain in &directory.domains {
-            if damaged.contains(&domain.shard.0) {
+            if damaged.contains(&domain.name.as_str()) {
                 repaired.push(mend(directory, domain, &runtime).await?);
             }
         }
@@ -311,17 +325,18 @@ async fn mend(
     let Repaired { copies, rebuilt_halves, lost_halves, lost_units, error } =
         Domain::repair(queue, domain.config.clone(), runtime.clone()).await;
     let error = error.map(|error| error.to_string());
-    let shard = domain.shard.0;
-    Ok(RepairedDomain { shard, copies, rebuilt_halves, lost_halves, lost_units, error })
+    let (shard, set, place) = (domain.shard.0, domain.name.clone(), domain.place());
+    Ok(RepairedDomain { shard, set, place, copies, rebuilt_halves, lost_halves, lost_units, error })
 }
 
 /// What a repair has done, in a line.
 pub fn done(repaired: &RepairedDomain) -> String {
-    let RepairedDomain { shard, copies, rebuilt_halves, lost_halves, lost_units, error } = repaired;
+    let RepairedDomain { place, copies, rebuilt_halves, lost_halves, lost_units, error, .. } =
+        repaired;
     match error {
-        Some(error) => format!("cannot be repaired: volumes of shard {shard}: {error}"),
+        Some(error) => format!("cannot be repaired: volumes of {place}: {error}"),
         None => format!(
-            "repaired: volumes of shard {shard}: the map is written again; copies of leaves: \
+            "repaired: volumes of {place}: the map is written again; copies of leaves: \
              {copies}, halves rebuilt: {rebuilt_halves}, given up: {lost_halves}; mapping units \
              whose reads fail: {lost_units}"
         ),

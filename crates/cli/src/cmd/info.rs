@@ -3,10 +3,11 @@
 use crate::capacity_text;
 use clap::Args;
 use serde_json::Value;
+use softflash_base::UnitSet;
 use softflash_console::CliError;
 use softflash_console::output::{self, Form};
 use softflash_console::sizes::human_bytes;
-use softflash_datadir::{DataDir, StoreSection, VolumeSection, capacity};
+use softflash_datadir::{DataDir, FlashSet, SetState, StoreSection, VolumeSection, capacity};
 use softflash_device::{CUT_SHORT, DeviceInfo};
 use softflash_store::capacity::Capacity;
 use softflash_store::layout::Compression;
@@ -39,9 +40,17 @@ struct Report {
     device: DeviceInfo,
     store: StoreSection,
     volumes: Option<VolumeSection>,
+    /// The sets of units, where a table names them.
+    sets: Option<Sets>,
     capacity: Capacity,
     /// Room for volumes in each domain.
     volume_rooms: Vec<u64>,
+}
+
+/// The sets of units as a table names them.
+struct Sets {
+    all: Vec<FlashSet>,
+    spare: UnitSet,
 }
 
 impl Info {
@@ -52,6 +61,10 @@ impl Info {
         let device = softflash_device::inspect(&device_path)?;
         let capacity = capacity::of(&manifest, &device);
         let volume_rooms = capacity::volume_rooms(&manifest, device.units, &device.geometry);
+        let sets = manifest
+            .sets
+            .as_ref()
+            .map(|table| Sets { all: manifest.sets(&device), spare: table.spare(device.units) });
         let is_cut_short = device.detail.contains(CUT_SHORT);
         let report = Report {
             directory: self.directory,
@@ -64,6 +77,7 @@ impl Info {
             device,
             store: manifest.store,
             volumes: manifest.volumes,
+            sets,
         };
         match self.output {
             Form::Json => output::json(&report.as_json()?)?,
@@ -100,6 +114,12 @@ impl Report {
         if let Some(volumes) = self.volumes {
             report["volumes"] = serde_json::to_value(volumes).map_err(failed)?;
             report["volumes"]["usable_bytes"] = serde_json::json!(self.volume_rooms);
+        }
+        if let Some(Sets { all, spare }) = &self.sets {
+            // They are not mounted here.
+            let sets: Vec<SetState> = all.iter().map(|set| set.state(None, &[])).collect();
+            report["sets"] = serde_json::to_value(sets).map_err(failed)?;
+            report["spare_units"] = spare.iter().collect();
         }
         Ok(report)
     }
@@ -153,10 +173,27 @@ impl Report {
             let rooms = capacity_text::volume_sentence(&self.volume_rooms);
             lines.extend(rooms.map(|rooms| ("volume room", rooms)));
         }
+        lines.extend(self.sets.iter().flat_map(Sets::lines));
         if !self.device.detail.is_empty() {
             lines.push(("remark", self.device.detail.clone()));
         }
         lines
+    }
+}
+
+impl Sets {
+    fn lines(&self) -> Vec<(&'static str, String)> {
+        let line = |set: &FlashSet| {
+            let FlashSet { name, shard, units, .. } = set;
+            let room = human_bytes(set.usable_bytes);
+            let of_volumes = set.op_percent.map(|percent| {
+                format!(", {percent} % spare for collection, room for about {room} of volumes")
+            });
+            format!("{name}: units {units} of shard {shard}{}", of_volumes.unwrap_or_default())
+        };
+        let sets = self.all.iter().map(|set| ("set", line(set)));
+        let spare = (!self.spare.is_empty()).then(|| ("spare units", self.spare.to_string()));
+        sets.chain(spare).collect()
     }
 }
 

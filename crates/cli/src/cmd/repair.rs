@@ -143,8 +143,10 @@ fn unproven(directory: &OpenDir, cut: &Range<u16>) -> Vec<String> {
     let is_cut = |unit: u16| cut.contains(&unit);
     let of_volumes = directory.domains.iter().filter(|domain| domain.units.iter().any(is_cut));
     let of_volumes = of_volumes.map(|domain| {
-        let shard = domain.shard.0;
-        format!("volumes of shard {shard}: superblocks of them were cut off; data may be lost without a trace")
+        let place = domain.place();
+        format!(
+            "volumes of {place}: superblocks of them were cut off; data may be lost without a trace"
+        )
     });
     unproven_shards(directory, cut).into_iter().chain(of_volumes).collect()
 }

@@ -5,9 +5,9 @@ use clap::Args;
 use softflash_base::UnitSet;
 use softflash_console::CliError;
 use softflash_console::output::{self, Form};
-use softflash_datadir::{DataDirError, OpenDir, UnitOwner};
+use softflash_datadir::{DataDirError, OpenDir};
 use softflash_flash::Flash;
-use softflash_ftl::{FtlConfig, Ownership, UnitState, UnitTelemetry};
+use softflash_ftl::{FtlConfig, Owners, Ownership, UnitState, UnitTelemetry};
 use softflash_runtime::RuntimeHandle;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -83,13 +83,20 @@ fn row(unit: &UnitTelemetry) -> Vec<String> {
     ]
 }
 
-/// Mounts the units of each owner, which only reads, and queries each unit.
+/// Mounts the units of each set, and the spare ones, which only reads, and queries each unit.
 fn mount_and_look(directory: &OpenDir) -> Result<Vec<UnitTelemetry>, CliError> {
     block_on(|runtime| async move {
         let mut units = Vec::new();
-        for (owner, owned) in directory.owners.iter() {
-            units.extend(telemetry_of(directory, owner, owned, &runtime).await?);
+        for set in &directory.sets {
+            units.extend(telemetry_of(directory, (&set.units, set.ownership()), &runtime).await?);
         }
+        let spare = directory.spare();
+        if !spare.is_empty() {
+            // They are empty, whoever had them.
+            let spare = (&spare, Ownership::BLOCKS);
+            units.extend(telemetry_of(directory, spare, &runtime).await?);
+        }
+        units.sort_by_key(|unit| unit.unit);
         Ok(units)
     })
 }
@@ -97,18 +104,17 @@ fn mount_and_look(directory: &OpenDir) -> Result<Vec<UnitTelemetry>, CliError> {
 /// Mounts the units of an owner, which only reads, and queries each unit.
 pub async fn telemetry_of(
     directory: &OpenDir,
-    owner: UnitOwner,
-    owned: &UnitSet,
+    (units, owner): (&UnitSet, Ownership),
     runtime: &RuntimeHandle,
 ) -> Result<Vec<UnitTelemetry>, CliError> {
-    let owner = Ownership::of(owner.in_headers());
+    let owners = Owners::one(units.clone(), owner).at_epoch(directory.layout.epoch);
     // Nothing is erased in advance.
     let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
-    let queue = Arc::clone(&directory.device).open_queue_pair(owned)?;
-    let (flash, _) = Flash::mount_of(queue, config, owner, runtime.clone())
+    let queue = Arc::clone(&directory.device).open_queue_pair(units)?;
+    let (flash, _) = Flash::mount_one(queue, config, owners, runtime.clone())
         .await
         .map_err(DataDirError::store(&directory.path))?;
-    let units = owned.iter().map(|unit| flash.telemetry(unit)).collect();
+    let units = units.iter().map(|unit| flash.telemetry(unit)).collect();
     flash.stop();
     Ok(units)
 }

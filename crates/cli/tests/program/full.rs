@@ -69,8 +69,8 @@ fn full_volumes_are_told_once_and_their_recovery_too() {
     assert!(text.contains("volume_full_shards:1"), "{text}");
     let metrics = get(server.address_of("http"), "/metrics");
     for metric in [
-        "softflash_volume_full{shard=\"0\"} 1",
-        "softflash_volume_refused_writes_total{shard=\"0\"}",
+        "softflash_volume_full{shard=\"0\",set=\"vol-0\"} 1",
+        "softflash_volume_refused_writes_total{shard=\"0\",set=\"vol-0\"}",
         "softflash_volume_refusals_total{volume=\"disk\",limit=\"space\"}",
     ] {
         assert!(metrics.contains(metric), "{metric}");

@@ -166,9 +166,10 @@ fn a_domain_that_cannot_be_mounted_leaves_keys_and_other_volumes_served() {
         "{health}"
     );
     let metrics = http::get(http_address, "/metrics");
-    for line in
-        ["softflash_volume_mounted{shard=\"0\"} 1", "softflash_volume_mounted{shard=\"1\"} 0"]
-    {
+    for line in [
+        "softflash_volume_mounted{shard=\"0\",set=\"vol-0\"} 1",
+        "softflash_volume_mounted{shard=\"1\",set=\"vol-1\"} 0",
+    ] {
         assert!(metrics.contains(line), "`{line}` is missing in {metrics}");
     }
     assert!(server.terminate().success());
@@ -226,7 +227,7 @@ fn the_volumes_of_a_damaged_domain_can_be_given_up() {
     assert_eq!(client.write(4 * MIB, &noise(3, BYTES)), 0);
     assert!(server.terminate().success());
     is_whole(&serve(&data), 3, "other");
-    fails(1, &["volume", "give-up", path, "--domain", "7"], &["shard 7 has no volumes"]);
+    fails(1, &["volume", "give-up", path, "--domain", "7"], &["no shard or set `7` has volumes"]);
     fails(2, &["volume", "give-up", path], &["--domain"]);
 }
 

@@ -41,7 +41,7 @@ fn list(data: &Path) -> Value {
 }
 
 /// Calls `work` with the mounted domains of a directory, as a server does.
-fn on_domains(data: &Path, work: impl AsyncFn(&ShardDomain, &Domain)) {
+pub fn on_domains(data: &Path, work: impl AsyncFn(&ShardDomain, &Domain)) {
     let directory = DataDir::open(data).unwrap();
     let (device, _) = directory.open_device(OpenOptions::default()).unwrap();
     let executor = RealExecutor::new().unwrap();

@@ -11,8 +11,9 @@ use futures_util::future::LocalBoxFuture;
 use softflash_store::Store;
 
 pub(super) const NO_VOLUMES: CommandError = CommandError::Known(
-    "ERR this server has no volumes: its data directory was formatted without volume units; create \
-     one that has some with `softflash format DIR --size SIZE --volume-units M`",
+    "ERR this server has no volumes: its data directory is without volume units; if FLASH.SET LIST \
+     leaves units to no set, `softflash set create` gives them to volumes; otherwise create a \
+     directory that has some with `softflash format DIR --size SIZE --volume-units M`",
 );
 
 /// FLASH.VOLUME CREATE, SET, RESIZE, RENAME, DELETE, SNAPSHOT, DELETESNAPSHOT, ROLLBACK, CLONE and
@@ -49,8 +50,9 @@ pub(crate) fn list<'a>(
 pub(crate) fn help(_: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
     Ok(Reply::lines(&[
         "FLASH.VOLUME <subcommand> [<arg> [value] ...]. Subcommands are:",
-        "CREATE <name> <size> [<setting> <value> ...]",
-        "    Create a thin volume; the size is in bytes, or with KiB, MiB, GiB or TiB.",
+        "CREATE <name> <size> [SET <set>] [<setting> <value> ...]",
+        "    Create a thin volume; the size is in bytes, or with KiB, MiB, GiB or TiB. It is in this",
+        "    set of units, else in the one with the most unused space.",
         "SET <name> <setting> <value> [<setting> <value> ...]",
         "    Change settings of a volume: quota (bytes that it and its snapshots may hold), iops",
         "    and bandwidth (limits a second; `none` removes one, and a quota), weight (1 to 1000),",
@@ -87,8 +89,14 @@ fn parse(args: &[Bytes]) -> Result<VolumeChange> {
     let name = text(name);
     match (&subcommand.to_ascii_lowercase()[..], more) {
         (b"create", [bytes, words @ ..]) => {
-            let (size_bytes, settings) = (size(bytes)?, settings(words)?);
-            Ok(VolumeChange::Create { name, size_bytes, settings })
+            let is_set = |(name, _): &SettingText| name.eq_ignore_ascii_case("set");
+            let (sets, settings): (Vec<_>, Vec<_>) = settings(words)?.into_iter().partition(is_set);
+            let mut sets = sets.into_iter().map(|(_, set)| set);
+            let (size_bytes, set) = (size(bytes)?, sets.next());
+            match sets.next() {
+                None => Ok(VolumeChange::Create { name, size_bytes, settings, set }),
+                Some(_) => Err(CommandError::SYNTAX),
+            }
         }
         (b"set", words @ [_, ..]) => Ok(VolumeChange::Set { name, settings: settings(words)? }),
         (b"resize", [bytes, words @ ..]) => {

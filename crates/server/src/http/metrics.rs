@@ -145,7 +145,7 @@ fn store_field(out: &mut Out<'_, '_>, name: &str, value: u64) -> fmt::Result {
 
 type PerDomain = (Option<Unit>, fn(&DomainStats) -> u64);
 
-/// The volumes of each shard.
+/// The volumes of each set.
 fn domain_metrics(out: &mut Out<'_, '_>, domains: &[DomainStats]) -> fmt::Result {
     if domains.is_empty() {
         return Ok(());
@@ -200,8 +200,8 @@ fn domain_metrics(out: &mut Out<'_, '_>, domains: &[DomainStats]) -> fmt::Result
     for (name, help, kind, (unit, value)) in all {
         let mut family = out.0.encode_descriptor(name, help, unit.as_ref(), kind)?;
         for domain in domains {
-            let (label, value) = ([("shard", domain.shard)], value(domain));
-            let encoder = family.encode_family(&label)?;
+            let labels = [("shard", domain.shard.to_string()), ("set", domain.set.clone())];
+            let (encoder, value) = (family.encode_family(&labels)?, value(domain));
             match kind {
                 MetricType::Counter => ConstCounter::new(value).encode(encoder)?,
                 _ => ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(encoder)?,

@@ -82,7 +82,8 @@ async fn health(State(source): State<Source>) -> Response {
                 health["reason"] = json!(reason);
             }
             let not_mounted = snapshot.volumes.iter().filter(|of| of.not_mounted.is_some());
-            let shards: Vec<u64> = not_mounted.map(|of| of.shard).collect();
+            let mut shards: Vec<u64> = not_mounted.map(|of| of.shard).collect();
+            shards.dedup();
             if !shards.is_empty() {
                 health["status"] = "degraded".into();
                 health["volumes_not_mounted"] = shards.into();

@@ -48,6 +48,7 @@ fn example() -> Snapshot {
             ..StoreStats::default()
         },
         volumes: vec![DomainStats {
+            set: "vol-0".to_owned(),
             volume_bytes_written: 4096,
             volume_used_bytes: 8192,
             by_volume: vec![VolumeFigures {
@@ -93,8 +94,8 @@ fn metrics_carry_their_units() {
         "softflash_store_cache_budget_bytes 0",
         "softflash_store_host_written_bytes_total 99",
         "softflash_store_memtable_bytes 0",
-        "softflash_volume_written_bytes_total{shard=\"0\"} 4096",
-        "softflash_volume_used_bytes{shard=\"0\"} 8192",
+        "softflash_volume_written_bytes_total{shard=\"0\",set=\"vol-0\"} 4096",
+        "softflash_volume_used_bytes{shard=\"0\",set=\"vol-0\"} 8192",
         "softflash_volume_requests_total{volume=\"disk\",operation=\"read\"} 3",
         "softflash_volume_request_bytes_total{volume=\"disk\",operation=\"write\"} 4096",
         "softflash_volume_waits_total{volume=\"disk\",limit=\"iops\"} 2",
@@ -114,7 +115,7 @@ fn metrics_carry_their_units() {
         "softflash_volume_duration_seconds_bucket{le=\"0.000001\",volume=\"disk\",operation=\"read\"} 0",
         "softflash_volume_duration_seconds_bucket{le=\"0.000002\",volume=\"disk\",operation=\"read\"} 1",
         "softflash_volume_duration_seconds_count{volume=\"disk\",operation=\"read\"} 2",
-        "softflash_volume_full{shard=\"0\"} 0",
+        "softflash_volume_full{shard=\"0\",set=\"vol-0\"} 0",
         "# EOF",
     ] {
         assert!(text.lines().any(|found| found == line), "`{line}` is missing in\n{text}");
@@ -227,7 +228,12 @@ async fn volumes_that_are_not_served_are_told() {
     let address = listener.local_addr().unwrap();
     let damaged = || {
         let not_mounted = Some("a root cannot be read".to_owned());
-        let domain = DomainStats { shard: 3, not_mounted, ..DomainStats::default() };
+        let domain = DomainStats {
+            shard: 3,
+            set: "vol-3".to_owned(),
+            not_mounted,
+            ..DomainStats::default()
+        };
         Snapshot { volumes: vec![domain], ..example() }
     };
     let source: Source = Arc::new(move || Box::pin(async move { Some(damaged()) }));
@@ -236,7 +242,7 @@ async fn volumes_that_are_not_served_are_told() {
     assert!(health.contains(r#""status":"degraded""#), "{health}");
     assert!(health.contains(r#""volumes_not_mounted":[3]"#), "{health}");
     let metrics = get(address, "/metrics").await;
-    assert!(metrics.contains(r#"softflash_volume_mounted{shard="3"} 0"#), "{metrics}");
+    assert!(metrics.contains(r#"softflash_volume_mounted{shard="3",set="vol-3"} 0"#), "{metrics}");
     let stats = get(address, "/api/stats").await;
     assert!(stats.contains(r#""not_mounted":"a root cannot be read""#), "{stats}");
     serving.abort();

@@ -1,23 +1,23 @@
-//! The exports of all shards, as the handshake of a client sees them.
+//! The exports of all domains, as the handshake of a client sees them.
 
 use crate::volumes::{Answers, ExportInfo};
 use softflash_nbd::{Export, Exports, Features, LookupError};
 
 /// All exports at one moment.
 pub(super) struct View {
-    /// Each with the number of its shard.
+    /// Each with the number of its domain.
     exports: Vec<(usize, ExportInfo)>,
-    /// Why the exports of a shard are missing.
+    /// Why the exports of a domain are missing.
     missing: Option<String>,
 }
 
 impl View {
     pub fn of(all: Answers<Vec<ExportInfo>>) -> View {
         let missing = all.not_mounted.first().map(|domain| domain.error.to_string());
-        let of_shard = |(shard, exports): (usize, Vec<ExportInfo>)| {
-            exports.into_iter().map(move |export| (shard, export))
+        let of_domain = |(domain, exports): (usize, Vec<ExportInfo>)| {
+            exports.into_iter().map(move |export| (domain, export))
         };
-        View { exports: all.mounted.into_iter().flat_map(of_shard).collect(), missing }
+        View { exports: all.mounted.into_iter().flat_map(of_domain).collect(), missing }
     }
 }
 
@@ -42,12 +42,12 @@ impl Exports for View {
 
     fn lookup(&self, name: &str) -> Result<Export, LookupError> {
         let found = self.exports.iter().find(|(_, it)| it.name == name);
-        let (shard, found) = found.ok_or_else(|| match &self.missing {
+        let (domain, found) = found.ok_or_else(|| match &self.missing {
             Some(reason) => LookupError::NotServed(format!("no such export is served: {reason}")),
             None => LookupError::Unknown,
         })?;
         Ok(Export {
-            id: *shard as u64,
+            id: *domain as u64,
             name: found.name.clone(),
             description: if found.read_only { "snapshot" } else { "volume" }.to_owned(),
             size_bytes: found.size_bytes,

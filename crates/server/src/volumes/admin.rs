@@ -1,6 +1,6 @@
 //! FLASH.VOLUME: the requests of the protocol to the volumes.
 
-use super::registry::Volumes;
+use super::registry::{self, ChangeError, Volumes};
 use crate::telemetry::DomainStats;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -14,7 +14,7 @@ impl VolumeAdmin for Volumes {
     fn list(&self) -> BoxFuture<'static, Result<VolumeList, String>> {
         let volumes = self.clone();
         async move {
-            let domains = volumes.describe().await.map_err(refusal)?;
+            let domains = volumes.describe().await.map_err(|error| error.to_string())?;
             let all = domains.mounted.into_iter().flat_map(|(_, domain)| domain.volumes);
             let mut all: Vec<VolumeEntry> = all
                 .map(|volume| VolumeEntry {
@@ -31,8 +31,8 @@ impl VolumeAdmin for Volumes {
                 })
                 .collect();
             all.sort_by(|a, b| a.name.cmp(&b.name));
-            let missing = |domain: super::registry::NotMounted| NotMounted {
-                shard: domain.shard as u64,
+            let missing = |domain: registry::NotMounted| NotMounted {
+                shard: volumes.shard_of(domain.domain),
                 error: domain.error.to_string(),
             };
             let not_mounted = domains.not_mounted.into_iter().map(missing).collect();
@@ -70,10 +70,14 @@ impl VolumeAdmin for Volumes {
     }
 }
 
-fn refusal(error: VolumeError) -> String {
-    match error {
-        VolumeError::NoVolume { .. } => format!("{error}; FLASH.VOLUME LIST has all"),
-        VolumeError::WouldLose { .. } => format!("{error}; add SHRINK to lose them"),
+fn refusal(error: ChangeError) -> String {
+    match &error {
+        ChangeError::Volume(VolumeError::NoVolume { .. }) => {
+            format!("{error}; FLASH.VOLUME LIST has all")
+        }
+        ChangeError::Volume(VolumeError::WouldLose { .. }) => {
+            format!("{error}; add SHRINK to lose them")
+        }
         _ => error.to_string(),
     }
 }

@@ -1,8 +1,9 @@
-//! The domain of a shard on its thread: answers requests until the shard closes.
+//! A domain on the thread of its shard: answers requests until the shard closes.
 
 use super::requests::{
     Request, ShardCounters, ShardVolumes, apply, exports, is_exclusive, taken_away,
 };
+use crate::error::ServerError;
 use crate::nbd::connections::Connections;
 use softflash_datadir::ShardDomain;
 use softflash_flash::FlashSource;
@@ -14,15 +15,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// What a thread needs to host its domain.
+/// What a thread needs to host a domain.
 pub(crate) struct HostSpec {
     pub domain: ShardDomain,
     pub requests: UnboundedReceiver<Request>,
     pub recordings: Arc<VolumeRecordings>,
 }
 
-/// The domain of a shard with the NBD connections to it; nothing if it could not be mounted.
+/// A domain with the NBD connections to it; nothing if it could not be mounted.
 pub(crate) struct VolumeHost {
+    /// Where its volumes are, for messages.
+    place: String,
     mounted: Option<Mounted>,
 }
 
@@ -35,21 +38,21 @@ impl VolumeHost {
     /// Mounts the domain on its flash, and answers requests from then on. If it cannot be mounted,
     /// requests are answered with the reason: keys and other volumes do not depend on it.
     pub async fn mount(spec: HostSpec, flash: FlashSource, runtime: &RuntimeHandle) -> VolumeHost {
-        let HostSpec { domain, requests, recordings } = spec;
-        match domain.mount(flash, runtime).await {
+        let HostSpec { domain: of, requests, recordings } = spec;
+        let place = of.place();
+        match of.mount(flash, runtime).await {
             Ok(domain) => {
                 let connections = Rc::new(Connections::new(runtime.clone(), recordings));
                 let answering =
                     answer(domain.clone(), Rc::clone(&connections), requests, runtime.clone());
                 runtime.spawn(Box::pin(answering));
-                VolumeHost { mounted: Some(Mounted { domain, connections }) }
+                VolumeHost { place, mounted: Some(Mounted { domain, connections }) }
             }
             Err(error) => {
-                let (shard, reason) = (domain.shard.0, error.to_string());
-                let error = VolumeError::NotMounted { shard, reason };
-                tracing::error!("{error}; keys and the volumes of other shards are served");
+                let error = of.not_mounted(&error);
+                tracing::error!("{error}; keys and all other volumes are served");
                 runtime.spawn(Box::pin(refuse(error, requests)));
-                VolumeHost { mounted: None }
+                VolumeHost { place, mounted: None }
             }
         }
     }
@@ -62,14 +65,16 @@ impl VolumeHost {
     }
 
     /// Makes everything durable with a checkpoint, so that the next start is fast, and ends.
-    pub async fn close(self) -> Result<(), VolumeError> {
-        let Some(Mounted { domain, .. }) = self.mounted else { return Ok(()) };
+    pub async fn close(self) -> Result<(), ServerError> {
+        let VolumeHost { place, mounted: Some(Mounted { domain, .. }) } = self else {
+            return Ok(());
+        };
         let closed = match domain.flush().await {
             Ok(()) => domain.checkpoint().await,
             Err(error) => Err(error),
         };
         domain.stop();
-        closed
+        closed.map_err(|error| ServerError::CloseVolumes { place, error })
     }
 
     /// Ends without making anything durable.

@@ -1,6 +1,6 @@
-//! The volumes of all shards. Each shard's thread has a mapped domain beside its store
-//! ([`host`]); other threads reach it by messages ([`requests`]) through a handle ([`registry`]),
-//! which makes the domains look like one.
+//! The volumes of all sets. Each shard's thread has its mapped domains beside its store ([`host`]);
+//! other threads reach them by messages ([`requests`]) through a handle ([`registry`]), which makes
+//! the domains look like one.
 
 mod admin;
 mod host;

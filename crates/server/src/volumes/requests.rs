@@ -1,4 +1,4 @@
-//! Messages to the domain of a shard.
+//! Messages to a domain on the thread of its shard.
 
 use crate::nbd::client::Client;
 use softflash_ftl::{ProgramBytes, UnitTelemetry};
@@ -57,7 +57,7 @@ pub(crate) const SNAPSHOT_MARK: char = '@';
 /// Carries a change out; durable when it returns.
 pub(super) async fn apply(change: VolumeChange, domain: &Domain) -> Result<(), VolumeError> {
     match &change {
-        VolumeChange::Create { name, size_bytes, settings } => {
+        VolumeChange::Create { name, size_bytes, settings, set: _ } => {
             domain.create_with(name, *size_bytes, &parse(settings)?).await?;
             warn_if_larger_than_its_domain(name, domain)
         }
@@ -92,7 +92,7 @@ fn warn_if_larger_than_its_domain(name: &str, domain: &Domain) -> Result<(), Vol
             volume = name,
             size_bytes,
             usable_bytes,
-            "the volume is larger than the space that it shares with the volumes of its shard: \
+            "the volume is larger than the space that it shares with the volumes of its set: \
              writes fail once that is full"
         );
     }

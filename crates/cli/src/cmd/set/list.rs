@@ -17,7 +17,13 @@ pub fn run(path: &Path, form: Form) -> Result<(), CliError> {
     let (states, all) = look(&directory)?;
     match form {
         Form::Json => output::json(&states)?,
-        Form::Table => output::rows(&HEADER, states.iter().map(row)),
+        Form::Table => {
+            output::rows(&HEADER, states.iter().map(row));
+            let spare = directory.spare();
+            if !spare.is_empty() {
+                output::say(&format!("{}: spare units: {spare}", path.display()));
+            }
+        }
     }
     // The others are listed nevertheless.
     all
@@ -33,7 +39,7 @@ fn look(directory: &OpenDir) -> Result<(Vec<SetState>, Result<(), CliError>), Cl
         for set in sets {
             states.push(match set.kind {
                 SetKind::Mapped => {
-                    let mounted = domains.all.iter().find(|(of, _)| of.shard == set.shard);
+                    let mounted = domains.all.iter().find(|(of, _)| of.name == set.name);
                     let (figures, units) = mounted
                         .map(|(_, domain)| {
                             let space = domain.space();
@@ -45,7 +51,7 @@ fn look(directory: &OpenDir) -> Result<(Vec<SetState>, Result<(), CliError>), Cl
                     set.state(figures, &units.unwrap_or_default())
                 }
                 SetKind::Store => {
-                    match telemetry_of(directory, set.owner(), &set.units, &runtime).await {
+                    match telemetry_of(directory, (&set.units, set.ownership()), &runtime).await {
                         Ok(units) => set.state(Some(SetFigures::default()), &units),
                         Err(error) => {
                             all = all.and(Err(error));

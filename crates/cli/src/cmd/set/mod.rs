@@ -1,6 +1,13 @@
 //! `softflash set`: the sets of units of a data directory.
 
+mod changed;
+mod create;
+mod delete;
+mod draining;
+mod joining;
 mod list;
+mod resize;
+mod watching;
 
 use clap::{Args, Subcommand};
 use softflash_console::CliError;
@@ -13,9 +20,14 @@ use std::path::PathBuf;
 Examples:
   softflash set list ./data
   softflash set list ./data -o json | jq '.[] | {name, units, used_bytes}'
+  softflash set resize ./data vol-0 --units 3
+  softflash set create ./data fast --units 1
+  softflash volume create ./data index 5GiB --set fast
+  softflash set delete ./data fast           once its volumes are deleted
 
 A set is some of the units of the device, used by the store of a shard or by volumes. `format` \
-decides which: its --volume-units are the last ones, as many for each shard.")]
+makes the first ones: its --volume-units are the last units, as many for each shard. Units in no \
+set are spare. Changes need a stopped server.")]
 pub struct Set {
     #[command(subcommand)]
     what: What,
@@ -38,6 +50,34 @@ FLASH.SET LIST with any Redis client. Exit code 1: a set cannot be read; the oth
         #[arg(short, long, value_enum, default_value_t)]
         output: Form,
     },
+    /// Create a set for volumes of spare units
+    #[command(after_help = "\
+Examples:
+  softflash set create ./data fast --units 1
+  softflash set create ./data archive --units 4 --shard 1 --op 3 -o json
+
+It has the spare units with the lowest numbers, which are erased first. `set resize` of another set \
+to fewer units makes some spare. After a signal or a crash they are still spare, and the command \
+can be repeated. Programs that know no table of sets refuse the directory from the first change on.")]
+    Create(create::Create),
+    /// Give a set for volumes more units, or fewer
+    #[command(after_help = "\
+Examples:
+  softflash set resize ./data vol-0 --units 3
+  softflash set resize ./data fast --units 2 -o json
+
+More units come from the spare ones, those with the lowest numbers first. Of fewer, the data in the \
+units with the highest numbers move to the others; then these units are spare. Nothing changes \
+where the data do not fit. After a signal or a crash the set has all its units and data, and the \
+command can be repeated.")]
+    Resize(resize::Resize),
+    /// Delete a set for volumes that holds none; its units become spare
+    #[command(after_help = "\
+Examples:
+  softflash volume list ./data
+  softflash volume delete ./data index
+  softflash set delete ./data fast")]
+    Delete(delete::Delete),
 }
 
 impl Set {
@@ -45,6 +85,9 @@ impl Set {
     pub fn run(self) -> Result<(), CliError> {
         match self.what {
             What::List { directory, output } => list::run(&directory, output),
+            What::Create(create) => create.run(),
+            What::Resize(resize) => resize.run(),
+            What::Delete(delete) => delete.run(),
         }
     }
 }

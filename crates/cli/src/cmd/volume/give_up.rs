@@ -1,4 +1,4 @@
-//! `softflash volume give-up`: gives up a volume, or all of a shard, also damaged ones.
+//! `softflash volume give-up`: gives up a volume, or all of a domain, also damaged ones.
 
 use super::copying::delete_with_snapshots;
 use super::named::open;
@@ -21,9 +21,9 @@ pub struct GiveUp {
     /// The volume
     #[arg(conflicts_with = "domain")]
     name: Option<String>,
-    /// All volumes of this shard: the domain of `volume list`
-    #[arg(long, value_name = "SHARD")]
-    domain: Option<u16>,
+    /// All volumes of this shard or set: the domain of `volume list`
+    #[arg(long, value_name = "SHARD|SET")]
+    domain: Option<String>,
     /// Do it; without, only say what it costs
     #[arg(long)]
     force: bool,
@@ -32,11 +32,11 @@ pub struct GiveUp {
 impl GiveUp {
     /// Prints what is lost, and gives it up if that is forced.
     pub fn run(&self) -> Result<(), CliError> {
-        match (&self.name, self.domain) {
+        match (&self.name, &self.domain) {
             (Some(name), _) => self.volume(&open(&self.directory)?, name),
-            (None, Some(shard)) => self.domain(&open(&self.directory)?, shard),
+            (None, Some(word)) => self.domain(&open(&self.directory)?, word),
             (None, None) => Err(CliError::Usage(
-                "name a volume to give up, or all volumes of a shard with --domain SHARD"
+                "name a volume to give up, or all volumes of a shard or set with --domain SHARD|SET"
                     .to_owned(),
             )),
         }
@@ -55,30 +55,30 @@ impl GiveUp {
         Ok(())
     }
 
-    fn domain(&self, directory: &OpenDir, shard: u16) -> Result<(), CliError> {
+    fn domain(&self, directory: &OpenDir, word: &str) -> Result<(), CliError> {
         let path = &directory.path;
-        let domain = directory.domains.iter().find(|domain| domain.shard.0 == shard);
-        let domain = domain.ok_or_else(|| {
+        let is_it = |domain: &&ShardDomain| domain.word() == word || domain.name == word;
+        let domain = directory.domains.iter().find(is_it).ok_or_else(|| {
             CliError::Failed(format!(
-                "{}: shard {shard} has no volumes; `softflash volume list` shows those that have",
+                "{}: no shard or set `{word}` has volumes; `softflash volume list` shows those that \
+                 have",
                 path.display()
             ))
         })?;
+        let place = domain.place();
         let device = &directory.device;
         match block_on(|runtime| async move {
             let queue = Arc::clone(device).open_queue_pair(&domain.units)?;
             Ok(Domain::list_only(queue, domain.config.clone(), runtime).await)
         })? {
             Ok(volumes) if volumes.is_empty() => {
-                output::result(&format!("shard {shard} has no volumes"));
+                output::result(&format!("{place} has no volumes"));
             }
             Ok(volumes) => volumes.iter().for_each(|volume| output::result(&cost(volume))),
             Err(error) => output::result(&unknown_cost(&**device, domain, &error)),
         }
-        self.check_forced("all volumes of the shard are deleted")?;
-        let failed = |error| -> CliError {
-            DataDirError::Domain { path: path.clone(), shard: domain.shard, error }.into()
-        };
+        self.check_forced(&format!("all volumes of {place} are deleted"))?;
+        let failed = |error| -> CliError { domain.failed(path)(error).into() };
         let queue = || Arc::clone(device).open_queue_pair(&domain.units);
         let config = || domain.config.clone();
         let superblocks = block_on(|runtime| async move {
@@ -91,7 +91,7 @@ impl GiveUp {
         let bytes = u64::from(superblocks) * device.info().geometry.superblock_bytes();
         let bytes = human_bytes(bytes);
         self.say(&format!(
-            "gave up the volumes of shard {shard}, {bytes} of flash; new ones can be created"
+            "gave up the volumes of {place}, {bytes} of flash; new ones can be created"
         ));
         Ok(())
     }
@@ -146,9 +146,9 @@ fn unknown_cost(device: &dyn Device, domain: &ShardDomain, error: &VolumeError) 
     let unit = u64::from(geometry.blocks_per_plane) * geometry.superblock_bytes();
     let bytes = human_bytes(unit * domain.units.len() as u64);
     format!(
-        "all volumes of shard {}, whose names and sizes cannot be read: {error}; they are in {} \
-         units of the device, which have {bytes}",
-        domain.shard,
+        "all volumes of {}, whose names and sizes cannot be read: {error}; they are in {} units of \
+         the device, which have {bytes}",
+        domain.place(),
         domain.units.len(),
     )
 }

@@ -4,7 +4,7 @@ use super::named::INSTEAD;
 use super::unfinished;
 use crate::directories;
 use serde::Serialize;
-use softflash_base::{ShardId, UnitSet, shell_word};
+use softflash_base::{UnitSet, shell_word};
 use softflash_console::CliError;
 use softflash_console::output::{self, Form};
 use softflash_console::sizes::human_bytes;
@@ -34,7 +34,8 @@ struct Listed {
 
 /// A domain in the table.
 struct Row {
-    shard: ShardId,
+    /// The shard or the set.
+    place: String,
     units: UnitSet,
     volumes: usize,
     space: DomainSpace,
@@ -77,7 +78,7 @@ fn look(domains: &Domains) -> (Vec<Listed>, Vec<Row>) {
     for (of, domain) in &domains.all {
         let list = domain.list();
         let (volumes_here, space) = (list.len(), domain.space());
-        rows.push(Row { shard: of.shard, units: of.units.clone(), volumes: volumes_here, space });
+        rows.push(Row { place: of.place(), units: of.units.clone(), volumes: volumes_here, space });
         volumes.extend(list.into_iter().map(listed));
     }
     volumes.sort_by(|a, b| a.name.cmp(&b.name));
@@ -143,7 +144,7 @@ fn print(path: &Path, volumes: &[Listed], domains: &[Row]) {
     let row = |domain: &Row| {
         let DomainSpace { used_bytes, usable_bytes, .. } = domain.space;
         vec![
-            format!("shard {}", domain.shard),
+            domain.place.clone(),
             domain.units.to_string(),
             domain.volumes.to_string(),
             human_bytes(used_bytes),

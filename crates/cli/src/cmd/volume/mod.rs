@@ -48,13 +48,19 @@ enum What {
 Examples:
   softflash volume create ./data disk 100GiB
   softflash volume create ./data logs 20GiB --quota 10GiB \\
-      --temperature hot --bandwidth 50MiB")]
+      --temperature hot --bandwidth 50MiB
+  softflash volume create ./data index 5GiB --set vol-1
+
+`softflash set list` names the sets.")]
     Create {
         #[command(flatten)]
         volume: Named,
         /// Its size, a multiple of 4096 bytes
         #[arg(value_parser = parse_size)]
         size: u64,
+        /// The set of units that holds it; without, the one with the most unused space
+        #[arg(long)]
+        set: Option<String>,
         #[command(flatten)]
         settings: SettingArgs,
     },
@@ -145,14 +151,14 @@ Examples:
 
 Only on a terminal: a script is never asked.")]
     DeleteSnapshot(delete::DeleteSnapshot),
-    /// Give up a volume with its snapshots, or all volumes of a shard, also damaged ones
+    /// Give up a volume with its snapshots, or all volumes of a shard or set, also damaged ones
     #[command(after_help = "\
 Examples:
   softflash volume give-up ./data disk            what it costs; changes nothing
   softflash volume give-up ./data disk --force    gives the volume up
   softflash volume give-up ./data --domain 1 --force
 
-Nothing can bring back what was given up. All volumes of a shard can be given up also where damage \
+Nothing can bring back what was given up. All volumes of a domain can be given up also where damage \
 keeps them from being served: new ones can be created afterwards. Keys are not affected. Exit code \
 1 without --force: nothing was given up.")]
     GiveUp(give_up::GiveUp),
@@ -204,7 +210,9 @@ impl Volume {
             What::GiveUp(give_up) => give_up.run(),
             What::Export(export) => export.run(),
             What::Import(import) => import.run(),
-            What::Create { volume, size, settings } => volume.create(size, &settings),
+            What::Create { volume, size, set, settings } => {
+                volume.create(size, set.as_deref(), &settings)
+            }
             What::Set { volume, settings } => volume.set(&settings),
             What::Resize { volume, size, shrink } => volume.resize(size, shrink),
             What::Rename(rename) => rename.run(),
@@ -219,11 +227,15 @@ impl Volume {
 }
 
 impl Named {
-    fn create(&self, size: u64, settings: &SettingArgs) -> Result<(), CliError> {
+    fn create(&self, size: u64, set: Option<&str>, settings: &SettingArgs) -> Result<(), CliError> {
         let (name, settings) = (&self.name, settings.given());
-        let usable_bytes = self.change(async |domains| {
+        let usable_bytes = self.change_in(set, async |domains| {
             domains.check_unused(name)?;
-            let domain = domains.most_free().ok_or(VolumeError::Stopped)?;
+            let chosen = match set {
+                Some(set) => domains.of_set(set).transpose()?,
+                None => domains.most_free(),
+            };
+            let domain = chosen.ok_or(VolumeError::Stopped)?;
             domain.create_with(name, size, &settings).await?;
             Ok(domain.space().usable_bytes)
         })?;
@@ -287,7 +299,7 @@ impl Named {
     fn warn_if_larger(&self, size: u64, usable_bytes: u64) {
         if size > usable_bytes {
             self.say(&format!(
-                "warning: it is larger than the {} that it shares with the volumes of its shard; \
+                "warning: it is larger than the {} that it shares with the volumes of its set; \
                  writes fail once that is full",
                 human_bytes(usable_bytes)
             ));

@@ -32,7 +32,19 @@ impl Named {
         &self,
         work: impl AsyncFnOnce(&Domains) -> Result<T, VolumeError>,
     ) -> Result<T, CliError> {
+        self.change_in(None, work)
+    }
+
+    /// As [`change`](Self::change), if the directory has the set for volumes that is chosen.
+    pub fn change_in<T>(
+        &self,
+        set: Option<&str>,
+        work: impl AsyncFnOnce(&Domains) -> Result<T, VolumeError>,
+    ) -> Result<T, CliError> {
         let directory = open(&self.directory)?;
+        if let Some(set) = set {
+            directory.table().mapped_place(set).map_err(DataDirError::set(&directory.path))?;
+        }
         with_domains(&directory, async |domains| {
             Ok(work(domains).await.map_err(DataDirError::volume(&directory.path))?)
         })

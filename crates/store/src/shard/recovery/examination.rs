@@ -50,12 +50,13 @@ impl Examination<'_> {
 
     async fn examined(self) -> Result<Examined> {
         let Examination { shard, device, layout, decisions, runtime, on_log_loss } = self;
+        let owners = layout.owners(shard);
         let queue = device
-            .open_queue_pair(&layout.units_of(shard))
+            .open_queue_pair(&owners.units())
             .map_err(|error| StoreError::Unusable(error.to_string()))?;
         // Without erases in advance: an examination only reads.
         let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
-        let (flash, inventory) = Flash::mount(queue, config, runtime.clone()).await?;
+        let (flash, inventory) = Flash::mount_one(queue, config, owners, runtime.clone()).await?;
         let (uuid, redundancy) = (device.info().uuid, layout.redundancy());
         let (blocks, found) = BlockLayer::new(flash.clone(), shard, uuid, &inventory, redundancy);
         let clock = ExpiryClock::new(runtime.clone(), ClockSource::Wall);

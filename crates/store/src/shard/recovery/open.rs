@@ -130,11 +130,12 @@ impl OpenShard {
             FlashSource::Mounted(mounted) => return Ok(mounted),
             FlashSource::Device(device) => device,
         };
+        let owners = self.layout.owners(self.id);
         let queue = device
-            .open_queue_pair(&self.layout.units_of(self.id))
+            .open_queue_pair(&owners.units())
             .map_err(|error| StoreError::Unusable(error.to_string()))?;
         let (flash, inventory) =
-            Flash::mount(queue, self.options.ftl, self.runtime.clone()).await?;
+            Flash::mount_one(queue, self.options.ftl, owners, self.runtime.clone()).await?;
         Ok(MountedFlash { flash, inventory })
     }
 

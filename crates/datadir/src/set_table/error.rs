@@ -1,0 +1,106 @@
+//! Why the table of sets is not changed.
+
+use thiserror::Error;
+
+/// A change of the sets that is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SetError {
+    /// The name is taken.
+    #[error("there is a set `{name}` already; choose another name")]
+    Exists {
+        /// The name.
+        name: String,
+    },
+    /// The name cannot be one.
+    #[error("a set cannot be named `{name}`: {reason}")]
+    BadName {
+        /// The name.
+        name: String,
+        /// The rule that it breaks.
+        reason: &'static str,
+    },
+    /// No set has the name.
+    #[error("no set for volumes is named `{name}`; {}", known(sets))]
+    NoSet {
+        /// The name.
+        name: String,
+        /// The names of those that there are.
+        sets: Vec<String>,
+    },
+    /// The set has the keys of a shard.
+    #[error(
+        "the set `{name}` has the keys of a shard, and keeps its units: sets of the store cannot be \
+         changed yet, sets for volumes can; {}",
+        known(sets)
+    )]
+    OfStore {
+        /// The name.
+        name: String,
+        /// The names of those that can be changed.
+        sets: Vec<String>,
+    },
+    /// Too few units are in no set.
+    #[error(
+        "too few units are spare: it needs {needed}, and there are {spare}; `softflash set resize` of another set \
+         for volumes to fewer units, or `softflash set delete` of an empty one, makes some spare"
+    )]
+    TooFewSpare {
+        /// The units that are needed.
+        needed: u16,
+        /// Those that are in no set.
+        spare: usize,
+    },
+    /// The shard does not exist.
+    #[error("there is no shard {shard}: the store has {shards}, numbered from 0")]
+    NoShard {
+        /// The shard.
+        shard: u16,
+        /// How many there are.
+        shards: usize,
+    },
+    /// The numbers of sets or epochs have been used up.
+    #[error(
+        "no {what} is left: 2^{bits} have been used; dump the directory and load it into a new one"
+    )]
+    UsedUp {
+        /// What was numbered.
+        what: &'static str,
+        /// The bits of its numbers.
+        bits: u32,
+    },
+    /// So many units hold no volumes.
+    #[error("{units} units leave the set `{name}` no space for data of volumes; give it more")]
+    NoRoom {
+        /// The set.
+        name: String,
+        /// How many units it would have.
+        units: usize,
+    },
+    /// The set holds volumes.
+    #[error(
+        "the set `{name}` holds {}, for instance `{volume}`; delete what it holds first", count(*volumes)
+    )]
+    HoldsVolumes {
+        /// The set.
+        name: String,
+        /// How many it holds.
+        volumes: usize,
+        /// One of them.
+        volume: String,
+    },
+}
+
+fn count(volumes: usize) -> String {
+    match volumes {
+        1 => "1 volume".to_owned(),
+        _ => format!("{volumes} volumes"),
+    }
+}
+
+/// The sets for volumes that there are.
+fn known(sets: &[String]) -> String {
+    match sets {
+        [] => "there are none".to_owned(),
+        sets => format!("there are `{}`", sets.join("`, `")),
+    }
+}
