@@ -179,8 +179,6 @@ bugs! {
     SlotsRenumbered: "the units of a domain have slots in their order, whatever the table of sets says", "volume/src/unit_slots.rs";
     JoinedUnitNotReplayed: "recovery passes over the frames of units that have joined since the root", "volume/src/recovery.rs";
     JoinedUnitNotErased: "a unit joins a set with what its owner before has left there", "flash/src/erasing.rs";
-    EpochIgnored: "a mount does not compare the epoch of the table of sets with that of the flash", "ftl/src/recovery.rs";
-    LeftoverSharesUnit: "a superblock of the owner before, which could not be erased, hides damaged ones of the owner", "ftl/src/recovery.rs";
 }
 
 impl Bug {

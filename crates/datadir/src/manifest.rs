@@ -151,7 +151,7 @@ impl Manifest {
     pub(crate) fn to_text(&self) -> Result<String, toml::ser::Error> {
         let fields = toml::to_string_pretty(self)?;
         Ok(format!(
-            "# A SoftFlash data directory. Written by `softflash format`; do not edit it:\n\
+            "# A SoftFlash data directory. Written by `softflash format` and `softflash set`; do not edit it:\n\
              # the layout of the data on the device depends on it.\n\n{fields}"
         ))
     }

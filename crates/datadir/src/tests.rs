@@ -234,7 +234,7 @@ fn a_manifest_reads_back_as_it_was_written() {
 
 #[test]
 fn a_manifest_without_volume_units_does_not_name_volumes() {
-    let expected = "# A SoftFlash data directory. Written by `softflash format`; do not edit it:\n\
+    let expected = "# A SoftFlash data directory. Written by `softflash format` and `softflash set`; do not edit it:\n\
                     # the layout of the data on the device depends on it.\n\n\
                     format_version = 4\ndevice = \"flash.sfd\"\n\n[store]\nshards = 1\nslices = 4\n";
     assert_eq!(manifest().to_text().unwrap(), expected);

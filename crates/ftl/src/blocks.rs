@@ -166,6 +166,15 @@ impl BlockTable {
             .filter(move |block| self.state(column, *block) == BlockUse::Spare)
     }
 
+    /// The good blocks that no superblock has, with their columns.
+    pub fn without_superblock(&self) -> Vec<(u32, u32)> {
+        let columns = 0..self.columns;
+        let all =
+            columns.flat_map(|column| (0..self.blocks_per_column).map(move |it| (column, it)));
+        let is_idle = |use_: BlockUse| matches!(use_, BlockUse::Spare | BlockUse::IdleLead);
+        all.filter(|&(column, block)| is_idle(self.state(column, block))).collect()
+    }
+
     /// Number of spares of a stripe column. Column 0 has none: a lead block serves only its own
     /// superblock.
     pub fn count_spares(&self, column: u32) -> usize {

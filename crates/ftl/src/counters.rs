@@ -30,7 +30,7 @@ impl Counters {
                 self.programs += 1;
                 *self.programmed.of(origin) += bytes;
             }
-            Work::Erase => self.erases += 1,
+            Work::Erase | Work::EraseIdle => self.erases += 1,
             Work::MarkBad => {}
             Work::Flush { .. } => return,
         }

@@ -139,7 +139,7 @@ impl Dispatcher {
             (Work::Append { .. } | Work::EraseHeader | Work::OpeningHeader, Some(data)) => {
                 Operation::Program { data, durable: op.durable }
             }
-            (Work::Erase, None) => Operation::Erase,
+            (Work::Erase | Work::EraseIdle, None) => Operation::Erase,
             (Work::MarkBad, None) => Operation::MarkBad,
             (Work::Flush { .. }, None) => Operation::Flush,
             (work, data) => unreachable!("{work:?} with {data:?}"),

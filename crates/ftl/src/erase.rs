@@ -4,11 +4,12 @@ use crate::commands::Commands;
 use crate::convert::to_u8;
 use crate::failure::{blames_block, retire};
 use crate::op::{Next, Op, Work};
-use crate::scheduler::QueueClass;
+use crate::scheduler::{OpKind, QueueClass};
 use crate::slots::State;
+use crate::superblock::FtlError;
 use crate::unit::Unit;
 use softflash_base::Time;
-use softflash_device::{DeviceError, Hint, QueuePair};
+use softflash_device::{DeviceError, Hint, Priority, QueuePair};
 
 /// Begins a new life of a superblock: erases its blocks, all planes of a die at once.
 pub(crate) fn start(
@@ -23,6 +24,48 @@ pub(crate) fn start(
     unit.slot_mut(index).begin_life(index, generation, dies);
     for die in 0..dies {
         add(unit, commands, now, index, die * planes, to_u8(planes), class);
+    }
+}
+
+/// Queues the erase of the blocks that no superblock has: they may hold headers and data of one
+/// that is out of service, because another one of its blocks is bad.
+pub(crate) fn start_idle(unit: &mut Unit, commands: &mut Commands, now: Time) {
+    let class = QueueClass::new(OpKind::Erase, Priority::Background);
+    for (column, block) in unit.blocks.without_superblock() {
+        let mut run = unit.layout().run(column, 1);
+        (run.planes, run.page, run.rows) = (1, 0, 1);
+        let mut target = unit.target(block, run);
+        target.blocks[0] = block;
+        unit.idle_under_erase += 1;
+        let (work, hint) = (Work::EraseIdle, Hint::HEADER.at(class.priority()));
+        let (index, durable, since) = (block, false, now);
+        let unit_place = unit.place();
+        commands.add(
+            unit,
+            Op { work, unit: unit_place, index, target, data: None, durable, class, hint, since },
+        );
+    }
+}
+
+/// Handles the end of the erase of a block that no superblock has.
+pub(crate) fn idle_ended(
+    unit: &mut Unit,
+    commands: &mut Commands,
+    device: &dyn QueuePair,
+    now: Time,
+    op: &Op,
+    result: Result<(), DeviceError>,
+) {
+    let column = unit.layout().column_of_block(op.target.die, op.target.plane);
+    unit.blocks.erased(column, op.target.blocks[0]);
+    unit.idle_under_erase -= 1;
+    match result {
+        Err(error) if blames_block(&error) => retire(unit, commands, device, now, op),
+        Err(error) => {
+            let superblock = unit.superblock(op.index);
+            unit.note_erase_failure(FtlError::Device { superblock, error });
+        }
+        Ok(()) => {}
     }
 }
 
@@ -81,6 +124,9 @@ pub(crate) fn ended(
             if replace(unit, commands, now, op, first_column) {
                 return Next::Nothing;
             }
+        } else {
+            let (superblock, error) = (unit.superblock(index), error.clone());
+            unit.note_erase_failure(FtlError::Device { superblock, error });
         }
         unit.slot_mut(index).fail();
     }

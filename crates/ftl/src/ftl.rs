@@ -204,6 +204,11 @@ impl Ftl {
                 let device = self.dispatcher.device();
                 erase::ended(unit, commands, device, now, op, completion.result)
             }
+            Work::EraseIdle => {
+                let device = self.dispatcher.device();
+                erase::idle_ended(unit, commands, device, now, op, completion.result);
+                Next::Nothing
+            }
             Work::MarkBad | Work::Flush { .. } => {
                 unreachable!("flushes and records of bad blocks use no die")
             }

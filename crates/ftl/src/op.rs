@@ -21,6 +21,8 @@ pub(crate) enum Work {
     /// Reads back an opening header.
     Verification,
     Erase,
+    /// Of a block that no superblock has.
+    EraseIdle,
     MarkBad,
     Flush {
         request: u32,
@@ -38,7 +40,7 @@ impl Work {
         match self {
             Work::Read { .. } | Work::Verification => Some(OpKind::Read),
             Work::Append { .. } | Work::EraseHeader | Work::OpeningHeader => Some(OpKind::Program),
-            Work::Erase => Some(OpKind::Erase),
+            Work::Erase | Work::EraseIdle => Some(OpKind::Erase),
             Work::MarkBad | Work::Flush { .. } => None,
         }
     }

@@ -131,10 +131,11 @@ pub(crate) fn recover(
     let Ownership { owner, asks_about_unclaimed } = owners.of(id);
     unit.set_owner(owner);
     let verdicts: Vec<Verdict<'_>> = findings.iter().map(Finding::verdict).collect();
-    // A table of sets gives a unit to an owner when all of it is erased: what cannot be erased
-    // keeps the header of the owner before, and says nothing about the rest.
-    let is_shared = (!owners.have_table() || planted::bug(Bug::LeftoverSharesUnit))
-        && verdicts.iter().any(|verdict| is_of_another(verdict, owner));
+    // A table of sets gives a unit to an owner when all of it is erased: the header of another one
+    // is that of a bad block, or was left in place by an erase whose own header is torn.
+    let is_left = |verdict: &Verdict<'_>| owners.have_table() && is_of_another(verdict, owner);
+    let is_shared =
+        !owners.have_table() && verdicts.iter().any(|verdict| is_of_another(verdict, owner));
     let asks = asks_about_unclaimed && !is_shared;
     let mut free = Vec::new();
     let mut live: Vec<(u32, Verdict<'_>)> = Vec::new();
@@ -142,6 +143,8 @@ pub(crate) fn recover(
         match verdict {
             // A lead block that was bad from the start cannot be read.
             Verdict::Free | Verdict::Damaged(..) | Verdict::Unclaimed(_) if finding.lead_bad => {}
+            verdict if is_left(&verdict) && finding.lead_bad => {}
+            verdict if is_left(&verdict) => free.push(index),
             Verdict::Free => free.push(index),
             Verdict::Unclaimed(_) if !asks => free.push(index),
             verdict => live.push((index, verdict)),
@@ -174,9 +177,7 @@ pub(crate) fn refuse_older_table(
 ) -> Result<(), FtlError> {
     let openings = findings.iter().flat_map(Finding::headers).filter_map(|header| header.opening);
     match openings.map(|purpose| purpose.epoch).max() {
-        Some(found) if found > epoch && !planted::bug(Bug::EpochIgnored) => {
-            Err(FtlError::OlderTable { unit, found, epoch })
-        }
+        Some(found) if found > epoch => Err(FtlError::OlderTable { unit, found, epoch }),
         _ => Ok(()),
     }
 }

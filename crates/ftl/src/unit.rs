@@ -48,6 +48,8 @@ pub(crate) struct Unit {
     /// The time at which `load` became 0.
     idle_since: Time,
     erase_ahead: EraseAhead,
+    /// Blocks that no superblock has and that are being erased. No superblock is meanwhile.
+    pub idle_under_erase: u32,
     counters: Counters,
 }
 
@@ -75,6 +77,7 @@ impl Unit {
             load: 0,
             idle_since: now,
             erase_ahead: EraseAhead::new(config),
+            idle_under_erase: 0,
             counters: Counters::default(),
         }
     }
@@ -91,6 +94,11 @@ impl Unit {
     /// All free superblocks are to be erased at once, or not any more.
     pub fn want_all_erased(&mut self, wants_all: bool) {
         self.erase_ahead.want_all(wants_all);
+    }
+
+    /// The path to the flash fails during an erase that all are waited for.
+    pub fn note_erase_failure(&mut self, error: FtlError) {
+        self.erase_ahead.fail(error);
     }
 
     /// From now on, superblocks are allocated for this owner.
@@ -242,7 +250,7 @@ impl Unit {
         let slot = self.slot(op.index);
         let superblock = self.superblock(op.index);
         match (op.work, slot.state()) {
-            (Work::Erase, _) => None,
+            (Work::Erase | Work::EraseIdle, _) => None,
             (Work::EraseHeader, State::Releasing) if !slot.has_failed() => None,
             (_, State::Releasing) => Some(FtlError::Stale { superblock }),
             _ if slot.has_failed() => Some(FtlError::Sealed { superblock }),

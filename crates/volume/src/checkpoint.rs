@@ -115,10 +115,12 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
     let unit_slots = core.geometry.unit_slots.named().to_vec();
     let root =
         Root { sequence, images, leaves, open, previous, change: Some(change), units, unit_slots };
+    let under_way = core.order.begin_root();
     let root_slots = write_root(core, &root).await?;
     assert!(root.sequence <= core.order.next_frame(), "a root of frames that were not appended");
     let end = core.order.next_frame();
     flush(core).await?;
+    drop(under_way);
     if !core.order.root_flushed(root.sequence, end) {
         let reason = "a frame behind the root could not be written".to_owned();
         return Err(VolumeError::Damaged { reason });

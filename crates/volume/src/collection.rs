@@ -49,9 +49,4 @@ impl Collection {
     pub async fn woken(&self, unit: u32) {
         self.0[cast::index(unit)].wake.notified().await;
     }
-
-    /// Whether all rest: nothing will be collected.
-    pub fn all_rest(&self) -> bool {
-        self.0.iter().all(|unit| unit.rests.get())
-    }
 }

@@ -12,6 +12,7 @@ use crate::releases::{ask_if_short, release_collected};
 use crate::retiring::Collected;
 use crate::stream::Stream;
 use crate::writer::unit_for;
+use futures_util::future::join_all;
 use softflash_base::cast;
 use softflash_base::random::Rng;
 use softflash_ftl::Hint;
@@ -52,7 +53,8 @@ const KEPT_BESIDE: u32 = 2;
 /// Collects one superblock, if the unit needs space. False if it needs none, or none can be had.
 async fn collect_one(core: &Shared, unit: u32, collection: &mut UnitCollection) -> bool {
     if core.space.is_draining(unit) {
-        return drain_one(core, unit).await;
+        drain(core, unit).await;
+        return false;
     }
     if core.is_worn_out(Some(unit)) {
         return false;
@@ -81,14 +83,14 @@ async fn collect_one(core: &Shared, unit: u32, collection: &mut UnitCollection) 
         && let Some(victim) = lagging(core, unit)
     {
         collection.levels = false;
-        return empty(core, victim).await;
+        return empty(core, victim).await.is_ok();
     }
     let Some(victim) = choose(core, unit, &mut collection.policies) else {
         // Superblocks may wait for a flush or a root.
         core.retiring.ask();
         return false;
     };
-    empty(core, victim).await
+    empty(core, victim).await.is_ok()
 }
 
 /// The superblock that lags behind in wear, if there is one: its data are cold, and it takes part
@@ -102,40 +104,65 @@ fn lagging(core: &Core, unit: u32) -> Option<Victim> {
     let block = block_of(core.flash.worth_moving(unit, is_closed)?.index);
     map.blocks.reopen(block);
     let into = core.geometry.unit_of(block);
-    Some(Victim { block, into, mixes: false, cause: Hint::LEVELLING })
+    let (mixes, keeps_unreadable, cause) = (false, false, Hint::LEVELLING);
+    Some(Victim { block, into, mixes, keeps_unreadable, cause })
 }
 
-/// Moves the data of a superblock of a unit that leaves the domain to a unit that would take data
-/// of clients: it leaves what collection needs there. False if there is none, or no room.
-async fn drain_one(core: &Shared, unit: u32) -> bool {
-    let Some(block) = next_closed(core, unit) else { return false };
-    let into = unit_for(core, Stream::Host(NO_HINT), 2, None).await;
-    let is_closed = core.map.borrow().blocks.is_closed(block);
-    match into {
-        Ok((into, _)) if is_closed => {
-            core.map.borrow_mut().blocks.reopen(block);
-            empty(core, Victim { block, into, mixes: false, cause: Hint::COLLECTION }).await
-        }
-        Ok(_) => true,
-        Err(_) => false,
+/// Moves all data of a unit that leaves the domain, until some cannot be moved: as many superblocks
+/// at a time as there are other units. More gain a tenth of the time, and clients wait longer.
+async fn drain(core: &Shared, unit: u32) {
+    let together = core.staying_units().map(|_| drain_in_turn(core, unit));
+    let failure = join_all(together).await;
+    if let Some(failure) = failure.into_iter().find_map(Result::err) {
+        core.space.note_drain_failure(failure);
     }
 }
 
-/// Collects a superblock, which is released once that is durable. False if that has failed.
-async fn empty(core: &Shared, victim: Victim) -> bool {
+/// Moves one superblock after the other, while other tasks move others.
+async fn drain_in_turn(core: &Shared, unit: u32) -> Result<(), VolumeError> {
+    while let Some(block) = next_closed(core, unit) {
+        core.map.borrow_mut().blocks.reopen(block);
+        drain_one(core, block).await?;
+    }
+    Ok(())
+}
+
+/// Moves the data of a superblock to a unit that would take data of clients: it leaves what
+/// collection needs there.
+async fn drain_one(core: &Shared, block: u32) -> Result<(), VolumeError> {
+    match unit_for(core, Stream::Host(NO_HINT), 2, None).await {
+        Ok((into, _)) => {
+            let cause = Hint::COLLECTION;
+            empty(core, Victim { block, into, mixes: false, keeps_unreadable: true, cause }).await
+        }
+        Err(error) => {
+            close_again(core, block);
+            Err(error)
+        }
+    }
+}
+
+/// Collects a superblock, which is released once that is durable.
+async fn empty(core: &Shared, victim: Victim) -> Result<(), VolumeError> {
     match collect(core, victim, Stream::Collector(NO_HINT)).await {
         Ok(()) => {
             let end = core.order.next_frame();
             core.retiring.add(Collected { block: victim.block, end });
-            true
+            Ok(())
         }
         Err(error) => {
             let unit = core.geometry.unit_of(victim.block);
             tracing::warn!(%error, unit, "collection has stopped at a superblock");
-            core.map.borrow_mut().blocks.close(victim.block, core.frontiers.closed(unit));
-            false
+            close_again(core, victim.block);
+            Err(error)
         }
     }
+}
+
+/// A superblock may be collected again: its collection has stopped.
+fn close_again(core: &Core, block: u32) {
+    let closed = core.frontiers.closed(core.geometry.unit_of(block));
+    core.map.borrow_mut().blocks.close(block, closed);
 }
 
 /// A superblock to collect.
@@ -147,6 +174,8 @@ pub(crate) struct Victim {
     /// Classes are not kept apart: each would have a frame of its own, with a head, and all
     /// together would take as much space as the superblock has.
     mixes: bool,
+    /// Data that cannot be read end the collection. Otherwise they are lost, and move as such.
+    keeps_unreadable: bool,
     /// Why its data move.
     cause: Hint,
 }
@@ -161,7 +190,8 @@ pub(crate) fn choose(core: &Core, unit: u32, policies: &mut Policies) -> Option<
     // Each class leaves a frame that is not full.
     let gains = |classes: u32| valid + classes < fits;
     let mixes = !gains(core.clients.classes().count().into()) && !gains(classes_in(core, victim));
-    Some(Victim { block: victim, into: unit, mixes, cause: Hint::COLLECTION })
+    let (keeps_unreadable, cause) = (false, Hint::COLLECTION);
+    Some(Victim { block: victim, into: unit, mixes, keeps_unreadable, cause })
 }
 
 /// Moves all valid data of a superblock to frames of a stream, by class.
@@ -170,7 +200,7 @@ pub(crate) async fn collect(
     victim: Victim,
     stream: Stream,
 ) -> Result<(), VolumeError> {
-    let Victim { block: victim, into, mixes, cause } = victim;
+    let Victim { block: victim, into, mixes, keeps_unreadable, cause } = victim;
     while core.superblocks.is_busy(victim) {
         core.order.all_ended().await;
     }
@@ -193,6 +223,11 @@ pub(crate) async fn collect(
         // One bad page fails the whole read: each is read alone.
         for slot in first..at {
             let read = read_slots(core, slot, 1, cause).await?;
+            if read.is_none() && keeps_unreadable && core.map.borrow().holder(slot).is_some() {
+                let unit = core.unit_id(core.geometry.unit_of(victim));
+                let reason = "data in it cannot be read".to_owned();
+                return Err(VolumeError::NotDrained { unit, reason });
+            }
             let data = read.as_ref().map(|read| read.unit(slot));
             let target = target.at(core, slot);
             add(core, (target, cause), &mut frames, slot, data).await?;

@@ -127,7 +127,19 @@ impl Core {
     pub fn is_worn_out(&self, unit: Option<u32>) -> bool {
         let has_too_few = |unit| self.flash.space(self.unit_id(unit)).is_worn_out();
         let worn_out = |unit| self.space.health_of(unit).is_dead() || has_too_few(unit);
-        unit.map_or_else(|| (0..self.geometry.unit_count().into()).all(worn_out), worn_out)
+        unit.map_or_else(|| self.staying_units().all(worn_out), worn_out)
+    }
+
+    /// The units that do not leave the domain.
+    pub fn staying_units(&self) -> impl Iterator<Item = u32> {
+        let units = 0..u32::from(self.geometry.unit_count());
+        units.filter(|&unit| !self.space.is_draining(unit))
+    }
+
+    /// Whether nothing will be collected: the collection of all units rests. That of a unit which
+    /// leaves the domain makes no space, and waits for some itself.
+    pub fn nothing_is_collected(&self) -> bool {
+        self.staying_units().all(|unit| self.tasks.collection().rests(unit))
     }
 
     /// Whether a unit takes data as far as is known.
@@ -159,6 +171,11 @@ impl Core {
         }
     }
 
+    /// Whether a table of sets names the unit slots.
+    pub fn has_table(&self) -> bool {
+        !self.geometry.unit_slots.named().is_empty()
+    }
+
     pub fn position(&self, superblock: &Superblock, page: u32) -> Position {
         let block = self.geometry.block(superblock.unit.0, superblock.index);
         Position {
@@ -166,6 +183,7 @@ impl Core {
             unit: superblock.unit.0,
             index: superblock.index,
             generation: self.superblocks.generation(block, superblock),
+            domain: self.superblocks.is_bound(block).then_some(self.config.domain),
             page,
         }
     }

@@ -14,18 +14,37 @@ use softflash_base::{UnitSet, cast};
 /// made when the drain begins may write to it, and so may one of which a frame fails.
 const MOST_CHECKPOINTS: u32 = 4;
 
-/// Empties units. They take no data from here on, also after the end; where it fails they do.
+/// Empties units. They take no data from here on, also after the end; where it fails, or is
+/// dropped before, they do.
 pub(crate) async fn drain(core: &Shared, units: &UnitSet) -> Result<(), VolumeError> {
     let units = numbers(core, units)?;
-    set_draining(core, &units, true);
-    let drained = match check_room(core) {
-        Ok(()) => empty(core, &units).await,
-        Err(error) => Err(error),
-    };
-    if drained.is_err() {
-        set_draining(core, &units, false);
+    let mut drain = Drain::begin(core, units);
+    check_room(core)?;
+    empty(core, &drain.units).await?;
+    drain.is_complete = true;
+    Ok(())
+}
+
+/// A drain: without a complete end, its units take data again.
+struct Drain<'a> {
+    core: &'a Core,
+    units: Vec<u32>,
+    is_complete: bool,
+}
+
+impl Drain<'_> {
+    fn begin(core: &Core, units: Vec<u32>) -> Drain<'_> {
+        set_draining(core, &units, true);
+        Drain { core, units, is_complete: false }
     }
-    drained
+}
+
+impl Drop for Drain<'_> {
+    fn drop(&mut self) {
+        if !self.is_complete {
+            set_draining(self.core, &self.units, false);
+        }
+    }
 }
 
 /// Bytes of data that are still in units that leave the domain.
@@ -94,8 +113,9 @@ async fn empty(core: &Shared, units: &[u32]) -> Result<(), VolumeError> {
             return Ok(());
         }
     }
-    let reason = "units that leave it still hold superblocks after several checkpoints".to_owned();
-    Err(VolumeError::Damaged { reason })
+    let left = units.iter().copied().find(|&unit| !is_empty(core, unit)).unwrap_or_default();
+    let reason = format!("it still holds superblocks after {MOST_CHECKPOINTS} checkpoints");
+    Err(VolumeError::NotDrained { unit: core.unit_id(left), reason })
 }
 
 /// Waits until the collection of the units has moved all of their data, as long as it gets on.
@@ -104,6 +124,7 @@ async fn move_data(core: &Core, units: &[u32]) -> Result<(), VolumeError> {
     loop {
         let collection = core.tasks.collection();
         units.iter().for_each(|&unit| collection.wake(unit));
+        core.tasks.check_running()?;
         while !units.iter().all(|&unit| collection.rests(unit)) {
             core.space.changed().await;
             core.tasks.check_running()?;
@@ -112,8 +133,11 @@ async fn move_data(core: &Core, units: &[u32]) -> Result<(), VolumeError> {
             return Ok(());
         }
         let before = std::mem::replace(&mut left, bytes_left(core));
-        if left >= before {
-            return Err(core.out_of_space(core.map.borrow().used()));
+        let failure = core.space.take_drain_failure();
+        let failure = failure.unwrap_or_else(|| core.out_of_space(core.map.borrow().used()));
+        // What ran out of space while there was progress is tried again.
+        if left >= before || !matches!(failure, VolumeError::OutOfSpace { .. }) {
+            return Err(failure);
         }
     }
 }

@@ -170,6 +170,17 @@ pub enum VolumeError {
         /// Bytes that the units have room for.
         usable: u64,
     },
+    /// Data of a unit that is to leave cannot be read, or moved.
+    #[error(
+        "unit {unit} stays, since not all of its data can be moved: {reason}; run `softflash check DIR`, \
+         which names what is lost"
+    )]
+    NotDrained {
+        /// The unit.
+        unit: u16,
+        /// What went wrong.
+        reason: String,
+    },
     /// The volume holds as much as its quota allows.
     #[error(
         "the quota of the volume is {quota} bytes, and it holds {used} with its snapshots; discard \

@@ -19,6 +19,8 @@ pub(crate) struct Frames {
     durable_when_settled: Cell<u64>,
     /// The first frame whose data could not be written anywhere: the next recovery must check it.
     failed_at: Cell<Option<u64>>,
+    /// The first frame of a root that is being written.
+    root_at: Cell<Option<u64>>,
     ended: Notify,
 }
 
@@ -32,6 +34,7 @@ impl Frames {
             settled: Cell::new(false),
             durable_when_settled: Cell::new(0),
             failed_at: Cell::new(None),
+            root_at: Cell::new(None),
             ended: Notify::new(),
         }
     }
@@ -57,7 +60,8 @@ impl Frames {
             self.durable_when_settled.set(sequence);
             return;
         }
-        let durable = sequence.min(self.failed_at.get().unwrap_or(u64::MAX));
+        let bounds = [self.failed_at.get(), self.root_at.get()];
+        let durable = bounds.into_iter().flatten().fold(sequence, u64::min);
         self.durable_below.set(self.durable_below.get().max(durable));
     }
 
@@ -69,6 +73,14 @@ impl Frames {
     /// A root holds the state at this frame: recovery does not read earlier ones.
     pub fn forgive_below(&self, sequence: u64) {
         self.failed_at.set(self.failed_at.get().filter(|&at| at >= sequence));
+    }
+
+    /// The copies of a root are the next frames. Until the result is dropped, no frame counts as
+    /// durable from the first of them on: a head between them that says so would stay when the
+    /// second copy is lost, and let the first one count as a root that was durable.
+    pub fn begin_root(&self) -> RootUnderWay<'_> {
+        self.root_at.set(Some(self.next.get()));
+        RootUnderWay(self)
     }
 
     /// Recovery is complete.
@@ -100,6 +112,15 @@ impl Frames {
         while self.under_way.borrow().first().is_some_and(|&first| first < number) {
             self.ended.notified().await;
         }
+    }
+}
+
+/// A root that is being written.
+pub(crate) struct RootUnderWay<'a>(&'a Frames);
+
+impl Drop for RootUnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.root_at.set(None);
     }
 }
 

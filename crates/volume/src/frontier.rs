@@ -227,10 +227,9 @@ fn open_leaving(core: &Core, unit: u32, stream: Stream, reserve: u32) -> Result<
     if core.free_superblocks(unit) <= reserve {
         return Ok(false);
     }
-    let has_table = !core.geometry.unit_slots.named().is_empty();
-    let tag = tag::encode(core.order.tag(stream.purpose()), has_table);
+    let tag = core.order.tag(stream.purpose(), core.has_table());
     let id = core.unit_id(unit);
-    let superblock = match core.flash.allocate(id, tag, hint_of(core, stream)) {
+    let superblock = match core.flash.allocate(id, tag::encode(tag), hint_of(core, stream)) {
         Ok(superblock) => superblock,
         Err(FtlError::NoSpace { .. }) => return Ok(false),
         Err(error) => return Err(error.into()),
@@ -240,6 +239,7 @@ fn open_leaving(core: &Core, unit: u32, stream: Stream, reserve: u32) -> Result<
     core.renew_usable();
     let block = core.geometry.block(superblock.unit.0, superblock.index);
     core.superblocks.set(block, superblock);
+    core.superblocks.bind(block, tag.has_table);
     if stream == Stream::Map {
         core.roots.add_block(block);
     }

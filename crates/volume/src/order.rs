@@ -4,7 +4,7 @@
 use crate::changes::{Changes, Teller, Told};
 use crate::format::record::Contents;
 use crate::format::tag::{Purpose, Tag};
-use crate::frames::Frames;
+use crate::frames::{Frames, RootUnderWay};
 use softflash_runtime::Event;
 use std::cell::Cell;
 
@@ -37,9 +37,9 @@ impl Order {
     }
 
     /// The tag of a superblock that is opened now.
-    pub fn tag(&self, purpose: Purpose) -> Tag {
+    pub fn tag(&self, purpose: Purpose, has_table: bool) -> Tag {
         let (first_sequence, proven_below) = (self.frames.next(), self.changes.proven_below());
-        Tag { purpose, first_sequence, proven_below }
+        Tag { purpose, first_sequence, proven_below, has_table }
     }
 
     /// The next frame, which is for this unit.
@@ -105,6 +105,12 @@ impl Order {
     pub fn flushed(&self, end: u64, is_alone: bool) -> bool {
         self.frames.set_durable_below(end);
         self.changes.durable(self.frames.durable_below(), is_alone)
+    }
+
+    /// The copies of a root are the next frames: until the result is dropped, none of them counts
+    /// as durable.
+    pub fn begin_root(&self) -> RootUnderWay<'_> {
+        self.frames.begin_root()
     }
 
     /// The root at frame `root`, and all frames below `end`, are durable. False if recovery would

@@ -180,8 +180,8 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         useless(core, &found, &kept, &protected, &empty).into_iter().partition(|block| {
             is_of_map(block) && !proof.blocks.contains(block) && !kept_before.contains(block)
         });
-    // A later frame would say that the root which was passed over, or could not be read, is durable:
-    // another root comes before.
+    // A later frame would say that the root which was passed over, or could not be read, is
+    // durable: another root comes before.
     let is_uncertain = report.torn > 0
         || !uncertain.is_empty()
         || passes_over

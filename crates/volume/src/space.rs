@@ -25,6 +25,8 @@ pub(crate) struct Space {
     health: Vec<UnitHealth>,
     /// Whether each unit leaves the domain.
     draining: Vec<Cell<bool>>,
+    /// Why data of a unit that leaves the domain could not be moved.
+    drain_failure: Cell<Option<VolumeError>>,
 }
 
 impl Space {
@@ -38,6 +40,7 @@ impl Space {
             change: Notify::new(),
             health: (0..units).map(|_| UnitHealth::default()).collect(),
             draining: (0..units).map(|_| Cell::new(false)).collect(),
+            drain_failure: Cell::new(None),
         }
     }
 
@@ -79,6 +82,16 @@ impl Space {
     /// Whether a unit leaves the domain: it takes nothing, and its data move to others.
     pub fn is_draining(&self, unit: u32) -> bool {
         self.draining[cast::index(unit)].get()
+    }
+
+    /// Data of a unit that leaves the domain could not be moved.
+    pub fn note_drain_failure(&self, error: VolumeError) {
+        self.drain_failure.set(Some(error));
+    }
+
+    /// The last of these failures, once.
+    pub fn take_drain_failure(&self) -> Option<VolumeError> {
+        self.drain_failure.take()
     }
 
     pub fn health_of(&self, unit: u32) -> &UnitHealth {

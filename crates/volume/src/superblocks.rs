@@ -15,6 +15,8 @@ struct State {
     handle: Option<Superblock>,
     /// The generation of its frames, where the headers are lost and the handle has a new one.
     generation: Option<u64>,
+    /// Whether the heads of its frames are bound to the domain.
+    is_bound: bool,
     /// The number of its last frame with changes or with records of them. Recovery needs these
     /// frames until a root is newer.
     pinned_by: Option<u64>,
@@ -49,6 +51,17 @@ impl Superblocks {
         let state = &mut self.states.borrow_mut()[index(block)];
         assert_eq!(state.handle, None, "block {block} has a second superblock");
         *state = State { handle: Some(superblock), ..State::default() };
+    }
+
+    /// The heads of the frames of a superblock are bound to the domain, or to the superblock alone,
+    /// as where there is no table of sets.
+    pub fn bind(&self, block: u32, is_bound: bool) {
+        self.states.borrow_mut()[index(block)].is_bound = is_bound;
+    }
+
+    /// Whether the heads of its frames are bound to the domain.
+    pub fn is_bound(&self, block: u32) -> bool {
+        self.states.borrow()[index(block)].is_bound
     }
 
     /// The frames of a superblock were written with another generation than the one of its handle.

@@ -91,7 +91,7 @@ pub(crate) async fn unit_for(
         let releases = core.counters().released;
         if !core.releases_wait(stream) {
             // Collection and the map have only releases to wait for, clients collection, too.
-            let is_vain = woken_after == Some(releases) && core.tasks.collection().all_rest();
+            let is_vain = woken_after == Some(releases) && core.nothing_is_collected();
             if !matches!(stream, Stream::Host(_)) || is_vain {
                 return Err(core.out_of_space(core.map.borrow().used()));
             }

@@ -1,15 +1,16 @@
 //! The erase of all free superblocks of a unit, before it gets another owner.
 
 use super::Ftl;
+use crate::erase;
 use crate::requests::RequestId;
 use crate::superblock::FtlError;
 use softflash_base::{Time, UnitId};
 use softflash_device::{Hint, Priority};
 
 impl Ftl {
-    /// Requests that all free superblocks of a unit are erased. When it is done, each of them has
-    /// an erase header that survives a power cut: a mount finds nothing of what they held. Those
-    /// with data stay, and so do those without enough good blocks.
+    /// Requests that all free superblocks of a unit are erased, and the blocks that no superblock
+    /// has. When it is done, each superblock has an erase header that survives a power cut: a mount
+    /// finds nothing of what they held, except in bad blocks. Superblocks with data stay.
     ///
     /// # Errors
     /// [`NotOurs`](FtlError::NotOurs).
@@ -18,7 +19,9 @@ impl Ftl {
         let hint = Hint::HEADER.at(Priority::Background);
         let (request, id) = self.requests.begin_single(hint);
         self.requests.set_flush_at_end(request, true);
-        self.units[place].want_all_erased(true);
+        let unit = &mut self.units[place];
+        unit.want_all_erased(true);
+        erase::start_idle(unit, &mut self.commands, now);
         self.erasures.push((place, request));
         self.dispatch(now);
         Ok(id)

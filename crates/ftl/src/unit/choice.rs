@@ -40,7 +40,7 @@ impl Unit {
     /// time.
     pub fn erase_ahead_due(&self) -> Option<Time> {
         let due = self.erase_ahead.due((self.load == 0).then_some(self.idle_since))?;
-        let erasing = self.slots.in_state(State::Erasing) > 0;
+        let erasing = self.slots.in_state(State::Erasing) + self.idle_under_erase > 0;
         // What a worn-out unit holds is to be erased, too, before another owner gets it.
         let is_of_use = self.erase_ahead.wants_all() || !self.space().is_worn_out();
         (!erasing && self.can_erase_ahead() && is_of_use).then_some(due)
@@ -58,7 +58,9 @@ impl Unit {
     /// Whether the superblock whose header has the greatest generation is to be erased ahead of
     /// need: all are, and it is the last one. It is so only where no other could be erased.
     fn is_newest_last(&self) -> bool {
-        self.erase_ahead.wants_all() && self.slots.in_state(State::ErasePending) == 1
+        let coming =
+            [State::ErasePending, State::Releasing].map(|state| self.slots.in_state(state));
+        self.erase_ahead.wants_all() && coming == [1, 0]
     }
 
     /// The superblock to erase ahead of need.

@@ -34,7 +34,7 @@ impl Unit {
         }
         let coming = [State::ErasePending, State::Erasing, State::Releasing];
         let coming: u32 = coming.map(|state| self.slots.in_state(state)).iter().sum();
-        (coming == 0).then_some(Ok(()))
+        (coming + self.idle_under_erase == 0).then_some(Ok(()))
     }
 
     /// Frees a superblock, with its bad blocks replaced, or takes it out of service if blocks are

@@ -159,7 +159,7 @@ fn all_of_a_unit_is_erased_before_another_owner_gets_it() {
 #[test]
 fn what_cannot_be_erased_does_not_hide_the_damage_of_the_new_owner() {
     const NEW: Owner = Owner { layer: 1, domain: 9 };
-    let flash = Flash::new(geometry(1, 2, 8, 8), 1, Media::Nand);
+    let flash = Flash::new(geometry(1, 1, 8, 8), 1, Media::Nand);
     let (mut rig, _) = mount(&flash, OTHER);
     let left = rig.fill(0, 1);
     drop(rig);
@@ -171,11 +171,12 @@ fn what_cannot_be_erased_does_not_hide_the_damage_of_the_new_owner() {
         Rig::mount_for(&flash, FtlConfig::default(), owners)
     };
     let (mut rig, inventory) = mount(2);
-    let kept: Vec<_> = inventory.of_others.iter().map(|kept| kept.superblock).collect();
-    assert_eq!((kept, inventory.damaged), (vec![left], vec![]));
+    assert_eq!((inventory.of_others, inventory.damaged), (vec![], vec![]));
+    let space = rig.ftl.space(UnitId(0));
+    assert_eq!((space.bad, space.live), (1, 0), "it is no space of the new owner");
     let damaged = rig.fill(0, 5);
     drop(rig);
-    flash.borrow_mut().corrupt(0, 0, 1, damaged.index, 0, 60);
+    flash.borrow_mut().corrupt(0, 0, 0, damaged.index, 1, 60);
     let (_, inventory) = mount(2);
     let found: Vec<_> = inventory.damaged.iter().map(|damaged| damaged.superblock).collect();
     assert_eq!(found, [damaged]);
@@ -183,9 +184,11 @@ fn what_cannot_be_erased_does_not_hide_the_damage_of_the_new_owner() {
 
 #[test]
 fn the_erase_of_a_unit_with_a_dead_die_ends_with_its_error() {
-    let flash = Flash::new(geometry(1, 2, 8, 8), 1, Media::Nand);
+    // The other die ends last, without an error.
+    let flash = Flash::new(geometry(2, 1, 8, 8), 1, Media::Nand);
     flash.borrow_mut().fault = Some(Box::new(|command| {
-        (kind(&command.operation) == Kind::Erase).then_some(DeviceError::DeadDie)
+        (kind(&command.operation) == Kind::Erase && command.target.die == 0)
+            .then_some(DeviceError::DeadDie)
     }));
     let failed = erase_for_another(&flash, 1);
     let is_dead =
@@ -193,4 +196,21 @@ fn the_erase_of_a_unit_with_a_dead_die_ends_with_its_error() {
     assert!(failed.as_ref().is_err_and(is_dead), "{failed:?}");
     flash.borrow_mut().fault = None;
     erase_for_another(&flash, 1).unwrap();
+}
+
+#[test]
+fn the_blocks_of_a_superblock_out_of_service_are_erased_too() {
+    let flash = Flash::new(geometry(1, 2, 8, 8), 1, Media::Nand);
+    let (mut rig, _) = mount(&flash, OTHER);
+    let left = rig.fill(0, 1);
+    drop(rig);
+    // Its first block is good, and there is no spare for the other one.
+    flash.borrow_mut().make_bad(0, 0, 1, left.index);
+    let (_, inventory) = mount(&flash, OTHER);
+    assert_eq!(inventory.superblocks.len(), 1);
+    erase_for_another(&flash, 1).unwrap();
+    let owners = Owners::one(UnitSet::from(0..1), Ownership::of(OTHER)).at_epoch(1);
+    let (rig, inventory) = Rig::mount_for(&flash, FtlConfig::default(), owners);
+    assert_eq!((inventory.superblocks, inventory.damaged), (vec![], vec![]));
+    assert_eq!(rig.ftl.space(UnitId(0)).bad, 1);
 }

@@ -135,7 +135,7 @@ fn profile_of(bug: Bug) -> Profile {
         Bug::LeafOfOtherLife => return Profile::Misread,
         Bug::EndNotProven => return Profile::Worn,
         Bug::RecordsTogether | Bug::SpanUndeclared => return Profile::Unit,
-        Bug::AbsenceSaved => return Profile::Volumes,
+        Bug::AbsenceSaved | Bug::JoinedUnitNotErased => return Profile::Volumes,
         _ => {}
     }
     let is_of = |place: &&str| bug.place().starts_with(place);

@@ -1,4 +1,5 @@
-//! The table of sets of a scenario: who has which unit, while units pass from one domain to another.
+//! The table of sets of a scenario: who has which unit, while units pass from one domain to
+//! another.
 
 use super::session::domain_config;
 use crate::scenario::Scenario;

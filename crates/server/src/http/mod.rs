@@ -83,6 +83,8 @@ async fn health(State(source): State<Source>) -> Response {
             }
             let not_mounted = snapshot.volumes.iter().filter(|of| of.not_mounted.is_some());
             let mut shards: Vec<u64> = not_mounted.map(|of| of.shard).collect();
+            // A shard has several sets.
+            shards.sort_unstable();
             shards.dedup();
             if !shards.is_empty() {
                 health["status"] = "degraded".into();

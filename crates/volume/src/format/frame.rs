@@ -65,6 +65,8 @@ pub(crate) struct Position {
     pub unit: u16,
     pub index: u32,
     pub generation: u64,
+    /// The domain, where its superblocks are bound to it.
+    pub domain: Option<u16>,
     pub page: u32,
 }
 
@@ -72,13 +74,17 @@ impl Position {
     fn seed(self) -> u64 {
         let (low, high) = (self.device_uuid & u128::from(u64::MAX), self.device_uuid >> 64);
         let half = |part: u128| u64::try_from(part).unwrap_or(u64::MAX);
-        checksum::identity(&[
+        let place = checksum::identity(&[
             half(low),
             half(high),
             u64::from(self.unit) << 32 | u64::from(self.index),
             self.generation,
             u64::from(self.page),
-        ])
+        ]);
+        match self.domain {
+            None => place,
+            Some(domain) => checksum::identity(&[place, domain.into()]),
+        }
     }
 }
 
@@ -163,7 +169,7 @@ mod tests {
     use crate::image::ImageId;
 
     fn position(page: u32) -> Position {
-        Position { device_uuid: 7 << 90 | 3, unit: 1, index: 2, generation: 9, page }
+        Position { device_uuid: 7 << 90 | 3, unit: 1, index: 2, generation: 9, domain: None, page }
     }
 
     fn head(entries: usize) -> Head {
@@ -232,6 +238,7 @@ mod tests {
         assert_eq!(decode(&unit, position(5)), None);
         assert_eq!(decode(&unit, Position { generation: 10, ..position(4) }), None);
         assert_eq!(decode(&unit, Position { device_uuid: 3, ..position(4) }), None);
+        assert_eq!(decode(&unit, Position { domain: Some(1), ..position(4) }), None);
     }
 
     #[test]

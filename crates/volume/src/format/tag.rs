@@ -41,13 +41,16 @@ pub(crate) struct Tag {
     /// All changes with lower numbers were proven when the superblock was opened, as in a head:
     /// where no head can be read, this says that there were some. 0 in versions before 3.
     pub proven_below: u64,
+    /// Whether a table of sets names the unit slots of the domain. The heads of frames inside are
+    /// bound to the domain then: the unit may have been another one's.
+    pub has_table: bool,
 }
 
-/// Encodes a tag of a domain whose unit slots a table of sets names, or not.
-pub(crate) fn encode(tag: Tag, has_table: bool) -> OwnerTag {
+/// Encodes a tag.
+pub(crate) fn encode(tag: Tag) -> OwnerTag {
     let mut bytes = [0; 64];
     bytes[..4].copy_from_slice(&MAGIC);
-    bytes[4] = if has_table { *VERSIONS.end() } else { WITHOUT_TABLE };
+    bytes[4] = if tag.has_table { *VERSIONS.end() } else { WITHOUT_TABLE };
     bytes[5] = match tag.purpose {
         Purpose::Data => 1,
         Purpose::Map => 2,
@@ -61,9 +64,10 @@ pub(crate) fn encode(tag: Tag, has_table: bool) -> OwnerTag {
 /// Decodes a tag; `None` if it is not one of this layer, or its version is newer.
 pub(crate) fn decode(tag: &OwnerTag) -> Option<Tag> {
     let mut reader = Reader(&tag.0);
-    if reader.take(4)? != MAGIC || !VERSIONS.contains(&reader.u8()?) {
+    if reader.take(4)? != MAGIC {
         return None;
     }
+    let version = Some(reader.u8()?).filter(|version| VERSIONS.contains(version))?;
     let purpose = match reader.u8()? {
         1 => Purpose::Data,
         2 => Purpose::Map,
@@ -71,7 +75,8 @@ pub(crate) fn decode(tag: &OwnerTag) -> Option<Tag> {
         _ => return None,
     };
     reader.take(2)?;
-    Some(Tag { purpose, first_sequence: reader.u64()?, proven_below: reader.u64()? })
+    let (first_sequence, proven_below) = (reader.u64()?, reader.u64()?);
+    Some(Tag { purpose, first_sequence, proven_below, has_table: version > WITHOUT_TABLE })
 }
 
 #[cfg(test)]
@@ -81,15 +86,20 @@ mod tests {
     #[test]
     fn tags_decode_to_what_was_encoded_and_others_are_refused() {
         for purpose in [Purpose::Data, Purpose::Map, Purpose::Rewritten] {
-            let tag = Tag { purpose, first_sequence: 1 << 45, proven_below: 1 << 44 };
-            assert_eq!([false, true].map(|has_table| encode(tag, has_table).0[4]), [4, 5]);
-            let mut older = encode(tag, false);
+            let of = |has_table| Tag {
+                purpose,
+                first_sequence: 1 << 45,
+                proven_below: 1 << 44,
+                has_table,
+            };
+            assert_eq!([false, true].map(|has_table| encode(of(has_table)).0[4]), [4, 5]);
+            let mut older = encode(of(false));
             for version in 1..=5 {
                 older.0[4] = version;
-                assert_eq!(decode(&older), Some(tag));
+                assert_eq!(decode(&older), Some(of(version == 5)));
             }
             for at in 0..6 {
-                let mut other = encode(tag, true);
+                let mut other = encode(of(true));
                 other.0[at] ^= 0x80;
                 assert_eq!(decode(&other), None);
             }

@@ -18,6 +18,8 @@ pub(super) struct FoundSuperblock {
     pub tag: Option<tag::Tag>,
     /// The generation of its frames, if that is not the one of the handle.
     generation: Option<u64>,
+    /// Whether the heads of its frames are bound to the domain.
+    is_bound: bool,
 }
 
 impl FoundSuperblock {
@@ -49,14 +51,16 @@ pub(super) async fn superblocks(
             block: block(&superblock),
             tag: Some(tag),
             generation: None,
+            is_bound: tag.has_table,
         });
     }
-    for Nameless { superblock, generation } in nameless(core, inventory).await {
+    for Nameless { superblock, generation, is_bound } in nameless(core, inventory).await {
         let block = block(&superblock);
-        all.push(FoundSuperblock { superblock, block, tag: None, generation });
+        all.push(FoundSuperblock { superblock, block, tag: None, generation, is_bound });
     }
     for found in &all {
         core.superblocks.set(found.block, found.superblock);
+        core.superblocks.bind(found.block, found.is_bound);
         if let Some(generation) = found.generation {
             core.superblocks.set_generation(found.block, generation);
         }

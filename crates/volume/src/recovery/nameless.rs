@@ -19,6 +19,8 @@ pub(super) struct Nameless {
     pub superblock: Superblock,
     /// The generation of its frames, if that is not the one of the handle.
     pub generation: Option<u64>,
+    /// Whether the heads of its frames are bound to the domain.
+    pub is_bound: bool,
 }
 
 /// The superblocks that may have data and lack an opening header: all damaged ones, and those of
@@ -53,11 +55,41 @@ pub(crate) fn release_free(core: &Core, inventory: &Inventory) {
 
 async fn examined(core: &Core, found: &DamagedSuperblock) -> Nameless {
     let superblock = found.superblock;
+    let mut newest = None;
+    // On some devices an erase leaves heads of the life before behind those of this one.
+    for page in 0..core.geometry.block_pages() {
+        if let Page::Read(bytes) = first_unit(core, &superblock, page).await {
+            newest = newest.max(written(core, found, &bytes, page));
+        }
+    }
+    let is_bound = newest.map_or(core.has_table(), |written| written.is_bound);
+    let generation = newest.filter(|_| !found.has_generation).map(|written| written.generation);
+    Nameless { superblock, generation, is_bound }
+}
+
+/// How the heads of a superblock were written.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Written {
+    generation: u64,
+    is_bound: bool,
+}
+
+/// How the head in a page was written, if it is one of this domain: with the generation of the
+/// handle, or, where that is a new one, with the generation that it states itself. Heads from
+/// before there was a table of sets are bound to no domain.
+fn written(core: &Core, found: &DamagedSuperblock, bytes: &[u8], page: u32) -> Option<Written> {
+    let position = core.position(&found.superblock, page);
     let generation = match found.has_generation {
-        true => None,
-        false => newest_generation(core, superblock).await,
+        true => position.generation,
+        false => frame::stated_generation(bytes)?,
     };
-    Nameless { superblock, generation }
+    let bound = core.has_table().then_some(core.config.domain);
+    let domains = [bound, None];
+    let mut heads = domains.into_iter().filter_map(|domain| {
+        frame::decode(bytes, Position { generation, domain, ..position })?;
+        Some(Written { generation, is_bound: domain.is_some() })
+    });
+    heads.next()
 }
 
 /// Whether one of the first pages has the head of a frame of this superblock.
@@ -69,32 +101,9 @@ async fn begins_with_frames(core: &Core, found: &DamagedSuperblock) -> bool {
             Page::Unreadable => continue,
             Page::Read(bytes) => bytes,
         };
-        let position = core.position(superblock, page);
-        let is_head = match found.has_generation {
-            true => frame::decode(&bytes, position).is_some(),
-            false => stated_generation(&bytes, position).is_some(),
-        };
-        if is_head {
+        if written(core, found, &bytes, page).is_some() {
             return true;
         }
     }
     false
-}
-
-/// The greatest generation of heads in a superblock: on some devices an erase leaves heads of the
-/// life before behind those of this one.
-async fn newest_generation(core: &Core, superblock: Superblock) -> Option<u64> {
-    let mut newest = None;
-    for page in 0..core.geometry.block_pages() {
-        if let Page::Read(bytes) = first_unit(core, &superblock, page).await {
-            newest = newest.max(stated_generation(&bytes, core.position(&superblock, page)));
-        }
-    }
-    newest
-}
-
-/// The generation that the head at a position was written with, as it says itself.
-fn stated_generation(bytes: &[u8], position: Position) -> Option<u64> {
-    let generation = frame::stated_generation(bytes)?;
-    frame::decode(bytes, Position { generation, ..position }).map(|_| generation)
 }
