@@ -136,6 +136,12 @@ impl Core {
         units.filter(|&unit| !self.space.is_draining(unit))
     }
 
+    /// Wakes the collection of all units but those that leave the domain: it makes no space, and
+    /// would begin again and again where it finds none.
+    pub fn wake_collection(&self) {
+        self.staying_units().for_each(|unit| self.tasks.collection().wake(unit));
+    }
+
     /// Whether nothing will be collected: the collection of all units rests. That of a unit which
     /// leaves the domain makes no space, and waits for some itself.
     pub fn nothing_is_collected(&self) -> bool {

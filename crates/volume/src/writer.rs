@@ -102,7 +102,7 @@ pub(crate) async fn unit_for(
         }
         if woken_after != Some(releases) {
             woken_after = Some(releases);
-            core.tasks.collection().wake_all();
+            core.wake_collection();
         }
         core.space.changed().await;
     }
