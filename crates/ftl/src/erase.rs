@@ -6,10 +6,9 @@ use crate::failure::{blames_block, retire};
 use crate::op::{Next, Op, Work};
 use crate::scheduler::{OpKind, QueueClass};
 use crate::slots::State;
-use crate::superblock::FtlError;
 use crate::unit::Unit;
 use softflash_base::Time;
-use softflash_device::{DeviceError, Hint, Priority, QueuePair};
+use softflash_device::{DeviceError, Hint, Priority, QueuePair, Target};
 
 /// Begins a new life of a superblock: erases its blocks, all planes of a die at once.
 pub(crate) fn start(
@@ -37,13 +36,7 @@ pub(crate) fn start_idle(unit: &mut Unit, commands: &mut Commands, now: Time) {
         let mut target = unit.target(block, run);
         target.blocks[0] = block;
         unit.idle_under_erase += 1;
-        let (work, hint) = (Work::EraseIdle, Hint::HEADER.at(class.priority()));
-        let (index, durable, since) = (block, false, now);
-        let unit_place = unit.place();
-        commands.add(
-            unit,
-            Op { work, unit: unit_place, index, target, data: None, durable, class, hint, since },
-        );
+        queue(unit, commands, now, Work::EraseIdle, block, target, class);
     }
 }
 
@@ -61,10 +54,7 @@ pub(crate) fn idle_ended(
     unit.idle_under_erase -= 1;
     match result {
         Err(error) if blames_block(&error) => retire(unit, commands, device, now, op),
-        Err(error) => {
-            let superblock = unit.superblock(op.index);
-            unit.note_erase_failure(FtlError::Device { superblock, error });
-        }
+        Err(error) => unit.note_erase_failure(op.index, error),
         Ok(()) => {}
     }
 }
@@ -81,11 +71,24 @@ fn add(
 ) {
     let mut run = unit.layout().run(column, 1);
     (run.planes, run.page, run.rows) = (planes, 0, 1);
+    let target = unit.target(index, run);
+    queue(unit, commands, now, Work::Erase, index, target, class);
+}
+
+fn queue(
+    unit: &mut Unit,
+    commands: &mut Commands,
+    now: Time,
+    work: Work,
+    index: u32,
+    target: Target,
+    class: QueueClass,
+) {
     let erase = Op {
-        work: Work::Erase,
+        work,
         unit: unit.place(),
         index,
-        target: unit.target(index, run),
+        target,
         data: None,
         durable: false,
         class,
@@ -125,15 +128,14 @@ pub(crate) fn ended(
                 return Next::Nothing;
             }
         } else {
-            let (superblock, error) = (unit.superblock(index), error.clone());
-            unit.note_erase_failure(FtlError::Device { superblock, error });
+            unit.note_erase_failure(index, error.clone());
         }
         unit.slot_mut(index).fail();
     }
     let last = unit.slot_mut(index).erase_ended();
     match (last, unit.slot(index).has_failed()) {
         (true, false) => Next::WriteEraseHeader,
-        (true, true) => failed(unit, now, index, result.err().unwrap_or(DeviceError::EraseFailed)),
+        (true, true) => failed(unit, now, index, result.err()),
         _ => Next::Nothing,
     }
 }
@@ -151,14 +153,14 @@ fn replace(unit: &mut Unit, commands: &mut Commands, now: Time, op: &Op, column:
 }
 
 /// Handles a superblock that cannot be erased, with no spare left to replace a block.
-fn failed(unit: &mut Unit, now: Time, index: u32, error: DeviceError) -> Next {
+fn failed(unit: &mut Unit, now: Time, index: u32, error: Option<DeviceError>) -> Next {
     match unit.slot(index).state() {
         State::Erasing => {
-            unit.abandon_erase_ahead(now, index, error);
+            unit.abandon_erase_ahead(now, index);
             return Next::Nothing;
         }
         State::Open => unit.set_state(index, State::Live),
         _ => {}
     }
-    Next::EraseFailed(error)
+    Next::EraseFailed(error.unwrap_or(DeviceError::EraseFailed))
 }

@@ -31,7 +31,12 @@ pub(crate) fn program_failed(
     unit.slot_mut(op.index).fail();
     match unit.slot(op.index).state() {
         State::Open => unit.set_state(op.index, State::Live),
-        State::Erasing => unit.abandon_erase_ahead(now, op.index, error.clone()),
+        State::Erasing => {
+            if !blames_block(error) {
+                unit.note_erase_failure(op.index, error.clone());
+            }
+            unit.abandon_erase_ahead(now, op.index);
+        }
         _ => {}
     }
     commands.wake_dies(unit);

@@ -17,7 +17,7 @@ use crate::superblock::{FtlError, Owner, OwnerTag, Superblock};
 use crate::telemetry::SpaceAccount;
 use softflash_base::{Time, UnitId};
 use softflash_device::geometry::MAX_PLANES;
-use softflash_device::{Completion, Target};
+use softflash_device::{Completion, DeviceError, Target};
 
 /// The contents of the opening header of an allocated superblock.
 pub(crate) struct Opening {
@@ -96,9 +96,11 @@ impl Unit {
         self.erase_ahead.want_all(wants_all);
     }
 
-    /// The path to the flash fails during an erase that all are waited for.
-    pub fn note_erase_failure(&mut self, error: FtlError) {
-        self.erase_ahead.fail(error);
+    /// A superblock cannot be erased because the path to the flash fails: the erase of all of them
+    /// ends, if it is under way.
+    pub fn note_erase_failure(&mut self, index: u32, error: DeviceError) {
+        let superblock = self.superblock(index);
+        self.erase_ahead.fail(FtlError::Device { superblock, error });
     }
 
     /// From now on, superblocks are allocated for this owner.

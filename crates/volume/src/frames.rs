@@ -78,7 +78,11 @@ impl Frames {
     /// The copies of a root are the next frames. Until the result is dropped, no frame counts as
     /// durable from the first of them on: a head between them that says so would stay when the
     /// second copy is lost, and let the first one count as a root that was durable.
+    ///
+    /// # Panics
+    /// If another root is being written.
     pub fn begin_root(&self) -> RootUnderWay<'_> {
+        assert_eq!(self.root_at.get(), None, "two roots are written at once");
         self.root_at.set(Some(self.next.get()));
         RootUnderWay(self)
     }

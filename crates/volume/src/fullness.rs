@@ -17,12 +17,12 @@ pub(crate) struct Fullness {
 }
 
 impl Fullness {
-    /// A write was refused, where so many bytes are used and can be. The log names the shard of the
-    /// domain, as commands do.
+    /// A write was refused, where so many bytes are used and can be. The log has the
+    /// number of the set, as `set list` does.
     pub fn note_refusal(&self, domain: u16, used: u64, usable: u64) {
         if !self.is_full.replace(true) {
             tracing::warn!(
-                shard = shard_of(domain),
+                set = domain,
                 used,
                 usable,
                 "the volumes' space is full: writes are refused until data are discarded, or \
@@ -38,20 +38,10 @@ impl Fullness {
             self.is_full.set(false);
             let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
             let (used, usable) = (bytes(used), bytes(usable));
-            tracing::warn!(
-                shard = shard_of(domain),
-                used,
-                usable,
-                "the volumes' space has room again"
-            );
+            tracing::warn!(set = domain, used, usable, "the volumes' space has room again");
         }
         self.is_full.get() || used >= usable
     }
-}
-
-/// The shard of a domain: domains are numbered from 1, as 0 is the store.
-fn shard_of(domain: u16) -> u16 {
-    domain.saturating_sub(1)
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use softflash_device::{Hint, Priority};
 impl Ftl {
     /// Requests that all free superblocks of a unit are erased, and the blocks that no superblock
     /// has. When it is done, each superblock has an erase header that survives a power cut: a mount
-    /// finds nothing of what they held, except in bad blocks. Superblocks with data stay.
+    /// finds nothing of what they held, except in bad blocks. Superblocks with data stay. Nothing
+    /// may be allocated in the unit meanwhile.
     ///
     /// # Errors
     /// [`NotOurs`](FtlError::NotOurs).

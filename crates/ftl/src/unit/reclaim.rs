@@ -1,12 +1,10 @@
 //! Released superblocks become free again, or go out of service if blocks are missing.
 
 use super::Unit;
-use crate::failure::blames_block;
 use crate::slots::State;
 use crate::superblock::FtlError;
 use softflash_base::Time;
 use softflash_base::planted::{self, Bug};
-use softflash_device::DeviceError;
 
 impl Unit {
     /// Reclaims a released superblock once none of its commands is under way.
@@ -18,12 +16,8 @@ impl Unit {
     }
 
     /// Releases a superblock whose erase ahead of need failed, once its commands have ended.
-    pub fn abandon_erase_ahead(&mut self, now: Time, index: u32, error: DeviceError) {
+    pub fn abandon_erase_ahead(&mut self, now: Time, index: u32) {
         self.erase_ahead.pause(now);
-        if !blames_block(&error) {
-            let superblock = self.superblock(index);
-            self.erase_ahead.fail(FtlError::Device { superblock, error });
-        }
         self.set_state(index, State::Releasing);
     }
 

@@ -2,35 +2,11 @@
 //! there, and each read returns the flushed data or an error; or the mount is refused.
 
 use crate::testbed::{Testbed, UNIT, content, unit};
-use softflash_device::{Device, ModelConfig, UnitsImage};
-use softflash_nand::faults::{FaultPlace, FaultSchedule, FaultTime, PlannedFault, Strike};
+use softflash_device::{Device, UnitsImage};
 use softflash_volume::{Domain, VolumeError};
 use std::time::Duration;
 
 const UNITS: u64 = 60;
-
-fn testbed(units: u16) -> Testbed {
-    let mut config = ModelConfig::model();
-    // A die each.
-    config.array.geometry.channels = units;
-    config.array.geometry.chips_per_channel = 1;
-    config.array.geometry.blocks_per_plane = 60;
-    config.array.geometry.pages_per_block = 16;
-    Testbed::of(config)
-}
-
-/// Plans the failure of these units at this time.
-fn fail(testbed: &Testbed, units: &[u16], at_ns: u64) {
-    let fault = |&unit: &u16| PlannedFault {
-        place: FaultPlace::Die(unit.into()),
-        when: FaultTime::AtNs(at_ns),
-        what: Strike::Death,
-    };
-    testbed
-        .device
-        .schedule_faults(&FaultSchedule { faults: units.iter().map(fault).collect() })
-        .unwrap();
-}
 
 async fn write(domain: &Domain) {
     let volume = domain.volume("v").unwrap();
@@ -65,7 +41,7 @@ async fn compare(domain: &Domain, has_data: bool) -> u64 {
 /// is refused.
 fn mount_without(testbed: &Testbed, units: &[u16], at_ns: u64, has_data: bool) -> Option<u64> {
     let mounted: Result<u64, VolumeError> = testbed.on_flash(async |queue, config, runtime| {
-        fail(testbed, units, at_ns);
+        testbed.kill(units, at_ns);
         let (domain, _) = Domain::mount(queue, config, runtime.clone()).await?;
         let lost = compare(&domain, has_data).await;
         domain.stop();
@@ -92,7 +68,7 @@ fn created(testbed: &Testbed, has_data: bool) -> UnitsImage {
 fn units_that_fail_one_after_the_other_never_bring_older_states_back() {
     for (units, has_data) in [2, 3, 4].into_iter().flat_map(|units| [(units, false), (units, true)])
     {
-        let testbed = testbed(units);
+        let testbed = Testbed::of_dies(units);
         let image = created(&testbed, has_data);
         for first in 0..units {
             for second in (0..units).filter(|&second| second != first) {
@@ -110,7 +86,7 @@ fn units_that_fail_one_after_the_other_never_bring_older_states_back() {
 #[test]
 fn a_unit_that_fails_while_its_domain_is_mounted_never_makes_it_empty() {
     for has_data in [false, true] {
-        let testbed = testbed(1);
+        let testbed = Testbed::of_dies(1);
         let image = created(&testbed, has_data);
         let refused = (0..60).filter(|step| {
             testbed.device.restore(&image).unwrap();
@@ -122,11 +98,11 @@ fn a_unit_that_fails_while_its_domain_is_mounted_never_makes_it_empty() {
 
 #[test]
 fn the_space_of_a_unit_that_dies_is_gone_and_writes_go_on_in_the_others() {
-    let testbed = testbed(2);
+    let testbed = Testbed::of_dies(2);
     testbed.run(async |domain, _, _| {
         domain.create("v", UNITS * UNIT as u64).await.unwrap();
         let before = domain.space().usable_bytes;
-        fail(&testbed, &[1], 0);
+        testbed.kill(&[1], 0);
         for _ in 0..4 {
             write(domain).await;
         }
@@ -138,11 +114,11 @@ fn the_space_of_a_unit_that_dies_is_gone_and_writes_go_on_in_the_others() {
 
 #[test]
 fn a_domain_whose_only_unit_dies_is_worn_out_and_not_full() {
-    let testbed = testbed(1);
+    let testbed = Testbed::of_dies(1);
     let refused = testbed.run(async |domain, _, _| {
         domain.create("v", UNITS * UNIT as u64).await.unwrap();
         let volume = domain.volume("v").unwrap();
-        fail(&testbed, &[0], 0);
+        testbed.kill(&[0], 0);
         let mut refused = Vec::new();
         for lba in 0..UNITS {
             refused.extend(volume.write(lba * UNIT as u64, &unit(1)).await.err());

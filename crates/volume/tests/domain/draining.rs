@@ -5,9 +5,7 @@ use crate::testbed::{Testbed, UNIT, unit};
 use futures_util::future::{join, join_all};
 use softflash_base::UnitSet;
 use softflash_base::random::Rng;
-use softflash_device::ModelConfig;
 use softflash_flash::erase_units;
-use softflash_nand::faults::{FaultPlace, FaultSchedule, FaultTime, PlannedFault, Strike};
 use softflash_runtime::RuntimeHandle;
 use softflash_volume::{Domain, DomainConfig, VolumeError};
 use std::cell::{Cell, RefCell};
@@ -110,33 +108,13 @@ fn an_empty_domain_gives_up_all_units_but_one() {
     Contents::new().overwrite(&testbed, 500).unwrap();
 }
 
-/// The die of a unit is dead from this time on.
-fn kill(testbed: &Testbed, unit: u32, at_ns: u64) {
-    let fault = PlannedFault {
-        place: FaultPlace::Die(unit),
-        when: FaultTime::AtNs(at_ns),
-        what: Strike::Death,
-    };
-    testbed.device.schedule_faults(&FaultSchedule { faults: vec![fault] }).unwrap();
-}
-
-/// A domain on the first units, each of a die.
-fn on_dies(units: u16) -> Testbed {
-    let mut config = ModelConfig::model();
-    config.array.geometry.channels = units;
-    config.array.geometry.chips_per_channel = 1;
-    config.array.geometry.blocks_per_plane = 64;
-    config.array.geometry.pages_per_block = 16;
-    Testbed::of(config)
-}
-
 #[test]
 fn a_unit_that_cannot_be_read_stays_and_keeps_its_data() {
-    let testbed = on_dies(3);
+    let testbed = Testbed::of_dies(3);
     let mut contents = Contents::new();
     contents.overwrite(&testbed, 3000).unwrap();
     testbed.run(async |domain, runtime, _| {
-        kill(&testbed, 1, runtime.now().0);
+        testbed.kill(&[1], runtime.now().0);
         let refused = domain.drain(&UnitSet::from_iter([1])).await;
         assert!(matches!(refused, Err(VolumeError::NotDrained { unit: 1, .. })), "{refused:?}");
         assert_eq!(domain.counters().lost, 0, "nothing has moved as lost");
@@ -145,11 +123,11 @@ fn a_unit_that_cannot_be_read_stays_and_keeps_its_data() {
 
 #[test]
 fn a_drain_and_its_clients_end_where_the_other_units_fail() {
-    let testbed = on_dies(2);
+    let testbed = Testbed::of_dies(2);
     let mut contents = Contents::new();
     contents.overwrite(&testbed, 2000).unwrap();
     testbed.run(async |domain, runtime, _| {
-        kill(&testbed, 0, runtime.now().0 + 1_000_000);
+        testbed.kill(&[0], runtime.now().0 + 1_000_000);
         let volume = domain.volume("v").unwrap();
         let clients = async {
             for lba in 0..100_000 {

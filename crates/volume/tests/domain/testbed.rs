@@ -2,6 +2,7 @@
 
 use softflash_base::UnitSet;
 use softflash_device::{Device, ModelConfig, ModelDevice, QueuePair};
+use softflash_nand::faults::{FaultPlace, FaultSchedule, FaultTime, PlannedFault, Strike};
 use softflash_runtime::{RuntimeHandle, VirtualExecutor};
 use softflash_volume::{
     Domain, DomainConfig, Examined, MAPPING_UNIT_BYTES, Progress, RecoveryReport, VolumeError,
@@ -30,6 +31,27 @@ impl Testbed {
     pub fn of(config: ModelConfig) -> Testbed {
         let device = Arc::new(ModelDevice::in_memory(config).unwrap());
         Testbed { units: device.info().all_units(), device, config: DomainConfig::default() }
+    }
+
+    /// Units of a die each.
+    pub fn of_dies(units: u16) -> Testbed {
+        let mut config = ModelConfig::model();
+        config.array.geometry.channels = units;
+        config.array.geometry.chips_per_channel = 1;
+        config.array.geometry.blocks_per_plane = 60;
+        config.array.geometry.pages_per_block = 16;
+        Testbed::of(config)
+    }
+
+    /// Plans the death of the dies of these units at this time.
+    pub fn kill(&self, units: &[u16], at_ns: u64) {
+        let fault = |&unit: &u16| PlannedFault {
+            place: FaultPlace::Die(unit.into()),
+            when: FaultTime::AtNs(at_ns),
+            what: Strike::Death,
+        };
+        let faults = units.iter().map(fault).collect();
+        self.device.schedule_faults(&FaultSchedule { faults }).unwrap();
     }
 
     /// Mounts the domain and runs with it; the power is cut at the end.
