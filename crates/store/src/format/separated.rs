@@ -124,6 +124,17 @@ impl Separated {
         }
     }
 
+    /// The collector has moved a fragment. Returns whether it is one of a value that waits for
+    /// others: that is not in the log, and will be with the new place.
+    pub fn move_waiting(&self, old: &Reference, new: Reference) -> bool {
+        let State::Waiting { places, .. } = &mut *self.state.borrow_mut() else { return false };
+        let Some(place) = places.iter_mut().find(|place| place.as_ref() == Some(old)) else {
+            return false;
+        };
+        *place = Some(new);
+        true
+    }
+
     /// The records that the log and the tree keep: one for each reference. Until the value is
     /// written, records that have the value itself, for readers of memory.
     pub(crate) fn bodies(&self) -> SmallVec<[Body; 1]> {

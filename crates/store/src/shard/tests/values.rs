@@ -218,6 +218,36 @@ fn values_are_moved_in_batches_with_one_event_each() {
 }
 
 #[test]
+fn fragments_move_while_others_of_their_value_are_written() {
+    let bench = bench(64);
+    bench.run(async |stores, _| {
+        let (store, shard) = (&stores[0], stores[0].local());
+        let huge = value(5, 3 << 20);
+        put(store, "huge", huge.clone()).await;
+        while candidates(shard).is_empty() {
+            shard.values.progress().notified().await;
+        }
+        assert!(shard.values.waiting_bytes() > 0, "it is written already");
+        let victims = candidates(shard);
+        for victim in &victims {
+            let live = shard.values.ledger().borrow().live_in(*victim).len();
+            assert!(live > 0, "{victim} has a fragment");
+            Mover::of(shard).empty_block(*victim).await.unwrap();
+        }
+        collect(store).await;
+        assert!(victims.iter().all(|id| !shard.blocks.contains(softflash_blocks::BlockId(*id))));
+        assert_eq!(
+            got(store, "huge").await.map(|e| e.value.to_bytes()),
+            Some(huge.value.to_bytes())
+        );
+    });
+    bench.run(async |stores, _| {
+        let found = got(&stores[0], "huge").await.map(|e| e.value.to_bytes());
+        assert_eq!(found, Some(value(5, 3 << 20).value.to_bytes()), "after a restart");
+    });
+}
+
+#[test]
 fn a_block_with_a_value_that_cannot_be_read_is_kept_until_no_value_is_live() {
     let bench = bench(16);
     bench.run(async |stores, _| {

@@ -102,6 +102,8 @@ pub(super) type Current = Option<(References, u64)>;
 /// Whether memory knows them.
 enum Known {
     Yes(Current),
+    /// The newest version has a value of which some fragments are not written.
+    Waits(Rc<Separated>),
     No,
 }
 
@@ -290,6 +292,12 @@ impl Mover<'_> {
                 self.apply(mem::take(&mut changes));
             }
             match self.known_references(&moved.key) {
+                Known::Waits(value) if value.move_waiting(&moved.old, moved.new) => {
+                    let mut ledger = self.values.ledger().borrow_mut();
+                    ledger.insert(&moved.new, value.expires_at_ms);
+                    ledger.remove(&moved.old);
+                }
+                Known::Waits(_) => changes.extend(self.change(moved, None)),
                 Known::Yes(current) => changes.extend(self.change(moved, current)),
                 Known::No => {
                     // Live until it is known, so that the collector does not take its block.
@@ -347,8 +355,10 @@ impl Mover<'_> {
     /// The references of the newest version of a key, and its expiry, as far as memory knows.
     fn known_references(&self, key: &Bytes) -> Known {
         let Ok(slice) = self.slices.of_key(key) else { return Known::No };
-        if let Some(content) = slice.in_memory(key, |version| version.content().clone()) {
-            return Known::Yes(references_of(Some(content)));
+        match slice.in_memory(key, |version| version.content().clone()) {
+            Some(Content::Separated(value)) if !value.is_placed() => return Known::Waits(value),
+            Some(content) => return Known::Yes(references_of(Some(content))),
+            None => {}
         }
         match self.reader.find_listed(slice, key) {
             Listed::Found(newest) => Known::Yes(references_of(Some(newest.content))),
