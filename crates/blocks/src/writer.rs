@@ -109,8 +109,10 @@ impl Writer {
     }
 
     /// Units to avoid, as far as the other units have room for all copies: units taken by the rest
-    /// of the group, and units that have just failed, which are the least loaded. Failed units are
-    /// avoided before taken ones: a write to them fails.
+    /// of the group, and units that have just failed, which are the least loaded. A unit that has
+    /// failed once is tried again before one is taken twice: its other superblocks may be good, and
+    /// a fault of a unit with two blocks of a group can damage both. One that has failed twice is
+    /// avoided before taken ones: a write to it fails.
     fn avoided(
         &self,
         anti_affinity: &AntiAffinity,
@@ -121,8 +123,11 @@ impl Writer {
             |taken: &[u16]| self.pools.main().units_besides(taken) >= usize::from(copies);
         let taken_units =
             if planted::bug(Bug::GroupOnOneUnit) { Vec::new() } else { anti_affinity.units() };
-        let choices: [SmallVec<[u16; 4]>; 3] = [
+        let times = |unit| failed.iter().filter(|other| **other == unit).count();
+        let twice = failed.iter().filter(|unit| times(**unit) > 1);
+        let choices: [SmallVec<[u16; 4]>; 4] = [
             taken_units.iter().chain(failed).copied().collect(),
+            taken_units.iter().chain(twice).copied().collect(),
             failed.into(),
             taken_units.into(),
         ];

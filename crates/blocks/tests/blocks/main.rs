@@ -1,5 +1,6 @@
 //! Tests of the block layer.
 
+mod failed_programs;
 mod owners;
 mod rewrites;
 mod space;
