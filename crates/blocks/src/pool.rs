@@ -7,8 +7,8 @@ use crate::placement::{Candidate, Placement};
 use crate::redundancy::Redundancy;
 use crate::tag::{self, Tag};
 use smallvec::SmallVec;
-use softflash_base::IoBuf;
 use softflash_base::planted::{self, Bug};
+use softflash_base::{IoBuf, UnitSet};
 use softflash_device::DeviceError;
 use softflash_flash::{Flash, UnitHealth};
 use softflash_ftl::{FtlError, Hint, SpaceAccount, Superblock};
@@ -41,15 +41,18 @@ pub struct UnitMark {
 pub(crate) struct UnitPool {
     flash: Flash,
     redundancy: Redundancy,
+    ids: UnitSet,
+    /// By the positions in `ids`.
     units: Vec<Unit>,
     placement: Placement,
 }
 
 impl UnitPool {
     pub(crate) fn new(flash: Flash, redundancy: Redundancy) -> UnitPool {
-        let units = flash.units().iter().map(|_| Unit::default()).collect();
+        let ids = flash.units();
+        let units = ids.iter().map(|_| Unit::default()).collect();
         let placement = Placement::new(PlacementPolicy::LEAST_LOADED);
-        UnitPool { flash, redundancy, units, placement }
+        UnitPool { flash, redundancy, ids, units, placement }
     }
 
     pub(crate) fn flash(&self) -> &Flash {
@@ -65,7 +68,7 @@ impl UnitPool {
     }
 
     fn unit(&self, unit: u16) -> Option<&Unit> {
-        self.units.get(self.flash.units().position(unit)?)
+        self.units.get(self.ids.position(unit)?)
     }
 
     /// Whether nothing on the unit can be read.
@@ -76,18 +79,18 @@ impl UnitPool {
     /// The greatest generation of each unit, without lost units.
     pub(crate) fn marks(&self) -> Vec<UnitMark> {
         let mark = |unit| UnitMark { unit, generation: self.flash.newest_generation(unit) };
-        self.flash.units().iter().filter(|unit| !self.is_lost(*unit)).map(mark).collect()
+        self.ids.iter().filter(|unit| !self.is_lost(*unit)).map(mark).collect()
     }
 
     /// Units that were lost since the mount.
     pub(crate) fn lost_units(&self) -> u64 {
-        self.flash.units().iter().filter(|unit| self.is_lost(*unit)).count() as u64
+        self.ids.iter().filter(|unit| self.is_lost(*unit)).count() as u64
     }
 
     /// Units that take blocks: a worn-out one is read-only.
     fn serving(&self) -> impl Iterator<Item = u16> {
         let serves = |unit: &u16| !self.is_lost(*unit) && !self.flash.space(*unit).is_worn_out();
-        self.flash.units().iter().filter(serves)
+        self.ids.iter().filter(serves)
     }
 
     /// The error where no unit takes a block.
@@ -115,7 +118,7 @@ impl UnitPool {
 
     /// The space of the units that are not lost.
     fn spaces_left(&self) -> impl Iterator<Item = SpaceAccount> {
-        let left = self.flash.units().iter().filter(|unit| !self.is_lost(*unit));
+        let left = self.ids.iter().filter(|unit| !self.is_lost(*unit));
         left.map(|unit| self.flash.space(unit))
     }
 

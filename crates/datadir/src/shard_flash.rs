@@ -153,7 +153,7 @@ mod tests {
         let (_temp, path) = device_file();
         with_flash(&path, async |store, volumes, domain, runtime| {
             let FlashSource::Mounted(mounted) = &store else { panic!("not together") };
-            assert_eq!(mounted.flash.units(), &UnitSet::from(0..3));
+            assert_eq!(mounted.flash.units(), UnitSet::from(0..3));
             let volumes = domain.mount(volumes, runtime).await.unwrap();
             volumes.create("v", 1 << 20).await.unwrap();
             volumes.checkpoint().await.unwrap();

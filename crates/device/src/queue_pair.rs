@@ -13,7 +13,7 @@ pub trait Device: Send + Sync {
     fn info(&self) -> &DeviceInfo;
 
     /// Opens a queue pair over `units`, to be used on the calling thread only. A unit has at most
-    /// one queue pair.
+    /// one queue pair, until that one is dropped or has [given the unit up](QueuePair::give_up).
     fn open_queue_pair(&self, units: &UnitSet) -> Result<Box<dyn QueuePair>, OpenError>;
 
     /// Repairs a damaged copy of the label from the other one. To be called once everything else
@@ -34,7 +34,7 @@ pub trait Described {
     /// The identity of the device, part of the identity of everything written to it.
     fn device_uuid(&self) -> u128;
 
-    /// The units that this queue pair drives.
+    /// The units that this queue pair was opened for.
     fn units(&self) -> &UnitSet;
 
     /// The number of pages of a block that must be programmed until no later program in it can
@@ -70,6 +70,10 @@ pub trait QueuePair: Described {
 
     /// The event to wait for before the next poll.
     fn wake(&self) -> Wake;
+
+    /// Another queue pair can open the unit from now on. No command for it is under way, and none
+    /// follows. [`units`](Described::units) still has it, so that the positions of the others stay.
+    fn give_up(&mut self, unit: UnitId);
 }
 
 /// A queue pair around another one, whose description it has.

@@ -2,6 +2,7 @@
 
 use crate::pump::{self, Driver};
 use crate::view::View;
+use futures_util::future::try_join_all;
 use softflash_base::{IoBuf, UnitId, UnitSet};
 use softflash_device::{Device, QueuePair};
 use softflash_ftl::{
@@ -14,11 +15,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// The flash of a shard as one of its owners has it: a view of the owner's units. A clone is the
-/// same view. All views of a shard share its FTL.
+/// same view. The views that are mounted together share an FTL; others [join](Flash::join) with
+/// theirs.
 #[derive(Clone)]
 pub struct Flash {
     pub(crate) driver: Rc<Driver>,
-    view: Rc<View>,
+    pub(crate) view: Rc<View>,
 }
 
 /// A view that has just been mounted.
@@ -151,19 +153,43 @@ impl Flash {
     /// ends with the last view.
     pub fn stop(&self) {
         if self.view.stop() {
-            self.driver.view_ended();
+            self.view.drivers(&self.driver).iter().for_each(|driver| driver.view_ended());
         }
+    }
+
+    /// Calls `call` with the driver of a unit.
+    #[inline]
+    pub(crate) fn with_driver<T>(&self, unit: UnitId, call: impl FnOnce(&Rc<Driver>) -> T) -> T {
+        match self.view.joined_driver(unit) {
+            Some(driver) => call(&driver),
+            None => call(&self.driver),
+        }
+    }
+
+    /// Asks the FTL of a unit. The answer about a unit that has left with its FTL is the default.
+    fn ask<T: Default>(&self, unit: u16, ask: impl FnOnce(&Ftl, UnitId) -> T) -> T {
+        let unit = UnitId(unit);
+        self.with_driver(unit, |driver| {
+            let ftl = driver.ftl.borrow();
+            match self.view.has_changed() && !ftl.units().contains(unit.0) {
+                true => T::default(),
+                false => ask(&ftl, unit),
+            }
+        })
     }
 
     /// Allocates a free superblock of `unit`.
     pub fn allocate(&self, unit: u16, tag: OwnerTag, hint: Hint) -> Result<Superblock, FtlError> {
-        if !self.view.units().contains(unit) {
-            return Err(FtlError::NotOurs { unit: UnitId(unit) });
+        let id = UnitId(unit);
+        if !self.view.contains(unit) {
+            return Err(FtlError::NotOurs { unit: id });
         }
-        let now = self.driver.runtime.now();
-        let superblock = self.driver.ftl.borrow_mut().allocate(now, UnitId(unit), tag, hint);
-        self.driver.submitted.notify_one();
-        superblock
+        self.with_driver(id, |driver| {
+            let now = driver.runtime.now();
+            let superblock = driver.ftl.borrow_mut().allocate(now, id, tag, hint);
+            driver.submitted.notify_one();
+            superblock
+        })
     }
 
     /// Appends whole pages; returns the first page's number at once and the outcome when they are
@@ -175,10 +201,12 @@ impl Flash {
         durable: bool,
         hint: Hint,
     ) -> Result<(u32, impl Future<Output = Outcome> + use<>), (FtlError, IoBuf)> {
-        let now = self.driver.runtime.now();
-        let (request, first_page) =
-            self.driver.ftl.borrow_mut().append(now, superblock, data, durable, hint)?;
-        let done = self.driver.done(&self.view, request);
+        let (first_page, done) = self.with_driver(superblock.unit, |driver| {
+            let now = driver.runtime.now();
+            let mut ftl = driver.ftl.borrow_mut();
+            let (request, first_page) = ftl.append(now, superblock, data, durable, hint)?;
+            Ok((first_page, driver.done(&self.view, request)))
+        })?;
         Ok((first_page, async move {
             let Done { result, buffer, .. } = done.await;
             (result, buffer)
@@ -193,17 +221,16 @@ impl Flash {
         pages: u32,
         hint: Hint,
     ) -> Result<ReadPages, FtlError> {
-        let done = {
-            let now = self.driver.runtime.now();
-            let mut ftl = self.driver.ftl.borrow_mut();
+        let done = self.with_driver(superblock.unit, |driver| {
+            let now = driver.runtime.now();
+            let mut ftl = driver.ftl.borrow_mut();
             let bytes = pages as usize * ftl.page_bytes() as usize;
             let buffer = ftl.buffers().take(bytes);
             let request = ftl
                 .read(now, superblock, first_page, pages, buffer, hint)
                 .map_err(|(error, _)| error)?;
-            drop(ftl);
-            self.driver.done(&self.view, request)
-        };
+            Ok(driver.done(&self.view, request))
+        })?;
         let Done { result, buffer, retries, .. } = done.await;
         match (result, buffer) {
             (Ok(()), Some(bytes)) => Ok(ReadPages { bytes, retries }),
@@ -217,27 +244,35 @@ impl Flash {
 
     /// Completes when every append that completed before is durable.
     pub async fn flush(&self, hint: Hint) -> Result<(), FtlError> {
-        let request = self.driver.ftl.borrow_mut().flush(self.driver.runtime.now(), hint);
-        self.driver.done(&self.view, request).await.result
+        if !self.view.has_changed() {
+            return self.driver.flush(&self.view, hint).await;
+        }
+        let drivers = self.view.drivers(&self.driver);
+        let flushes = drivers.iter().map(|driver| driver.flush(&self.view, hint));
+        try_join_all(flushes).await.map(drop)
     }
 
     /// Ends the appends to a superblock.
     pub fn seal(&self, superblock: &Superblock) {
-        self.driver.ftl.borrow_mut().seal(superblock);
+        self.with_driver(superblock.unit, |driver| driver.ftl.borrow_mut().seal(superblock));
     }
 
     /// Releases a superblock.
     pub fn release(&self, superblock: &Superblock) {
-        let now = self.driver.runtime.now();
-        self.driver.ftl.borrow_mut().release(now, superblock);
-        self.driver.submitted.notify_one();
+        self.with_driver(superblock.unit, |driver| {
+            driver.ftl.borrow_mut().release(driver.runtime.now(), superblock);
+            driver.submitted.notify_one();
+        });
     }
 
     /// Completes when all free superblocks of a unit are erased, and that is durable.
     pub async fn erase_free(&self, unit: u16) -> Result<(), FtlError> {
-        let now = self.driver.runtime.now();
-        let request = self.driver.ftl.borrow_mut().erase_free(now, UnitId(unit))?;
-        self.driver.done(&self.view, request).await.result
+        let id = UnitId(unit);
+        let done = self.with_driver(id, |driver| {
+            let request = driver.ftl.borrow_mut().erase_free(driver.runtime.now(), id)?;
+            Ok(driver.done(&self.view, request))
+        })?;
+        done.await.result
     }
 
     /// A buffer for an append.
@@ -268,8 +303,9 @@ impl Flash {
         self.driver.ftl.borrow().safe_after(pages)
     }
 
-    /// The owner's units.
-    pub fn units(&self) -> &UnitSet {
+    /// The owner's units. They change when a unit [leaves](Flash::leave) or others
+    /// [join](Flash::join).
+    pub fn units(&self) -> UnitSet {
         self.view.units()
     }
 
@@ -280,33 +316,34 @@ impl Flash {
 
     /// A unit's queue length.
     pub fn load(&self, unit: u16) -> u32 {
-        self.driver.ftl.borrow().load(UnitId(unit))
+        self.ask(unit, Ftl::load)
     }
 
     /// A unit's superblocks by state.
     pub fn space(&self, unit: u16) -> SpaceAccount {
-        self.driver.ftl.borrow().space(UnitId(unit))
+        self.ask(unit, Ftl::space)
     }
 
     /// The greatest generation in a header on the unit's flash.
     pub fn newest_generation(&self, unit: u16) -> u64 {
-        self.driver.ftl.borrow().newest_generation(UnitId(unit))
+        self.ask(unit, Ftl::newest_generation)
     }
 
     /// Erases of the most worn block of a unit.
     pub fn most_erases(&self, unit: u16) -> u32 {
-        self.driver.ftl.borrow().most_erases(UnitId(unit))
+        self.ask(unit, Ftl::most_erases)
     }
 
     /// The superblock of a unit that its owner should rewrite elsewhere, because its data are cold
     /// while other blocks wear out: of those whose index it `can_move`. Scans the superblocks of
     /// the unit.
     pub fn worth_moving(&self, unit: u16, can_move: impl Fn(u32) -> bool) -> Option<Superblock> {
-        self.driver.ftl.borrow().worth_moving(UnitId(unit), can_move)
+        self.ask(unit, |ftl, unit| ftl.worth_moving(unit, can_move))
     }
 
     /// A unit's state.
     pub fn telemetry(&self, unit: u16) -> UnitTelemetry {
-        self.driver.ftl.borrow().telemetry(UnitId(unit))
+        self.ask(unit, |ftl, unit| Some(ftl.telemetry(unit)))
+            .unwrap_or_else(|| UnitTelemetry { unit: UnitId(unit), ..UnitTelemetry::default() })
     }
 }

@@ -25,7 +25,9 @@ impl Flash {
         if self.page_state(superblock, page, hint).await? != PageState::Uncorrectable {
             return Ok(false);
         }
-        let successors = self.driver.ftl.borrow().successors(superblock, page);
+        let unit = superblock.unit;
+        let successors =
+            self.with_driver(unit, |driver| driver.ftl.borrow().successors(superblock, page));
         for later in successors {
             if self.page_state(superblock, later, hint).await? != PageState::Erased {
                 return Ok(true);

@@ -4,7 +4,7 @@ use crate::requests::Requests;
 use crate::view::View;
 use futures_util::future::{Either, select};
 use softflash_device::Wake;
-use softflash_ftl::{Done, Ftl, RequestId};
+use softflash_ftl::{Done, Ftl, FtlError, Hint, RequestId};
 use softflash_runtime::{Notify, RuntimeHandle, yield_now};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -21,6 +21,8 @@ pub(crate) struct Driver {
     requests: RefCell<Requests>,
     /// The views that are in use. The pump ends with the last one.
     views: Cell<usize>,
+    /// A view has left in good order: the pump ends when all requests have.
+    completes: Cell<bool>,
 }
 
 impl Driver {
@@ -32,6 +34,7 @@ impl Driver {
             submitted: Notify::new(),
             requests: RefCell::default(),
             views: Cell::new(views),
+            completes: Cell::new(false),
         }
     }
 
@@ -41,6 +44,27 @@ impl Driver {
         assert!(views > 0, "a view of flash ends that no one has");
         self.views.set(views - 1);
         self.submitted.notify_one();
+    }
+
+    /// The units of a view have left: it is used no more once its requests have completed.
+    pub(crate) fn view_left(&self) {
+        self.completes.set(true);
+        self.view_ended();
+    }
+
+    fn is_needed(&self) -> bool {
+        self.views.get() > 0 || (self.completes.get() && !self.ftl.borrow().idle())
+    }
+
+    /// Requests a flush.
+    pub(crate) fn flush(
+        self: &Rc<Self>,
+        view: &Rc<View>,
+        hint: Hint,
+    ) -> impl Future<Output = Result<(), FtlError>> + use<> {
+        let request = self.ftl.borrow_mut().flush(self.runtime.now(), hint);
+        let done = self.done(view, request);
+        async move { done.await.result }
     }
 
     /// The completion of a request of a view that was just submitted. There is none once the view
@@ -61,17 +85,20 @@ impl Driver {
     }
 
     /// Polls the FTL and wakes the tasks whose requests have completed, until the last view is
-    /// stopped.
+    /// stopped or has left.
     pub(crate) async fn pump(&self) {
         let mut done = Vec::new();
-        while self.views.get() > 0 {
+        while self.is_needed() {
             let wake = {
                 let mut ftl = self.ftl.borrow_mut();
                 ftl.poll(self.runtime.now(), &mut done);
                 ftl.wake()
             };
             if done.is_empty() {
-                wait(&self.runtime, wake, Some(&self.submitted)).await;
+                // The last command may have ended without a request.
+                if self.is_needed() {
+                    wait(&self.runtime, wake, Some(&self.submitted)).await;
+                }
             } else {
                 for done in done.drain(..) {
                     let waker = self.requests.borrow_mut().finish(done);

@@ -69,6 +69,12 @@ impl Commands {
         self.ops.stored() == 0
     }
 
+    /// Whether a command for a unit is waiting or in the device. Looks at all commands.
+    pub fn any_of(&self, unit: usize) -> bool {
+        let is_of_unit = |op: &Op| op.unit == unit && !matches!(op.work, Work::Flush { .. });
+        self.ops.values().any(is_of_unit)
+    }
+
     /// Adds a command to the account of its superblock and to the queue of its die.
     pub fn add(&mut self, unit: &mut Unit, op: Op) {
         let op = self.add_op(unit, op);

@@ -7,7 +7,7 @@ use crate::op::Work;
 use crate::superblock::FtlError;
 use crate::unit::Unit;
 use crate::units::Units;
-use softflash_base::Time;
+use softflash_base::{Time, UnitId};
 use softflash_device::{Command, Completion, Operation, QueuePair, Submit, Tag};
 
 /// A command that must not be submitted any more.
@@ -34,6 +34,11 @@ impl Dispatcher {
 
     pub fn device(&self) -> &dyn QueuePair {
         &*self.device
+    }
+
+    /// The device has no command for the unit, and gets none.
+    pub fn give_up(&mut self, unit: UnitId) {
+        self.device.give_up(unit);
     }
 
     /// Collects the completions up to `now`.

@@ -2,9 +2,9 @@
 //! submits the next commands.
 
 mod allocation;
-mod erasure;
 mod inspection;
 mod transfer;
+mod whole_unit;
 
 use crate::commands::Commands;
 use crate::config::FtlConfig;
@@ -25,6 +25,7 @@ use softflash_base::planted::{self, Bug};
 use softflash_base::{BufferPool, Time, UnitSet};
 use softflash_device::{Completion, DeviceError, Hint, Priority, QueuePair, Wake};
 use softflash_policy::WearPolicy;
+use whole_unit::UnitWork;
 
 /// The host FTL over the units of one queue pair.
 ///
@@ -40,8 +41,8 @@ pub struct Ftl {
     commands: Commands,
     headers: Headers,
     completions: Vec<Completion>,
-    /// Requests for the erase of all free superblocks of a unit, by its place.
-    erasures: Vec<(usize, u32)>,
+    /// Requests for whole units.
+    unit_work: Vec<UnitWork>,
 }
 
 impl Ftl {
@@ -62,11 +63,11 @@ impl Ftl {
             units: Units::new(queue.units().clone(), units),
             dispatcher: Dispatcher::new(queue, config),
             completions: Vec::new(),
-            erasures: Vec::new(),
+            unit_work: Vec::new(),
         }
     }
 
-    /// The units of the queue pair.
+    /// The units of the queue pair, also those that have left.
     pub fn units(&self) -> &UnitSet {
         self.units.ids()
     }
@@ -93,7 +94,7 @@ impl Ftl {
             self.completions = completions;
             self.commands.retry_stalled();
             self.erase_ahead(now);
-            self.end_erasures(now);
+            self.end_unit_work(now);
             // A second poll may have to start the commands submitted here.
             if !self.dispatch(now) {
                 break;

@@ -41,7 +41,7 @@ const FEW_PARTS: usize = 8;
 /// A request under way.
 struct Request {
     serial: u32,
-    /// None for a flush, and for the erase of a unit.
+    /// None for a flush, and for work on a whole unit.
     superblock: Option<Superblock>,
     hint: Hint,
     /// Commands and headers that have not ended.

@@ -87,6 +87,11 @@ impl<T> Slab<T> {
         }
     }
 
+    /// The values, in the order of their places.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.places.iter().flatten()
+    }
+
     /// Places that are not free.
     pub fn stored(&self) -> usize {
         self.places.len() - self.free.len()

@@ -94,11 +94,19 @@ pub enum FtlError {
     /// A flush failed: data that was not durable before may be lost.
     #[error("flush failed: {0}")]
     Flush(DeviceError),
-    /// The unit is driven by another queue pair.
+    /// The unit is driven by another queue pair, or has left.
     #[error("unit {unit} does not belong to this shard")]
     NotOurs {
         /// The unit.
         unit: UnitId,
+    },
+    /// The unit cannot leave.
+    #[error("unit {unit} is in use: {reason}")]
+    InUse {
+        /// The unit.
+        unit: UnitId,
+        /// Why it is in use.
+        reason: String,
     },
     /// The FTL does not support the geometry of the device.
     #[error("unsupported geometry: {reason}")]

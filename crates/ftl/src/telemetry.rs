@@ -59,7 +59,7 @@ pub enum UnitState {
 }
 
 /// The state and the counters of one unit.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct UnitTelemetry {
     /// The unit.
     pub unit: UnitId,

@@ -48,6 +48,8 @@ pub(crate) struct Unit {
     /// The time at which `load` became 0.
     idle_since: Time,
     erase_ahead: EraseAhead,
+    /// It leaves the FTL, or has left it.
+    leaves: bool,
     /// Blocks that no superblock has and that are being erased. No superblock is meanwhile.
     pub idle_under_erase: u32,
     counters: Counters,
@@ -77,6 +79,7 @@ impl Unit {
             load: 0,
             idle_since: now,
             erase_ahead: EraseAhead::new(config),
+            leaves: false,
             idle_under_erase: 0,
             counters: Counters::default(),
         }
@@ -89,6 +92,26 @@ impl Unit {
     /// The owner of the superblocks that are allocated.
     pub fn owner(&self) -> Owner {
         self.owner
+    }
+
+    /// Nothing is started on the unit from now on: it leaves the FTL.
+    pub fn leave(&mut self) {
+        self.leaves = true;
+    }
+
+    /// Whether the unit leaves the FTL, or has left it.
+    pub fn leaves(&self) -> bool {
+        self.leaves
+    }
+
+    /// Superblocks that their owner has not released.
+    pub fn held_superblocks(&self) -> u32 {
+        self.slots.in_state(State::Open) + self.slots.in_state(State::Live)
+    }
+
+    /// Whether all free superblocks are to be erased.
+    pub fn wants_all_erased(&self) -> bool {
+        self.erase_ahead.wants_all()
     }
 
     /// All free superblocks are to be erased at once, or not any more.

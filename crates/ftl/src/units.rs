@@ -46,19 +46,20 @@ impl Units {
         self.due.check(|place| self.units[place].erase_ahead_due());
     }
 
-    /// The place of a unit.
+    /// The place of a unit that has not left.
     pub fn place(&self, unit: UnitId) -> Result<usize, FtlError> {
-        self.ids.position(unit.0).ok_or(FtlError::NotOurs { unit })
+        let place = self.ids.position(unit.0).filter(|place| !self.units[*place].leaves());
+        place.ok_or(FtlError::NotOurs { unit })
     }
 
-    /// The unit of an id.
+    /// The unit of an id, also if it has left.
     ///
     /// # Panics
     /// If there is none.
     pub fn unit(&self, unit: UnitId) -> &Unit {
-        match self.place(unit) {
-            Ok(place) => &self.units[place],
-            Err(error) => unreachable!("{error}; its units are {}", self.ids),
+        match self.ids.position(unit.0) {
+            Some(place) => &self.units[place],
+            None => unreachable!("unit {unit} is not one of the units {}", self.ids),
         }
     }
 

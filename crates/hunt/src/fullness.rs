@@ -74,7 +74,8 @@ pub fn free_blocks_fit(stores: &[Store], scenario: &Scenario) -> Result<(), Sess
     for store in stores {
         let blocks = store.blocks();
         let flash = blocks.flash();
-        let spaces = flash.units().iter().map(|unit| flash.space(unit));
+        let units = flash.units();
+        let spaces = units.iter().map(|unit| flash.space(unit));
         let serving = spaces.filter(|space| !space.is_worn_out());
         let of_units: Vec<u32> = serving.map(|space| space.allocatable()).collect();
         let (free, left) = (blocks.count_free_blocks(), fitting(&of_units, scenario));

@@ -231,6 +231,10 @@ impl QueuePair for FaultyQueuePair {
     fn wake(&self) -> Wake {
         if self.failed.is_empty() { self.inner.wake() } else { Wake::Now }
     }
+
+    fn give_up(&mut self, unit: UnitId) {
+        self.inner.give_up(unit);
+    }
 }
 
 /// A device whose queue pairs all draw from one set of [`Faults`].

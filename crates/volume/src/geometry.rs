@@ -46,13 +46,14 @@ impl Geometry {
             ));
         }
         let page_units = cast::saturating_u32(page_bytes / MAPPING_UNIT_BYTES);
+        let units = flash.units();
         let geometry = Geometry {
-            units: flash.units().clone(),
-            unit_slots: SlotMap::of(flash.units(), named)?,
-            unit_blocks: flash.units().first().map_or(0, |unit| flash.space(unit).total()),
+            unit_slots: SlotMap::of(&units, named)?,
+            unit_blocks: units.first().map_or(0, |unit| flash.space(unit).total()),
             block_units,
             page_units,
             data_pages: data_pages(flash, block_units / page_units),
+            units,
         };
         let slots = u64::from(geometry.unit_slots.count())
             * u64::from(geometry.unit_blocks)

@@ -234,4 +234,7 @@ impl QueuePair for NullQueue {
     fn wake(&self) -> Wake {
         if self.ended.is_empty() { Wake::Idle } else { Wake::Now }
     }
+
+    /// No other queue pair shares its medium.
+    fn give_up(&mut self, _unit: UnitId) {}
 }

@@ -24,7 +24,8 @@ async fn put_kind(blocks: &BlockLayer, kind: BlockKind) -> BlockId {
 
 /// The FTL's count of free superblocks, and of erased ones among them.
 fn free_superblocks(blocks: &BlockLayer) -> (u32, u32) {
-    let spaces = || blocks.flash().units().iter().map(|unit| blocks.flash().space(unit));
+    let units = blocks.flash().units();
+    let spaces = || units.iter().map(|unit| blocks.flash().space(unit));
     (spaces().map(|space| space.free()).sum(), spaces().map(|space| space.erased).sum())
 }
 

@@ -72,6 +72,7 @@ pub(super) enum Plan {
 /// The inputs of planning.
 pub(super) struct Planner {
     pub(super) geometry: UnitGeometry,
+    /// The units that commands may name: not those that were given up.
     pub(super) units: UnitSet,
     pub(super) discard: Discard,
     /// Whether buffers must be aligned for O_DIRECT.

@@ -43,7 +43,7 @@ pub(super) struct FileQueuePair {
     capacity: usize,
     pool: BufferPool,
     shared: Arc<Shared>,
-    _claim: Claim,
+    claim: Claim,
 }
 
 impl FileQueuePair {
@@ -59,7 +59,7 @@ impl FileQueuePair {
         FileQueuePair {
             engine,
             data,
-            in_units: vec![0; planner.units.len()],
+            in_units: vec![0; claim.units().len()],
             planner,
             settling: false,
             waiting: VecDeque::new(),
@@ -69,7 +69,7 @@ impl FileQueuePair {
             capacity,
             pool,
             shared,
-            _claim: claim,
+            claim,
         }
     }
 
@@ -85,12 +85,20 @@ impl FileQueuePair {
     fn accept(&mut self, now: Time, command: &Command) -> Ticket {
         let unit = match command.operation {
             Operation::Flush | Operation::MarkBad => None,
-            _ => self.planner.units.position(command.target.unit.0),
+            _ => self.claim.units().position(command.target.unit.0),
         };
         let unit = unit.unwrap_or(usize::MAX);
         let in_unit = self.in_units.get_mut(unit);
         let queue = in_unit.map_or(0, |in_unit| std::mem::replace(in_unit, *in_unit + 1));
         Ticket { accepted: Accepted::new(command.tag, now, queue), unit }
+    }
+
+    /// Whether commands for a unit are accepted and not returned.
+    fn is_at_work_on(&self, unit: UnitId) -> bool {
+        let position = self.claim.units().position(unit.0);
+        let in_unit = position.and_then(|position| self.in_units.get(position));
+        in_unit.is_some_and(|in_unit| *in_unit > 0)
+            || self.marks.iter().any(|(_, bad)| bad.unit == unit.0)
     }
 
     /// Starts a request. A flush or durable write fails at once if an earlier one has failed.
@@ -157,7 +165,7 @@ impl Described for FileQueuePair {
     }
 
     fn units(&self) -> &UnitSet {
-        &self.planner.units
+        self.claim.units()
     }
 
     fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {
@@ -215,5 +223,11 @@ impl QueuePair for FileQueuePair {
             Engine::Sync(engine) if engine.pending() > 0 => Wake::Now,
             _ => Wake::Idle,
         }
+    }
+
+    fn give_up(&mut self, unit: UnitId) {
+        assert!(!self.is_at_work_on(unit), "unit {unit} is given up with commands under way");
+        self.claim.release(unit);
+        self.planner.units = self.claim.held().clone();
     }
 }

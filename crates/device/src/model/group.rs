@@ -8,10 +8,11 @@ use crate::command::DeviceError;
 use softflash_base::random::Rng;
 use softflash_base::{Time, checksum::identity};
 use softflash_nand::{
-    Array, ArrayConfig, BlockAddress, BlockIndex, BlockRecord, ConfigError, DieCommand, Finished,
-    PowerCutReport, Storage,
+    Array, ArrayConfig, BlockAddress, BlockIndex, BlockRecord, ConfigError, DieCommand, DieIndex,
+    Finished, PowerCutReport, Storage,
 };
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An array over some channels, with power or without.
@@ -21,6 +22,8 @@ pub(super) struct Group {
     channels: Arc<Channels>,
     /// Blocks whose records may differ from the medium's.
     touched: Vec<bool>,
+    /// For each die, whether its unit was given up: another array may have its blocks.
+    given_up: Vec<bool>,
     powered: bool,
     /// The initial state of the blocks, until the clock is known.
     initial: Option<Vec<BlockRecord>>,
@@ -52,6 +55,7 @@ impl Group {
         let array = Array::new(&array_config, store, &config.faults, seed).map_err(config_error)?;
         let mut group = Group {
             touched: vec![false; geometry.blocks() as usize],
+            given_up: vec![false; geometry.dies() as usize],
             array,
             medium: Arc::clone(medium),
             channels,
@@ -170,13 +174,29 @@ impl Group {
         let at = at.max(self.array.now());
         let mut rng = Rng::seeded(identity(&[seed, u64::from(self.channels.first_block())]));
         let report = self.array.power_cut(at, &mut rng);
+        self.save_touched(|_| true)?;
+        Ok(report)
+    }
+
+    /// Writes the records of all blocks of these dies. They are not written again: another array
+    /// may have the blocks from now on.
+    pub(super) fn give_up(&mut self, dies: Range<u32>) -> io::Result<()> {
+        let saved = self.save_touched(|die| dies.contains(&die.0));
+        for die in dies {
+            self.given_up[die as usize] = true;
+        }
+        saved
+    }
+
+    /// Writes the records of the blocks of some dies that may differ from the medium's.
+    fn save_touched(&self, of: impl Fn(DieIndex) -> bool) -> io::Result<()> {
         // Misdirected programs changed blocks that no command named.
         let all = self.array.injected().misdirected_programs > 0;
         let touched = self.touched.iter().enumerate().filter(|(_, touched)| all || **touched);
-        for index in touched.map(|(index, _)| BlockIndex(index as u32)) {
-            self.save(index)?;
-        }
-        Ok(report)
+        let indices = touched.map(|(index, _)| BlockIndex(index as u32));
+        let mut indices =
+            indices.filter(|index| of(self.array.geometry().block_address(*index).die));
+        indices.try_for_each(|index| self.save(index))
     }
 
     /// See [`Array::safe_after`].
@@ -191,6 +211,9 @@ impl Group {
 
     fn save(&self, index: BlockIndex) -> io::Result<()> {
         let address = self.array.geometry().block_address(index);
+        if self.given_up[address.die.index()] {
+            return Ok(());
+        }
         match self.array.export_block(address) {
             Some(record) => self.medium.save_record(self.channels.block(index), &record),
             None => Err(io::ErrorKind::InvalidInput.into()),

@@ -24,7 +24,8 @@ impl ModelDevice {
         bytes
     }
 
-    /// Busy times so far; 0 for channels and dies without an open queue pair.
+    /// Busy times so far; 0 for channels and dies without an open queue pair. Those of a unit that
+    /// one queue pair gave up and another one opened are the sums of both.
     pub fn busy_times(&self) -> BusyTimes {
         let whole = &self.config().array.geometry;
         let mut busy = BusyTimes {
@@ -34,11 +35,11 @@ impl ModelDevice {
         self.each_group(|group| {
             let (array, channels) = (&group.array, group.channels());
             for (channel, in_device) in (0..).zip(channels.in_device()) {
-                busy.channels_ns[*in_device as usize] =
+                busy.channels_ns[*in_device as usize] +=
                     array.channel_busy_ns(ChannelIndex(channel));
             }
             for die in (0..array.geometry().dies()).map(DieIndex) {
-                busy.dies_ns[channels.die(die).index()] = array.die_busy_ns(die);
+                busy.dies_ns[channels.die(die).index()] += array.die_busy_ns(die);
             }
         });
         busy

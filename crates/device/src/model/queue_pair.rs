@@ -11,6 +11,7 @@ use crate::validate::check;
 use softflash_base::checksum::identity;
 use softflash_base::{BufferPool, Time, UnitId, UnitSet};
 use softflash_nand::{CommandKind, DieCommand, DieIndex, Finished};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A queue pair over the units of some channels. Dropping it with commands in progress is a power
@@ -83,15 +84,18 @@ impl ModelQueuePair {
         None
     }
 
-    /// The array's index of a unit's first die.
-    fn first_die_of(&self, unit: UnitId) -> Option<u32> {
+    /// The array's indices of a unit's dies.
+    fn dies_of(&self, unit: UnitId) -> Option<Range<u32>> {
         let position = self.claim.units().position(unit.0)?;
-        Some(position as u32 * u32::from(self.geometry.dies))
+        let dies = u32::from(self.geometry.dies);
+        let first = position as u32 * dies;
+        Some(first..first + dies)
     }
 
     /// The array's index of a target's die; 0 for a target that will be refused.
     fn die_of(&self, target: &Target) -> DieIndex {
-        DieIndex(self.first_die_of(target.unit).unwrap_or(0) + u32::from(target.die))
+        let first = self.dies_of(target.unit).map_or(0, |dies| dies.start);
+        DieIndex(first + u32::from(target.die))
     }
 }
 
@@ -132,12 +136,11 @@ impl Described for ModelQueuePair {
     }
 
     fn bad_blocks(&self, unit: UnitId) -> Vec<(u8, u8, u32)> {
-        let Some(first) = self.first_die_of(unit) else { return Vec::new() };
-        let dies = first..first + u32::from(self.geometry.dies);
+        let Some(dies) = self.dies_of(unit) else { return Vec::new() };
         let bad = lock(&self.group).bad_blocks();
         bad.into_iter()
             .filter(|address| dies.contains(&address.die.0))
-            .map(|address| ((address.die.0 - first) as u8, address.plane, address.block))
+            .map(|address| ((address.die.0 - dies.start) as u8, address.plane, address.block))
             .collect()
     }
 
@@ -150,7 +153,7 @@ impl QueuePair for ModelQueuePair {
     fn submit(&mut self, now: Time, command: Command) -> Submit {
         self.now = self.now.max(now);
         let die = self.die_of(&command.target);
-        let checked = check(&self.geometry, self.sector_bytes(), self.claim.units(), &command);
+        let checked = check(&self.geometry, self.sector_bytes(), self.claim.held(), &command);
         let ModelQueuePair { engine, group, scratch, now, shared, .. } = self;
         let Some(mut group) = Self::catch_up(shared, group, engine, scratch, *now) else {
             engine.end(command, Err(DeviceError::Io { errno: libc::ENODEV }), *now);
@@ -196,6 +199,14 @@ impl QueuePair for ModelQueuePair {
             Some(at) if group.is_powered() => Wake::At(at),
             _ => Wake::Now,
         }
+    }
+
+    fn give_up(&mut self, unit: UnitId) {
+        let saved = self.dies_of(unit).map(|dies| lock(&self.group).give_up(dies));
+        if let Some(Err(error)) = saved {
+            tracing::error!(%error, "the last state of unit {unit} is not recorded");
+        }
+        self.claim.release(unit);
     }
 }
 

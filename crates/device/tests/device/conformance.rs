@@ -311,6 +311,62 @@ fn a_queue_pair_drives_units_that_are_not_neighbours(fixture: Fixture) {
     assert_eq!(driver.queue.bad_blocks(UnitId(last)), bad);
 }
 
+fn a_unit_that_is_given_up_can_be_opened_while_its_queue_pair_lives(fixture: Fixture) {
+    let device = fixture.open();
+    let (one, units) = (fixture.together, device.info().units);
+    let (moved, all) = (UnitSet::from(0..one), UnitSet::from(0..units));
+    let open = |units: &UnitSet| device.open_queue_pair(units).map(Driver::new);
+    let mut first = open(&all).unwrap();
+    let geometry = first.geometry();
+    let rows = |unit, rows| rows_of(&geometry, (unit, geometry.dies - 1, 2), 0, rows);
+    let contents = |seed, target: &Target, driver: &Driver| {
+        pattern(seed + u64::from(target.unit.0), driver.target_bytes(target))
+    };
+    let fill = |driver: &mut Driver, target: Target, seed| {
+        driver.erase(target).unwrap();
+        let bytes = contents(seed, &target, driver);
+        driver.program(target, &bytes).unwrap();
+    };
+    all.iter().for_each(|unit| fill(&mut first, rows(unit, 2), 100));
+    first.mark_bad(Target { planes: 1, blocks: [1; 4], ..rows(0, 1) }).unwrap();
+    for unit in &moved {
+        assert!(open(&moved).is_err(), "units of a queue pair are opened together");
+        first.queue.give_up(UnitId(unit));
+        let refused = first.erase(rows(unit, 1));
+        assert!(matches!(refused, Err(DeviceError::OutOfRange(_))), "{refused:?}");
+    }
+    assert_eq!(first.queue.units(), &all, "the positions of units stay");
+
+    let mut second = open(&moved).unwrap();
+    assert!(open(&all).is_err());
+    assert_eq!(second.queue.bad_blocks(UnitId(0)), [(geometry.dies - 1, 0, 1)]);
+    for unit in &moved {
+        let before = rows(unit, 2);
+        assert_eq!(second.read(before).unwrap(), contents(100, &before, &second));
+        fill(&mut second, rows(unit, 4), 200);
+    }
+    let last = units - 1;
+    fill(&mut first, rows(last, 3), 300);
+    drop(second);
+    let mut third = open(&moved).unwrap();
+    for unit in &moved {
+        let target = rows_of(&geometry, (unit, geometry.dies - 1, 2), 4, 1);
+        let bytes = contents(200, &target, &third);
+        third.program(target, &bytes).unwrap();
+    }
+    drop(third);
+    // The first queue pair ends last, and changes nothing of what it gave up.
+    drop((first, device));
+
+    let mut driver = fixture.drive();
+    for (unit, count, seed) in [(0, 4, 200), (one - 1, 4, 200), (one, 2, 100), (last, 3, 300)] {
+        let target = rows(unit, count);
+        assert_eq!(driver.read(target).unwrap(), contents(seed, &target, &driver), "unit {unit}");
+    }
+    let later = rows_of(&geometry, (0, geometry.dies - 1, 2), 4, 1);
+    assert_eq!(driver.read(later).unwrap(), contents(200, &later, &driver));
+}
+
 fn a_damaged_label_copy_is_repaired_and_two_are_refused(fixture: Fixture) {
     let uuid = fixture.open().info().uuid;
     fixture.flip_byte(70);
@@ -396,6 +452,7 @@ macro_rules! conformance_of {
             one_process_at_a_time
             units_belong_to_one_queue_pair
             a_queue_pair_drives_units_that_are_not_neighbours
+            a_unit_that_is_given_up_can_be_opened_while_its_queue_pair_lives
             a_damaged_label_copy_is_repaired_and_two_are_refused
             a_full_queue_gives_the_command_back
             a_queue_pair_may_be_dropped_with_commands_under_way

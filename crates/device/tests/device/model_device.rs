@@ -233,6 +233,15 @@ fn units_that_share_a_channel_stay_together() {
     }
     let across = device.open_queue_pair(&UnitSet::from_iter([0, 3])).map(drop).unwrap_err();
     assert!(across.to_string().contains("units 0,3 split a channel"), "{across}");
+    let mut all = device.open_queue_pair(&UnitSet::from(0..4)).unwrap();
+    all.give_up(UnitId(3));
+    let alone = device.open_queue_pair(&UnitSet::from(3..4)).map(drop).unwrap_err();
+    assert!(alone.to_string().contains("units 3 split a channel"), "{alone}");
+    let both = device.open_queue_pair(&UnitSet::from(2..4)).map(drop).unwrap_err();
+    assert!(both.to_string().contains("overlap units 0-2"), "{both}");
+    all.give_up(UnitId(2));
+    device.open_queue_pair(&UnitSet::from(2..4)).unwrap();
+    drop(all);
     device.open_queue_pair(&UnitSet::from(2..4)).unwrap();
 }
 

@@ -15,6 +15,8 @@ use std::sync::Arc;
 /// A queue pair over some units of a drive.
 pub(super) struct DriveQueuePair {
     shared: Arc<Shared>,
+    /// Its key in the shared state.
+    owner: u16,
     claim: Claim,
     pool: BufferPool,
     /// Commands that the drive works on, by its tags.
@@ -48,22 +50,17 @@ enum Plan {
 impl DriveQueuePair {
     pub(super) fn new(shared: Arc<Shared>, claim: Claim) -> DriveQueuePair {
         let in_units = vec![0; claim.units().len()];
-        let opened = DriveQueuePair {
+        let owner = shared.state().open(claim.units().first().unwrap_or(0));
+        DriveQueuePair {
             shared,
+            owner,
             claim,
             pool: BufferPool::of_this_thread(),
             under_way: BTreeMap::new(),
             in_units,
             ended: Vec::new(),
             scratch: Vec::new(),
-        };
-        opened.shared.state().open(opened.owner());
-        opened
-    }
-
-    /// The key of this queue pair in the shared state: its first unit.
-    fn owner(&self) -> u16 {
-        self.claim.units().first().unwrap_or(0)
+        }
     }
 
     /// Executes an operation on the contents, and returns the work for the drive.
@@ -150,7 +147,7 @@ impl QueuePair for DriveQueuePair {
         let checked = check(
             &shared.info.geometry,
             shared.info.geometry.page_bytes,
-            self.claim.units(),
+            self.claim.held(),
             &command,
         );
         if checked.is_ok() && self.is_full(&command) {
@@ -172,7 +169,7 @@ impl QueuePair for DriveQueuePair {
                 return Submit::Accepted;
             }
         };
-        match state.submit_for(self.owner(), self.request(kind, &target, hint)) {
+        match state.submit_for(self.owner, self.request(kind, &target, hint)) {
             Ok(place) => {
                 let unit = self.place(&target);
                 let accepted = Accepted::new(tag, now, self.in_units[unit]);
@@ -190,7 +187,7 @@ impl QueuePair for DriveQueuePair {
     fn poll(&mut self, now: Time, completions: &mut Vec<Completion>) {
         let mut state = self.shared.state();
         state.play(now);
-        state.take_ended(self.owner(), &mut self.scratch);
+        state.take_ended(self.owner, &mut self.scratch);
         completions.append(&mut self.ended);
         for done in self.scratch.drain(..) {
             let ended = self.under_way.remove(&done.tag);
@@ -203,15 +200,19 @@ impl QueuePair for DriveQueuePair {
 
     fn wake(&self) -> Wake {
         let state = self.shared.state();
-        if !self.ended.is_empty() || state.has_ended(self.owner()) {
+        if !self.ended.is_empty() || state.has_ended(self.owner) {
             return Wake::Now;
         }
-        state.completes_not_before(self.owner()).map_or(Wake::Idle, Wake::At)
+        state.completes_not_before(self.owner).map_or(Wake::Idle, Wake::At)
+    }
+
+    fn give_up(&mut self, unit: UnitId) {
+        self.claim.release(unit);
     }
 }
 
 impl Drop for DriveQueuePair {
     fn drop(&mut self) {
-        self.shared.state().close(self.owner());
+        self.shared.state().close(self.owner);
     }
 }

@@ -25,7 +25,7 @@ const SERIAL_BITS: u32 = 48;
 pub(super) struct State {
     pub(super) drive: Drive,
     pub(super) contents: Contents,
-    /// By the first unit of the queue pair.
+    /// By the key of the queue pair.
     mailboxes: BTreeMap<u16, Mailbox>,
     serial: u64,
     /// Reused whenever time is played.
@@ -37,9 +37,13 @@ impl State {
         State { drive, contents, mailboxes: BTreeMap::new(), serial: 0, done: Vec::new() }
     }
 
-    /// Registers an opened queue pair.
-    pub(super) fn open(&mut self, owner: u16) {
-        self.mailboxes.insert(owner, Mailbox::default());
+    /// Registers an opened queue pair by its first unit; returns its key. That is the unit, or the
+    /// next number if a queue pair that gave the unit up still has that key.
+    pub(super) fn open(&mut self, first_unit: u16) -> u16 {
+        let mut keys = (first_unit..=u16::MAX).chain(0..first_unit);
+        let key = keys.find(|key| !self.mailboxes.contains_key(key)).unwrap_or(first_unit);
+        self.mailboxes.insert(key, Mailbox::default());
+        key
     }
 
     /// Removes a dropped queue pair. The drive executes its requests; their completions are

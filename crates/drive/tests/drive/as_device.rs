@@ -232,6 +232,26 @@ fn units_belong_to_one_queue_pair() {
 }
 
 #[test]
+fn a_unit_that_is_given_up_has_its_own_completions_in_another_queue_pair() {
+    let device = device();
+    let mut first = driver(&device);
+    let (moved, kept) = (target(0, 2, 0, 1), target(1, 2, 0, 1));
+    let bytes = vec![5; first.target_bytes(&moved)];
+    first.program(moved, &bytes).unwrap();
+    first.queue.give_up(UnitId(0));
+    // Its first unit is that of the other queue pair.
+    let mut second = Driver::new(device.open_queue_pair(&UnitSet::from(0..1)).unwrap());
+    assert_eq!(second.read(moved).unwrap(), bytes);
+    for (driver, target) in [(&mut first, kept), (&mut second, moved)] {
+        driver.erase(target).unwrap();
+        driver.program(target, &bytes).unwrap();
+    }
+    drop(second);
+    assert_eq!(first.read(kept).unwrap(), bytes);
+    assert!(matches!(first.read(moved), Err(DeviceError::OutOfRange(_))));
+}
+
+#[test]
 fn a_full_unit_gives_the_command_back_and_others_take_theirs() {
     let device = device();
     let mut driver = driver(&device);

@@ -7,6 +7,7 @@ use crate::layout::HEADER_PAGES;
 use crate::superblock::Superblock;
 use crate::telemetry::{SpaceAccount, UnitTelemetry};
 use softflash_base::{UnitId, checksum};
+use softflash_device::UnitGeometry;
 use std::ops::Range;
 
 impl Ftl {
@@ -49,6 +50,11 @@ impl Ftl {
         let layout = self.layout;
         let end = (page + layout.columns()).min(layout.payload_pages());
         (page..end).map(move |first| (first, layout.last_of_block(first)))
+    }
+
+    /// The geometry of every unit.
+    pub fn geometry(&self) -> &UnitGeometry {
+        self.dispatcher.device().geometry()
     }
 
     /// Bytes per page.

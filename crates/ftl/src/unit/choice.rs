@@ -42,7 +42,8 @@ impl Unit {
         let due = self.erase_ahead.due((self.load == 0).then_some(self.idle_since))?;
         let erasing = self.slots.in_state(State::Erasing) + self.idle_under_erase > 0;
         // What a worn-out unit holds is to be erased, too, before another owner gets it.
-        let is_of_use = self.erase_ahead.wants_all() || !self.space().is_worn_out();
+        let takes_data = !self.leaves && !self.space().is_worn_out();
+        let is_of_use = takes_data || self.erase_ahead.wants_all();
         (!erasing && self.can_erase_ahead() && is_of_use).then_some(due)
     }
 

@@ -12,6 +12,7 @@ mod bad_blocks;
 mod data;
 mod file_backend;
 mod hints;
+mod leaving;
 mod owners;
 mod random_failures;
 mod recovery;

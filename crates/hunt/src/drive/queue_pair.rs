@@ -95,7 +95,7 @@ impl DriveQueuePair {
             _ if result.is_err() => {}
             Operation::Erase => cache.erase(&target),
             Operation::Flush => match settled {
-                Ok(()) => cache.flushed(self.claim.units(), writes_before),
+                Ok(()) => cache.flushed(self.claim.held(), writes_before),
                 Err(error) => return (None, Err(error)),
             },
             Operation::MarkBad => cache.mark_bad(&target),
@@ -134,7 +134,7 @@ impl QueuePair for DriveQueuePair {
             Operation::Program { .. } | Operation::Flush | Operation::MarkBad => FLUSH_NS,
         };
         let refused =
-            check(&self.geometry, self.geometry.page_bytes, self.claim.units(), &command).err();
+            check(&self.geometry, self.geometry.page_bytes, self.claim.held(), &command).err();
         let ends = now + duration(&mut self.rng, usual_ns).0;
         let writes_before = lock(&self.shared).cache.writes();
         self.submitted += 1;
@@ -158,6 +158,10 @@ impl QueuePair for DriveQueuePair {
 
     fn wake(&self) -> Wake {
         self.active.keys().next().map_or(Wake::Idle, |(ends, _)| Wake::At(*ends))
+    }
+
+    fn give_up(&mut self, unit: UnitId) {
+        self.claim.release(unit);
     }
 }
 

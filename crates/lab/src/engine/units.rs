@@ -246,8 +246,9 @@ impl<'a> Run<'a> {
         interrupts_per_completion: f64,
     ) {
         add_limits(&self.cell.device, outcome.bytes_per_second(), &mut outcome.figures);
-        let units = testbed.flash.units().iter();
-        let usable: u64 = units.map(|unit| u64::from(testbed.flash.space(unit).total())).sum();
+        let units = testbed.flash.units();
+        let usable: u64 =
+            units.iter().map(|unit| u64::from(testbed.flash.space(unit).total())).sum();
         let payload = testbed.flash.payload_bytes() as u64;
         let raw = self.cell.device.geometry.bytes() as f64;
         let figures = [

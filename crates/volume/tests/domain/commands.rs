@@ -1,8 +1,8 @@
 //! The hints of a volume's requests reach the device.
 
 use crate::testbed::{Testbed, UNIT, unit};
-use softflash_base::Time;
 use softflash_base::random::Rng;
+use softflash_base::{Time, UnitId};
 use softflash_device::{Command, Completion, Decorator, Operation, QueuePair, Submit, Wake};
 use softflash_ftl::{Hint, LifetimeClass, Origin, Priority};
 use softflash_volume::{Domain, Setting, Temperature};
@@ -42,6 +42,10 @@ impl QueuePair for Watching {
 
     fn wake(&self) -> Wake {
         self.inner.wake()
+    }
+
+    fn give_up(&mut self, unit: UnitId) {
+        self.inner.give_up(unit);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Checkpoints that fail.
 
 use crate::testbed::{Testbed, UNIT, content, unit};
-use softflash_base::Time;
+use softflash_base::{Time, UnitId};
 use softflash_device::{
     Command, Completion, Decorator, Device, DeviceError, Operation, QueuePair, Submit, Tag, Wake,
 };
@@ -44,6 +44,10 @@ impl QueuePair for Failing {
 
     fn wake(&self) -> Wake {
         self.inner.wake()
+    }
+
+    fn give_up(&mut self, unit: UnitId) {
+        self.inner.give_up(unit);
     }
 }
 

@@ -38,7 +38,7 @@ fn together<R>(testbed: &Testbed, work: impl AsyncFnOnce([Domain; 2]) -> R) -> R
         let views = Flash::mount_for(queue, config, owners, runtime.clone()).await.unwrap();
         let mut domains = Vec::new();
         for (view, (units, config)) in views.into_iter().zip(owned()) {
-            assert_eq!(view.flash.units(), &units);
+            assert_eq!(view.flash.units(), units);
             domains.push(Domain::mount_on(view, config, runtime.clone()).await.unwrap().0);
         }
         work(domains.try_into().ok().unwrap()).await

@@ -270,6 +270,7 @@ pub struct FlashQueue {
     die_free_at: Vec<Time>,
     /// Maximum number of commands in the queue.
     capacity: usize,
+    given_up: Vec<UnitId>,
 }
 
 impl FlashQueue {
@@ -283,6 +284,7 @@ impl FlashQueue {
             pool: BufferPool::new(1 << 20),
             die_free_at: vec![Time::ZERO; dies],
             capacity,
+            given_up: Vec::new(),
         })
     }
 }
@@ -339,6 +341,8 @@ impl QueuePair for FlashQueue {
         }
         let (target, kind) = (command.target, kind(&command.operation));
         let uses_die = !matches!(kind, Kind::Flush | Kind::MarkBad);
+        let is_ours = kind == Kind::Flush || !self.given_up.contains(&target.unit);
+        assert!(is_ours, "the unit was given up: {command:?}");
         let same_die = |other: &Target| (other.unit, other.die) == (target.unit, target.die);
         let waiting = flash.in_device.iter().filter(|(.., other)| {
             let die = !matches!(other.operation, Operation::Flush | Operation::MarkBad);
@@ -395,5 +399,14 @@ impl QueuePair for FlashQueue {
     fn wake(&self) -> Wake {
         let flash = self.flash.borrow();
         flash.in_device.iter().map(|(end, ..)| *end).min().map_or(Wake::Idle, Wake::At)
+    }
+
+    fn give_up(&mut self, unit: UnitId) {
+        for (.., command) in &self.flash.borrow().in_device {
+            let is_of_unit = command.target.unit == unit;
+            let is_flush = matches!(command.operation, Operation::Flush);
+            assert!(is_flush || !is_of_unit, "under way in {unit}, which is given up: {command:?}");
+        }
+        self.given_up.push(unit);
     }
 }

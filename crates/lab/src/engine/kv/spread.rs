@@ -23,7 +23,7 @@ impl Spread {
         for slice in slices {
             let store = &slice.store;
             let units = store.blocks().flash().units();
-            store.patch_units(slice.slice).iter().for_each(|run| spread.add(units, run));
+            store.patch_units(slice.slice).iter().for_each(|run| spread.add(&units, run));
         }
         spread
     }

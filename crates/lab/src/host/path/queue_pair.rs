@@ -3,7 +3,7 @@
 use super::Shared;
 use super::gathering::{Gathering, earlier};
 use super::link::Direction;
-use softflash_base::Time;
+use softflash_base::{Time, UnitId};
 use softflash_device::{Command, Completion, Operation, Tag, Target};
 use softflash_device::{Decorator, QueuePair, Submit, Wake};
 use std::collections::VecDeque;
@@ -232,5 +232,9 @@ impl QueuePair for HostQueuePair {
             (Wake::Idle, Some(ours)) => Wake::At(ours),
             (device, _) => device,
         }
+    }
+
+    fn give_up(&mut self, unit: UnitId) {
+        self.inner.give_up(unit);
     }
 }

@@ -14,7 +14,7 @@ const KEPT_STREAMS: usize = 512;
 /// The origin of a command to the device below.
 enum UnderWay {
     /// A window of a stream.
-    Window { stream: u64, window: usize },
+    Window { stream: u64, window: usize, unit: UnitId },
     /// Another command, submitted under a new tag.
     Other(Tag),
 }
@@ -40,6 +40,8 @@ pub(super) struct ReadAheadQueuePair {
     reads: BTreeMap<u16, u16>,
     /// Windows that the device had no room for yet.
     waiting: VecDeque<Command>,
+    /// Units that are given up once the device has no window of them under way.
+    leaving: Vec<UnitId>,
     /// Completions for the next poll.
     ended: Vec<Completion>,
     serial: u64,
@@ -58,6 +60,7 @@ impl ReadAheadQueuePair {
             under_way: BTreeMap::new(),
             reads: BTreeMap::new(),
             waiting: VecDeque::new(),
+            leaving: Vec::new(),
             ended: Vec::new(),
             serial: 0,
             scratch: Vec::new(),
@@ -130,9 +133,9 @@ impl ReadAheadQueuePair {
         let ended = stream.advance(now, |window, target| asked.push((window, target)));
         for (window, target) in asked {
             let serial = self.next_serial();
-            let page = self.inner.geometry().page_bytes as usize;
+            let (unit, page) = (target.unit, self.inner.geometry().page_bytes as usize);
             let bytes = target.rows as usize * usize::from(target.planes) * page;
-            self.under_way.insert(serial, UnderWay::Window { stream: number, window });
+            self.under_way.insert(serial, UnderWay::Window { stream: number, window, unit });
             let operation = Operation::Read(self.inner.buffers().take(bytes));
             let hint = stream.hint();
             self.waiting.push_back(Command { tag: Tag(serial), target, operation, hint });
@@ -160,6 +163,19 @@ impl ReadAheadQueuePair {
                 full.push(unit);
                 self.waiting.push_back(command);
             }
+        }
+    }
+
+    /// Gives up the leaving units of which the device has no window under way.
+    fn give_up_idle(&mut self) {
+        let ReadAheadQueuePair { inner, leaving, under_way, .. } = self;
+        let has_window = |unit: UnitId| {
+            let is_of =
+                |of: &UnderWay| matches!(of, UnderWay::Window { unit: of, .. } if *of == unit);
+            under_way.values().any(is_of)
+        };
+        for unit in leaving.extract_if(.., |unit| !has_window(*unit)) {
+            inner.give_up(unit);
         }
     }
 
@@ -192,7 +208,7 @@ impl ReadAheadQueuePair {
     fn take(&mut self, completion: Completion) {
         match self.under_way.remove(&completion.tag.0) {
             Some(UnderWay::Other(tag)) => self.ended.push(Completion { tag, ..completion }),
-            Some(UnderWay::Window { stream, window }) => {
+            Some(UnderWay::Window { stream, window, .. }) => {
                 let Completion { buffer, result, finished_at, .. } = completion;
                 if let Some(reading) = self.streams.get_mut(&stream) {
                     reading.arrived(window, buffer, result);
@@ -242,6 +258,7 @@ impl QueuePair for ReadAheadQueuePair {
         self.scratch = ended;
         if any {
             self.hand_over(now);
+            self.give_up_idle();
         }
         completions.append(&mut self.ended);
     }
@@ -251,5 +268,11 @@ impl QueuePair for ReadAheadQueuePair {
             true => self.inner.wake(),
             false => Wake::Now,
         }
+    }
+
+    /// Windows that were read ahead may be under way: then the unit follows them.
+    fn give_up(&mut self, unit: UnitId) {
+        self.leaving.push(unit);
+        self.give_up_idle();
     }
 }
