@@ -1,17 +1,74 @@
 //! Another table of sets for an open data directory.
 
+use crate::directory::DataDir;
 use crate::error::DataDirError;
 use crate::manifest::{MANIFEST_NAME, Manifest};
 use crate::open::OpenDir;
 use crate::set_table::{SetError, SetTable};
-use crate::sets::SetKind;
+use crate::sets::{FlashSet, SetKind};
 use softflash_base::UnitSet;
-use std::sync::Arc;
+use softflash_device::Device;
+
+impl DataDir {
+    /// The sets on its device.
+    pub fn sets(&self, device: &dyn Device) -> Vec<FlashSet> {
+        self.manifest().sets(device.info())
+    }
+
+    /// The table of its sets.
+    pub fn table(&self, device: &dyn Device) -> SetTable {
+        self.manifest().table(device.info().units)
+    }
+
+    /// Checks that a table can be that of this directory.
+    ///
+    /// # Errors
+    /// [`DataDirError::Layout`] where it does not fit the device, [`DataDirError::Device`] where
+    /// units can only be used together with those of another set; [`SetError::NoRoom`].
+    pub fn check_table(&self, device: &dyn Device, table: &SetTable) -> Result<(), DataDirError> {
+        self.with_table(device, table).map(|_| ())
+    }
+
+    /// Replaces the table durably: after a crash the old one or the new one is there. It comes
+    /// last: a set must hold nothing in units that leave it, and units that join one are erased.
+    ///
+    /// # Errors
+    /// As [`check_table`](DataDir::check_table), and errors of the file system.
+    pub fn replace_table(
+        &mut self,
+        device: &dyn Device,
+        table: &SetTable,
+    ) -> Result<(), DataDirError> {
+        let manifest = self.with_table(device, table)?;
+        self.replace_manifest(manifest)
+    }
+
+    /// The manifest with a table that can be that of this directory.
+    fn with_table(&self, device: &dyn Device, table: &SetTable) -> Result<Manifest, DataDirError> {
+        let manifest = self.manifest().with_sets(table.clone());
+        let of_device = device.info();
+        if let Some(reason) = manifest.problem(of_device.units) {
+            return Err(DataDirError::Layout { path: self.path().join(MANIFEST_NAME), reason });
+        }
+        for domain in manifest.domains(of_device.units) {
+            device.check_units(&domain.units)?;
+        }
+        let sets = manifest.sets(of_device);
+        let full = sets.iter().find(|set| set.kind == SetKind::Mapped && set.usable_bytes == 0);
+        match full {
+            Some(set) => {
+                let (name, units) = (set.name.clone(), set.units.len());
+                Err(DataDirError::set(self.path())(SetError::NoRoom { name, units }))
+            }
+            None => Ok(manifest),
+        }
+    }
+}
 
 impl OpenDir {
     /// The table of its sets.
     pub fn table(&self) -> SetTable {
-        self.data.manifest().table(self.device.info().units)
+        self.data.table(&*self.device)
     }
 
     /// The units in no set.
@@ -19,47 +76,23 @@ impl OpenDir {
         self.table().spare(self.device.info().units)
     }
 
-    /// Checks that a table can be that of this directory, whose units are not in use.
+    /// Checks that a table can be that of this directory.
     ///
     /// # Errors
-    /// [`DataDirError::Layout`] where it does not fit the device, [`DataDirError::Device`] where
-    /// units can only be used together with those of another set; [`SetError::NoRoom`].
+    /// Those of [`DataDir::check_table`].
     pub fn check_table(&self, table: &SetTable) -> Result<(), DataDirError> {
-        self.with_table(table).map(|_| ())
+        self.data.check_table(&*self.device, table)
     }
 
-    /// Replaces the table durably: after a crash the old one or the new one is there. It comes
-    /// last: a set must hold nothing in units that leave it, and units that join one are erased.
+    /// Replaces the table durably.
     ///
     /// # Errors
-    /// As [`check_table`](OpenDir::check_table), and errors of the file system.
+    /// Those of [`DataDir::replace_table`].
     pub fn replace_table(self, table: &SetTable) -> Result<OpenDir, DataDirError> {
-        let manifest = self.with_table(table)?;
-        let OpenDir { device, data, .. } = self;
-        let layout = manifest.layout(device.info().units);
-        Ok(OpenDir::of(data.replace_manifest(manifest)?, device, layout))
-    }
-
-    /// The manifest with a table that can be that of this directory.
-    fn with_table(&self, table: &SetTable) -> Result<Manifest, DataDirError> {
-        let manifest = self.data.manifest().with_sets(table.clone());
-        let device = self.device.info();
-        if let Some(reason) = manifest.problem(device.units) {
-            return Err(DataDirError::Layout { path: self.path.join(MANIFEST_NAME), reason });
-        }
-        for domain in manifest.domains(device.units) {
-            // The units of a channel of a modelled array cannot be in two sets.
-            drop(Arc::clone(&self.device).open_queue_pair(&domain.units)?);
-        }
-        let sets = manifest.sets(device);
-        let full = sets.iter().find(|set| set.kind == SetKind::Mapped && set.usable_bytes == 0);
-        match full {
-            Some(set) => {
-                let (name, units) = (set.name.clone(), set.units.len());
-                Err(DataDirError::set(&self.path)(SetError::NoRoom { name, units }))
-            }
-            None => Ok(manifest),
-        }
+        let OpenDir { device, mut data, .. } = self;
+        data.replace_table(&*device, table)?;
+        let layout = data.manifest().layout(device.info().units);
+        Ok(OpenDir::of(data, device, layout))
     }
 }
 
@@ -67,7 +100,7 @@ impl OpenDir {
 mod tests {
     use super::*;
     use crate::creation::NewDataDir;
-    use crate::directory::{DEVICE_NAME, DataDir};
+    use crate::directory::DEVICE_NAME;
     use crate::manifest::{FORMAT_VERSION, SETS_FORMAT_VERSION, StoreSection};
     use crate::set_table::NewSet;
     use crate::volume_units::VolumeSection;

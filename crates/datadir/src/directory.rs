@@ -150,9 +150,10 @@ impl DataDir {
     }
 
     /// Replaces the manifest durably: after a crash the old one or the new one is there.
-    pub(crate) fn replace_manifest(self, manifest: Manifest) -> Result<DataDir, DataDirError> {
+    pub(crate) fn replace_manifest(&mut self, manifest: Manifest) -> Result<(), DataDirError> {
         self.write_manifest(&manifest)?;
-        Ok(DataDir { manifest, ..self })
+        self.manifest = manifest;
+        Ok(())
     }
 
     fn write_manifest(&self, manifest: &Manifest) -> Result<(), DataDirError> {

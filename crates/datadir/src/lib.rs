@@ -37,7 +37,7 @@ pub use open::{OpenDir, block_on};
 pub use plan::{
     Compressions, NewDevice, Plan, PreparedDataDir, SUPERBLOCK_BYTES, UnfinishedDataDir,
 };
-pub use set_table::{MappedSet, NewSet, SetError, SetTable};
+pub use set_table::{MappedSet, NewSet, Resize, SetError, SetTable};
 pub use sets::{FlashSet, SetFigures, SetKind, SetState};
 pub use shard_flash::ShardFlash;
 pub use slots::{Slots, SlotsError};

@@ -9,7 +9,7 @@ mod changes;
 mod error;
 mod problems;
 
-pub use changes::NewSet;
+pub use changes::{NewSet, Resize};
 pub use error::SetError;
 
 use crate::slots::Slots;

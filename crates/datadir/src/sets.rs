@@ -76,6 +76,8 @@ pub struct SetState {
     pub pair: Option<String>,
     /// The time for which it only reads, in milliseconds.
     pub window: Option<u64>,
+    /// Bytes of data in units that leave it; of mapped sets.
+    pub draining_bytes: Option<u64>,
 }
 
 /// What a mounted set tells of itself.
@@ -85,6 +87,8 @@ pub struct SetFigures {
     pub mapped_bytes: Option<(u64, u64)>,
     /// Bytes that clients have written since the mount.
     pub client_bytes_written: u64,
+    /// Bytes of data in units that leave the set.
+    pub draining_bytes: u64,
 }
 
 impl Manifest {
@@ -159,6 +163,7 @@ impl FlashSet {
             waf: (written > 0).then(|| programmed as f64 / written as f64),
             pair: None,
             window: None,
+            draining_bytes: figures.filter(|_| kind == SetKind::Mapped).map(|it| it.draining_bytes),
         }
     }
 }
@@ -213,7 +218,7 @@ mod tests {
         let state = set.state(None, &[]);
         assert_eq!((state.used_bytes, state.erases_mean, state.waf), (None, None, None));
         assert_eq!((state.op_percent, state.usable_bytes), (Some(7), set.usable_bytes));
-        let figures = SetFigures { mapped_bytes: Some((4096, 8192)), client_bytes_written: 0 };
+        let figures = SetFigures { mapped_bytes: Some((4096, 8192)), ..SetFigures::default() };
         let state = set.state(Some(figures), &[]);
         assert_eq!((state.used_bytes, state.usable_bytes, state.waf), (Some(4096), 8192, None));
     }

@@ -16,6 +16,15 @@ pub trait Device: Send + Sync {
     /// one queue pair, until that one is dropped or has [given the unit up](QueuePair::give_up).
     fn open_queue_pair(&self, units: &UnitSet) -> Result<Box<dyn QueuePair>, OpenError>;
 
+    /// Whether a queue pair can have `units` and no others, also while they are in use.
+    ///
+    /// # Errors
+    /// [`OpenError::Geometry`] where they share a part of the device with others.
+    fn check_units(&self, units: &UnitSet) -> Result<(), OpenError> {
+        let _ = units;
+        Ok(())
+    }
+
     /// Repairs a damaged copy of the label from the other one. To be called once everything else
     /// about the device has been accepted: until then nothing of it is changed.
     ///

@@ -1,7 +1,8 @@
 //! The handle of an owner's flash. Each method submits a request at once.
 
-use crate::pump::{self, Driver};
+use crate::pump::Driver;
 use crate::view::View;
+use crate::waiting::DeviceWaits;
 use futures_util::future::try_join_all;
 use softflash_base::{IoBuf, UnitId, UnitSet};
 use softflash_device::{Device, QueuePair};
@@ -137,13 +138,14 @@ impl Flash {
         runtime: RuntimeHandle,
     ) -> Result<(Rc<Driver>, Inventory), FtlError> {
         let mut mounting = Ftl::mount_for(queue, config, owners);
+        let waits = DeviceWaits::new(runtime.clone());
         let (ftl, inventory) = loop {
             if let Some(mounted) = mounting.poll(runtime.now()) {
                 break mounted?;
             }
-            pump::wait(&runtime, mounting.wake(), None).await;
+            waits.wait(mounting.wake(), None).await;
         };
-        let driver = Rc::new(Driver::new(ftl, runtime.clone(), views));
+        let driver = Rc::new(Driver::new(ftl, waits, views));
         let pump = Rc::clone(&driver);
         runtime.spawn(Box::pin(async move { pump.pump().await }));
         Ok((driver, inventory))
@@ -185,7 +187,7 @@ impl Flash {
             return Err(FtlError::NotOurs { unit: id });
         }
         self.with_driver(id, |driver| {
-            let now = driver.runtime.now();
+            let now = driver.now();
             let superblock = driver.ftl.borrow_mut().allocate(now, id, tag, hint);
             driver.submitted.notify_one();
             superblock
@@ -202,7 +204,7 @@ impl Flash {
         hint: Hint,
     ) -> Result<(u32, impl Future<Output = Outcome> + use<>), (FtlError, IoBuf)> {
         let (first_page, done) = self.with_driver(superblock.unit, |driver| {
-            let now = driver.runtime.now();
+            let now = driver.now();
             let mut ftl = driver.ftl.borrow_mut();
             let (request, first_page) = ftl.append(now, superblock, data, durable, hint)?;
             Ok((first_page, driver.done(&self.view, request)))
@@ -222,7 +224,7 @@ impl Flash {
         hint: Hint,
     ) -> Result<ReadPages, FtlError> {
         let done = self.with_driver(superblock.unit, |driver| {
-            let now = driver.runtime.now();
+            let now = driver.now();
             let mut ftl = driver.ftl.borrow_mut();
             let bytes = pages as usize * ftl.page_bytes() as usize;
             let buffer = ftl.buffers().take(bytes);
@@ -260,7 +262,7 @@ impl Flash {
     /// Releases a superblock.
     pub fn release(&self, superblock: &Superblock) {
         self.with_driver(superblock.unit, |driver| {
-            driver.ftl.borrow_mut().release(driver.runtime.now(), superblock);
+            driver.ftl.borrow_mut().release(driver.now(), superblock);
             driver.submitted.notify_one();
         });
     }
@@ -269,7 +271,7 @@ impl Flash {
     pub async fn erase_free(&self, unit: u16) -> Result<(), FtlError> {
         let id = UnitId(unit);
         let done = self.with_driver(id, |driver| {
-            let request = driver.ftl.borrow_mut().erase_free(driver.runtime.now(), id)?;
+            let request = driver.ftl.borrow_mut().erase_free(driver.now(), id)?;
             Ok(driver.done(&self.view, request))
         })?;
         done.await.result

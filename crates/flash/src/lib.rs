@@ -15,6 +15,7 @@ mod requests;
 mod resizing;
 mod unit_health;
 mod view;
+mod waiting;
 
 pub use erasing::erase_units;
 pub use flash::{Flash, FlashSource, MountedFlash, Outcome, ReadPages};

@@ -2,20 +2,20 @@
 
 use crate::requests::Requests;
 use crate::view::View;
-use futures_util::future::{Either, select};
-use softflash_device::Wake;
+use crate::waiting::DeviceWaits;
+use softflash_base::Time;
 use softflash_ftl::{Done, Ftl, FtlError, Hint, RequestId};
-use softflash_runtime::{Notify, RuntimeHandle, yield_now};
+use softflash_runtime::{Notify, yield_now};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 /// An FTL with its requests under way.
 pub(crate) struct Driver {
+    /// Before the FTL, which has the device: the fields drop in this order.
+    waits: DeviceWaits,
     pub(crate) ftl: RefCell<Ftl>,
-    pub(crate) runtime: RuntimeHandle,
     /// Rings when the FTL has commands to submit.
     pub(crate) submitted: Notify,
     requests: RefCell<Requests>,
@@ -27,15 +27,20 @@ pub(crate) struct Driver {
 
 impl Driver {
     /// A driver for so many views.
-    pub(crate) fn new(ftl: Ftl, runtime: RuntimeHandle, views: usize) -> Driver {
+    pub(crate) fn new(ftl: Ftl, waits: DeviceWaits, views: usize) -> Driver {
         Driver {
+            waits,
             ftl: RefCell::new(ftl),
-            runtime,
             submitted: Notify::new(),
             requests: RefCell::default(),
             views: Cell::new(views),
             completes: Cell::new(false),
         }
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> Time {
+        self.waits.runtime().now()
     }
 
     /// A view is used no more.
@@ -62,7 +67,7 @@ impl Driver {
         view: &Rc<View>,
         hint: Hint,
     ) -> impl Future<Output = Result<(), FtlError>> + use<> {
-        let request = self.ftl.borrow_mut().flush(self.runtime.now(), hint);
+        let request = self.ftl.borrow_mut().flush(self.now(), hint);
         let done = self.done(view, request);
         async move { done.await.result }
     }
@@ -91,13 +96,13 @@ impl Driver {
         while self.is_needed() {
             let wake = {
                 let mut ftl = self.ftl.borrow_mut();
-                ftl.poll(self.runtime.now(), &mut done);
+                ftl.poll(self.now(), &mut done);
                 ftl.wake()
             };
             if done.is_empty() {
                 // The last command may have ended without a request.
                 if self.is_needed() {
-                    wait(&self.runtime, wake, Some(&self.submitted)).await;
+                    self.waits.wait(wake, Some(&self.submitted)).await;
                 }
             } else {
                 for done in done.drain(..) {
@@ -131,23 +136,5 @@ impl Drop for Waiter {
         if let Some(slot) = self.slot {
             self.driver.requests.borrow_mut().abandon(slot);
         }
-    }
-}
-
-/// Waits until the device may have completions, or for a submission.
-pub(crate) async fn wait(runtime: &RuntimeHandle, wake: Wake, submitted: Option<&Notify>) {
-    let device = match wake {
-        Wake::Now => return yield_now().await,
-        Wake::At(time) => Some(runtime.sleep_until(time)),
-        Wake::Readable(descriptor) => Some(runtime.readable(descriptor)),
-        Wake::Idle => None,
-    };
-    match (device, submitted) {
-        (Some(device), Some(submitted)) => match select(device, pin!(submitted.notified())).await {
-            Either::Left(_) | Either::Right(_) => {}
-        },
-        (Some(device), None) => device.await,
-        (None, Some(submitted)) => submitted.notified().await,
-        (None, None) => yield_now().await,
     }
 }

@@ -6,7 +6,7 @@
 //! so that it can be collected. A physical page has the number `block * pages_per_block + page`.
 
 use crate::map::page::PageMap;
-use crate::memory::{prefetch, table};
+use crate::memory::{grow, prefetch, table};
 use softflash_base::cast::index;
 use softflash_policy::Policies;
 use softflash_policy::victim::{self, Candidates, NOT_CLOSED};
@@ -73,6 +73,20 @@ impl Blocks {
             closed: table(0, end),
             erases: table(0, end),
         }
+    }
+
+    /// Adds a group of blocks behind all others, which are in use.
+    ///
+    /// # Panics
+    /// If other groups have some of the blocks.
+    pub fn add_group(&mut self, blocks: Range<u32>) {
+        let end = index(blocks.end);
+        let others = self.groups.iter().map(|group| group.blocks.end).max().unwrap_or(0);
+        assert!(blocks.start >= others, "blocks {blocks:?} are added behind block {others}");
+        grow(&mut self.valid, NOT_CLOSED, end);
+        grow(&mut self.closed, 0, end);
+        grow(&mut self.erases, 0, end);
+        self.groups.push(Group { blocks, free: VecDeque::new(), levelled: false });
     }
 
     /// Groups.

@@ -52,6 +52,16 @@ impl Lifetimes {
         })
     }
 
+    /// There are more pages and blocks. Fewer than before have no effect.
+    pub fn grow(&mut self, capacity: u32, blocks: u32) {
+        self.capacity = self.capacity.max(capacity);
+        let blocks = self.born.len().max(blocks as usize);
+        self.born.resize(blocks, self.clock);
+        if self.are_foretold() {
+            self.ends.resize(self.capacity as usize, 0);
+        }
+    }
+
     /// The class of a page that the host writes with a hint, whose last version lies in the block
     /// `old`, or nowhere.
     #[inline]

@@ -4,8 +4,40 @@ use crate::resp::reply::Reply;
 use futures_util::future::BoxFuture;
 use softflash_store::stats::{StoreStats, UnitTelemetry};
 
+/// A change of the sets for volumes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SetChange {
+    /// A new set of spare units.
+    Create {
+        /// Its name.
+        name: String,
+        /// How many units it has.
+        units: u16,
+        /// The shard whose thread serves it; without one, that with the fewest units for volumes.
+        shard: Option<u16>,
+        /// Spare space for collection in percent of the usable space, unless it is the default.
+        op_percent: Option<u8>,
+    },
+    /// Another number of units.
+    Resize {
+        /// The set.
+        name: String,
+        /// How many units it has afterwards.
+        units: u16,
+    },
+    /// The set is deleted, and its units are spare.
+    Delete {
+        /// The set, which holds no volumes.
+        name: String,
+    },
+}
+
 /// The sets of units of a server.
 pub trait SetAdmin: Send + Sync {
     /// Each set as a map of its fields, by the counters and the units of each shard of the store.
     fn list(&self, store: Vec<(StoreStats, Vec<UnitTelemetry>)>) -> BoxFuture<'static, Vec<Reply>>;
+
+    /// Carries out a change, which is durable when the future is ready, and goes on where nobody
+    /// waits for it. Errors are texts for people, which name the remedy.
+    fn change(&self, change: SetChange) -> BoxFuture<'static, Result<(), String>>;
 }

@@ -50,6 +50,12 @@ pub trait Runtime {
     /// Completes when `fd` is readable.
     fn readable(&self, fd: RawFd) -> LocalBoxFuture<'static, ()>;
 
+    /// No task waits for `fd` any more, which will be closed: its number may mean another file
+    /// then.
+    fn forget(&self, fd: RawFd) {
+        let _ = fd;
+    }
+
     /// Runs a task on this thread until it completes or the runtime ends.
     fn spawn(&self, task: LocalBoxFuture<'static, ()>);
 

@@ -9,7 +9,7 @@ use crate::listener::{ConnectionAdmission, Worker, accept};
 use crate::login::elsewhere;
 use crate::nbd::{self, NbdAdmission};
 use crate::network::UnauthenticatedLimit;
-use crate::sets::Sets;
+use crate::sets::{Hosts, Sets};
 use crate::signals::{on_hangup, stop_signal};
 use crate::telemetry::{ServerStats, Snapshot, ThreadCounters};
 use crate::thread::{Message, ShardThread, ThreadSpec};
@@ -77,10 +77,12 @@ async fn run(
     let Open { resp: listeners, nbd, http } = endpoints.open()?;
     let shutdown = Arc::new(Notify::new());
     let (volumes, requests) = Volumes::new(&domains);
-    let volumes = (!domains.is_empty()).then_some(volumes);
+    // A set for volumes can be created where units are spare.
+    let has_spare = !data.manifest().table(device.units).spare(device.units).is_empty();
+    let volumes = (!domains.is_empty() || has_spare).then_some(volumes);
     let memory = Memory::new(&config.options);
-    let sets = Sets::new(data.manifest().sets(&device), volumes.clone());
-    let with = (volumes.clone(), sets, &memory);
+    let sets = Sets::new(volumes.clone());
+    let with = (volumes.clone(), sets.clone(), &memory);
     let context = context(&data, config, addresses, Arc::clone(&shutdown), with)?;
     let needs_password = context.needs_password();
     config.check_protection(!needs_password)?;
@@ -90,6 +92,7 @@ async fn run(
     let unauthenticated = UnauthenticatedLimit::new(config.max_unauthenticated);
     let mut threads =
         ShardThreads::start(&data, config, context, memory, (volumes.clone(), requests))?;
+    sets.serve(data, Arc::clone(&threads.device), threads.hosts(config));
     tokio::pin!(signal);
     let opened = tokio::select! {
         opened = threads.opened() => opened.map(|()| true),
@@ -137,6 +140,7 @@ async fn run(
         Err(error) => Err(error),
     };
     let closed = threads.close();
+    sets.close();
     outcome.and(closed)
 }
 
@@ -291,6 +295,15 @@ impl ShardThreads {
             }
         };
         self.threads.iter().map(worker).collect()
+    }
+
+    /// The threads, for new sets.
+    fn hosts(&self, config: &ServerConfig) -> Hosts {
+        Hosts {
+            threads: self.threads.iter().map(|thread| thread.messages.clone()).collect(),
+            policies: config.policies,
+            recordings: Arc::clone(&self.context.volume_recordings),
+        }
     }
 
     /// The source of HTTP's data: any thread that still runs.

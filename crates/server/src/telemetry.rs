@@ -77,6 +77,8 @@ pub struct DomainStats {
     pub volume_used_bytes: u64,
     /// Bytes that they may hold.
     pub volume_usable_bytes: u64,
+    /// Bytes of data in units that leave the set.
+    pub draining_bytes: u64,
     /// 1 while writes that take more space are refused.
     pub volume_full: u64,
     /// Writes refused because there was no space, since the start.

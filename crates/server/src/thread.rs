@@ -14,9 +14,10 @@ use crate::transport::Transport;
 use crate::volumes::{HostSpec, VolumeHost};
 use async_channel::{Receiver, Sender};
 use futures_util::future::{join, join_all};
-use softflash_base::ShardId;
+use softflash_base::{ShardId, UnitSet};
 use softflash_datadir::ShardFlash;
 use softflash_device::Device;
+use softflash_flash::{FlashSource, erase_units};
 use softflash_ftl::UnitTelemetry;
 use softflash_protocol::Context;
 use softflash_runtime::RuntimeHandle;
@@ -38,10 +39,21 @@ pub(crate) enum Message {
     Connection(Arrival),
     /// Report the state of the whole store.
     Report(oneshot::Sender<Option<Report>>),
+    /// Erase units that are in no set.
+    Erase(Erasure),
+    /// Serve the volumes of a new set.
+    Host(Box<HostSpec>),
     /// End all connections after the input received so far, within this time; then reply.
     Drain(Duration, oneshot::Sender<()>),
     /// Close the shard and end the thread.
     Close,
+}
+
+/// Units to erase, by a table of sets of this epoch.
+pub(crate) struct Erasure {
+    pub units: UnitSet,
+    pub epoch: u32,
+    pub answer: oneshot::Sender<Result<(), String>>,
 }
 
 /// The state of the store over all shards.
@@ -192,6 +204,14 @@ async fn run(
                     let _ = answer.send(report(&store).await);
                 }));
             }
+            Message::Erase(erasure) => {
+                let (device, handle) = (Arc::clone(&spec.device), runtime.clone());
+                runtime.spawn(Box::pin(erase(device, erasure, handle)));
+            }
+            Message::Host(new) => {
+                let source = FlashSource::Device(Arc::clone(&spec.device));
+                volumes.push(VolumeHost::mount(*new, source, &runtime).await);
+            }
             Message::Drain(within, answer) => {
                 let nbd = join_all(volumes.iter().map(|host| host.drain(within)));
                 join(drain(&registry, &runtime, within), nbd).await;
@@ -208,6 +228,16 @@ async fn run(
     }
     let closed = store.close().await.map_err(|error| ServerError::Close { shard, error });
     closed.and(unmounted)
+}
+
+async fn erase(device: Arc<dyn Device>, erasure: Erasure, runtime: RuntimeHandle) {
+    let Erasure { units, epoch, answer } = erasure;
+    let erased = match device.open_queue_pair(&units) {
+        Ok(queue) => erase_units(queue, epoch, runtime).await.map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    let _ =
+        answer.send(erased.map_err(|reason| format!("units {units} cannot be erased: {reason}")));
 }
 
 /// The flash of the store and of the volumes.

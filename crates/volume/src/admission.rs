@@ -51,6 +51,11 @@ pub(crate) struct Permit<'a> {
 }
 
 impl Admission {
+    /// The bound changes; a request that waits sees it when another one ends.
+    pub fn set_most(&self, most: u32) {
+        self.queue.borrow_mut().most = most.into();
+    }
+
     /// At most so many requests are under way while volumes compete.
     pub fn new(most: u32) -> Admission {
         let queue = Queue {

@@ -112,7 +112,7 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
     flush(core).await?;
     let previous = Some(core.roots.durable());
     let units = unit_marks(core);
-    let unit_slots = core.geometry.unit_slots.named().to_vec();
+    let unit_slots = core.geometry.unit_slots.named();
     let root =
         Root { sequence, images, leaves, open, previous, change: Some(change), units, unit_slots };
     let under_way = core.order.begin_root();
@@ -169,7 +169,7 @@ async fn unit_apart(core: &Core, avoided: Option<u32>) -> Result<Option<u32>, Vo
     let Some(avoided) = avoided else {
         return Ok(Some(unit_for(core, Stream::Map, 2, None).await?.0));
     };
-    let mut others = (0..u32::from(core.geometry.unit_count())).filter(|&unit| unit != avoided);
+    let mut others = (core.geometry.numbers()).filter(|&unit| unit != avoided);
     let has_room = |unit: &u32| frontier::room(core, *unit, Stream::Map) > 1;
     let able = others.clone().find(has_room);
     let able = able.or_else(|| others.find(|&unit| takes_map(core, unit)));
@@ -183,9 +183,8 @@ fn takes_map(core: &Core, unit: u32) -> bool {
 
 /// The greatest generation on each unit.
 fn unit_marks(core: &Core) -> Vec<UnitMark> {
-    let units = core.geometry.units.iter();
     let mark = |unit| UnitMark { unit, generation: core.flash.newest_generation(unit) };
-    units.map(mark).collect()
+    core.geometry.units().iter().map(mark).collect()
 }
 
 /// The leaves of these images that an earlier checkpoint wrote.
@@ -312,7 +311,7 @@ async fn copy(core: &Shared, first: u32, buffer: IoBuf, entries: Vec<Entry>) -> 
     }
     let has_room =
         |unit: &u32| frontier::room(core, *unit, Stream::Map) >= needed || takes_map(core, *unit);
-    let others = (0..u32::from(core.geometry.unit_count())).filter(|&unit| unit != own);
+    let others = (core.geometry.numbers()).filter(|&unit| unit != own);
     let unit = others.chain([own]).find(has_room)?;
     let copied = program(core, OpenFrame::again(unit, buffer, entries)).await;
     copied.map(|copied| copied.first).ok()
@@ -326,7 +325,7 @@ fn allows_copies(core: &Core, units: u32) -> bool {
         let free = core.free_superblocks(unit).saturating_mul(data_units);
         frontier::room(core, unit, Stream::Map).saturating_add(free)
     };
-    let all = 0..u32::from(core.geometry.unit_count());
+    let all = core.geometry.numbers();
     let space = all.map(space).fold(0, u32::saturating_add);
     let map = core.map.borrow();
     let left = checkpoint_units(core, &map, map.leaves.unwritten());
@@ -459,5 +458,5 @@ fn lagging(core: &Core, halves: &BTreeMap<u32, u32>) -> Vec<u32> {
         let has_leaves = |index| halves.contains_key(&block_of(index));
         Some(block_of(core.flash.worth_moving(unit, has_leaves)?.index))
     };
-    core.geometry.units.iter().filter_map(of_unit).collect()
+    core.geometry.units().iter().filter_map(of_unit).collect()
 }

@@ -27,6 +27,11 @@ impl Clients {
         }
     }
 
+    /// So many requests may be under way from now on while volumes compete.
+    pub fn set_competing(&self, requests: u32) {
+        self.admission.set_most(requests);
+    }
+
     /// The tenant of a volume.
     pub fn tenant(&self, volume: ImageId, images: &Images) -> Rc<Tenant> {
         self.tenants.of(volume, images)

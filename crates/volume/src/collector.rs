@@ -19,15 +19,16 @@ use softflash_ftl::Hint;
 use softflash_policy::{Policies, WearPolicy};
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 
-/// Collects a unit until the domain is stopped.
+/// Collects a unit until it leaves the domain, or the domain is stopped.
 pub(crate) async fn run(core: Shared, unit: u32) {
+    let of_unit = core.tasks.collection().of(unit);
     let mut collection = UnitCollection { policies: policies(&core, unit), levels: true };
-    while !core.tasks.is_stopped() {
+    while !core.tasks.is_stopped() && !of_unit.has_ended() {
         if !collect_one(&core, unit, &mut collection).await {
-            core.tasks.collection().rest(unit);
+            of_unit.rest();
             // Writers that wait for space may have to be refused.
             core.space.notify();
-            core.tasks.collection().woken(unit).await;
+            of_unit.woken().await;
         }
     }
 }

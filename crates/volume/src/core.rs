@@ -62,13 +62,13 @@ impl Core {
             map: RefCell::new(DomainMap::new(geometry.clone())),
             superblocks: Superblocks::new(geometry.blocks()),
             order: Order::from(Frames::from(1, 1), Changes::recovered(1, 1)),
-            frontiers: Frontiers::new(geometry.unit_count(), classes),
+            frontiers: Frontiers::new(geometry.unit_slots.count(), classes),
             clients: Clients::new(
                 config.competing_requests(geometry.unit_count()),
                 Classes::new(classes, predicted(&config, &geometry)),
             ),
-            space: Space::new(config.domain, geometry.unit_count()),
-            tasks: Tasks::new(runtime, geometry.unit_count()),
+            space: Space::new(config.domain, geometry.unit_slots.count()),
+            tasks: Tasks::new(runtime, geometry.unit_slots.count()),
             roots: Roots::default(),
             retiring: Retiring::default(),
             counters: Counters::default(),
@@ -119,20 +119,20 @@ impl Core {
 
     /// Whether the superblocks of a unit count as space of the domain.
     fn adds_space(&self, unit: u32) -> bool {
-        !self.space.health_of(unit).is_dead() && !self.space.is_draining(unit)
+        !self.space.is_dead(unit) && !self.space.is_draining(unit)
     }
 
     /// Whether a unit, or each of them, takes no more data because it is dead, or too many of its
     /// blocks are bad.
     pub fn is_worn_out(&self, unit: Option<u32>) -> bool {
         let has_too_few = |unit| self.flash.space(self.unit_id(unit)).is_worn_out();
-        let worn_out = |unit| self.space.health_of(unit).is_dead() || has_too_few(unit);
+        let worn_out = |unit| self.space.is_dead(unit) || has_too_few(unit);
         unit.map_or_else(|| self.staying_units().all(worn_out), worn_out)
     }
 
     /// The units that do not leave the domain.
     pub fn staying_units(&self) -> impl Iterator<Item = u32> {
-        let units = 0..u32::from(self.geometry.unit_count());
+        let units = self.geometry.numbers();
         units.filter(|&unit| !self.space.is_draining(unit))
     }
 
@@ -150,17 +150,12 @@ impl Core {
 
     /// Whether a unit takes data as far as is known.
     pub fn takes_data(&self, unit: u32) -> bool {
-        !self.is_worn_out(Some(unit))
-            && !self.space.health_of(unit).is_lost()
-            && !self.space.is_draining(unit)
+        !self.is_worn_out(Some(unit)) && !self.space.is_lost(unit) && !self.space.is_draining(unit)
     }
 
     /// Records the outcome of a command on a unit. The space of a dead one is gone.
     pub fn note_outcome(&self, unit: u32, error: Option<&FtlError>) {
-        let health = self.space.health_of(unit);
-        let was_dead = health.is_dead();
-        health.note(error);
-        if health.is_dead() && !was_dead {
+        if self.space.note_outcome(unit, error) {
             tracing::error!(
                 unit = self.unit_id(unit),
                 "a die is dead: its unit takes no more data"
@@ -179,7 +174,7 @@ impl Core {
 
     /// Whether a table of sets names the unit slots.
     pub fn has_table(&self) -> bool {
-        !self.geometry.unit_slots.named().is_empty()
+        self.geometry.unit_slots.are_named()
     }
 
     pub fn position(&self, superblock: &Superblock, page: u32) -> Position {
@@ -201,6 +196,13 @@ impl Core {
         self.space.set_usable(self.usable_with(0), leaves);
     }
 
+    /// Units have joined the domain, or left it.
+    pub fn units_changed(&self) {
+        self.clients.set_competing(self.config.competing_requests(self.geometry.unit_count()));
+        self.renew_usable();
+        self.space.notify();
+    }
+
     /// The slots that data may take if the map has so many more leaves.
     pub fn usable_with(&self, more_leaves: u32) -> u32 {
         let good = |unit| match self.adds_space(unit) {
@@ -210,7 +212,7 @@ impl Core {
                 space.total() - space.bad
             }
         };
-        let units = (0..u32::from(self.geometry.unit_count())).map(good);
+        let units = (self.geometry.numbers()).map(good);
         usable_units(
             units,
             self.geometry.data_units(),

@@ -11,6 +11,7 @@ use crate::core::{Core, Shared};
 use crate::counters::DomainCounters;
 use crate::domain_map::Beyond;
 use crate::draining;
+use crate::ending;
 use crate::error::VolumeError;
 use crate::examination::{self, Examined, Progress};
 use crate::flusher;
@@ -18,6 +19,7 @@ use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::operation::Operation;
 use crate::frames::Frames;
 use crate::image::{Image, ImageId};
+use crate::joining;
 use crate::latencies::VolumeLatencies;
 use crate::listing::{self, VolumeInfo};
 use crate::opening::{self, open};
@@ -32,6 +34,7 @@ use crate::repair::{self, Repaired};
 use crate::rewriting;
 use crate::settings::{Setting, VolumeSettings};
 use crate::tenant::VolumeCounters;
+use crate::unit_slots::UnitSlots;
 use crate::volume::Volume;
 use futures_util::future::LocalBoxFuture;
 use serde::Serialize;
@@ -256,7 +259,7 @@ impl Domain {
         releases::release_unneeded(core);
         core.tasks.spawn(checkpoint::run(Rc::clone(core)));
         core.tasks.spawn(releases::run(Rc::clone(core)));
-        for unit in 0..u32::from(core.geometry.unit_count()) {
+        for unit in core.geometry.numbers() {
             core.tasks.spawn(collector::run(Rc::clone(core), unit));
         }
         core.order.settle();
@@ -438,6 +441,49 @@ impl Domain {
     /// units take data as before.
     pub async fn drain(&self, units: &UnitSet) -> Result<(), VolumeError> {
         draining::drain(&self.core, units).await
+    }
+
+    /// Takes out units that were [drained](Domain::drain): another queue pair can open them. The
+    /// table of sets must not give them to the domain any more.
+    ///
+    /// # Errors
+    /// [`VolumeError::NotDrained`]; [`VolumeError::Unsupported`] where the table gives other units
+    /// to the domain.
+    pub async fn leave(&self, units: &UnitSet, table: &UnitSlots) -> Result<(), VolumeError> {
+        draining::leave(&self.core, units, table).await
+    }
+
+    /// Keeps units that were [drained](Domain::drain) after all: they take data again.
+    ///
+    /// # Errors
+    /// [`VolumeError::Unsupported`] for units of others.
+    pub fn keep(&self, units: &UnitSet) -> Result<(), VolumeError> {
+        draining::keep(&self.core, units)
+    }
+
+    /// Adds the units of a queue pair under load: they are [erased](softflash_flash::erase_units),
+    /// and the table of sets gives them to the domain by now.
+    ///
+    /// # Errors
+    /// [`VolumeError::Unsupported`] where the table says anything else of the domain's units; those
+    /// of a mount of the FTL. The domain goes on without the units then.
+    pub async fn join(
+        &self,
+        queue: Box<dyn QueuePair>,
+        table: &UnitSlots,
+    ) -> Result<(), VolumeError> {
+        joining::join(&self.core, queue, table).await
+    }
+
+    /// Ends a domain whose set the table does not have any more: another queue pair can open its
+    /// units.
+    ///
+    /// # Errors
+    /// Those of the flash, whose units are in use until the end of the process then.
+    pub async fn end(&self) -> Result<(), VolumeError> {
+        let ended = ending::end(&self.core).await;
+        self.stop();
+        ended
     }
 
     /// Bytes of data that are still in units that are [drained](Domain::drain).

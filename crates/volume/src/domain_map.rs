@@ -61,8 +61,7 @@ pub(crate) struct DomainMap {
 impl DomainMap {
     /// An empty map, for recovery.
     pub fn new(geometry: Geometry) -> DomainMap {
-        let units = 0..u32::from(geometry.unit_count());
-        let blocks = units.map(|unit| geometry.blocks_of(unit));
+        let blocks = (0..geometry.unit_slots.count()).map(|unit| geometry.blocks_of(unit));
         DomainMap {
             images: Images::default(),
             leaves: Leaves::default(),
@@ -75,6 +74,14 @@ impl DomainMap {
             saved: HashMap::new(),
             recovering: true,
         }
+    }
+
+    /// Units have joined the domain: it has more blocks and slots.
+    pub fn add_blocks(&mut self) {
+        for unit in self.blocks.groups()..self.geometry.unit_slots.count() {
+            self.blocks.add_group(self.geometry.blocks_of(unit));
+        }
+        self.map.grow_physical(self.geometry.slots());
     }
 
     /// Slots that hold data.

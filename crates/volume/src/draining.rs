@@ -7,6 +7,7 @@ use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::frontier;
 use crate::releases::release_collected;
+use crate::unit_slots::UnitSlots;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{UnitSet, cast};
 
@@ -47,9 +48,38 @@ impl Drop for Drain<'_> {
     }
 }
 
+/// Takes units out of the domain that were drained, and that the table of sets does not give it
+/// any more.
+pub(crate) async fn leave(
+    core: &Core,
+    units: &UnitSet,
+    table: &UnitSlots,
+) -> Result<(), VolumeError> {
+    let numbers = numbers(core, units)?;
+    let holds = |&unit: &u32| !core.space.is_draining(unit) || !is_empty(core, unit);
+    if let Some(unit) = numbers.iter().copied().find(holds) {
+        let reason = "it was not drained".to_owned();
+        return Err(VolumeError::NotDrained { unit: core.unit_id(unit), reason });
+    }
+    let left = core.flash.units().iter().filter(|unit| !units.contains(*unit)).collect();
+    core.geometry.unit_slots.change(&left, table)?;
+    numbers.iter().for_each(|&unit| core.tasks.collection().end(unit));
+    core.units_changed();
+    for unit in units {
+        core.flash.leave(unit).await?;
+    }
+    Ok(())
+}
+
+/// Drained units stay in the domain: they take data again.
+pub(crate) fn keep(core: &Core, units: &UnitSet) -> Result<(), VolumeError> {
+    set_draining(core, &numbers(core, units)?, false);
+    Ok(())
+}
+
 /// Bytes of data that are still in units that leave the domain.
 pub(crate) fn bytes_left(core: &Core) -> u64 {
-    let units = 0..u32::from(core.geometry.unit_count());
+    let units = core.geometry.numbers();
     bytes_in(core, units.filter(|&unit| core.space.is_draining(unit)))
 }
 
@@ -63,15 +93,15 @@ fn bytes_in(core: &Core, units: impl Iterator<Item = u32>) -> u64 {
 /// The numbers of units in the domain.
 fn numbers(core: &Core, units: &UnitSet) -> Result<Vec<u32>, VolumeError> {
     let number = |unit| {
-        let position = core.geometry.units.position(unit).map(cast::saturating_u32);
-        position.ok_or_else(|| VolumeError::Unsupported {
-            reason: format!("unit {unit} is none of its units, {}", core.geometry.units),
+        let number = core.geometry.unit_slots.slot(unit);
+        number.ok_or_else(|| VolumeError::Unsupported {
+            reason: format!("unit {unit} is none of its units, {}", core.geometry.units()),
         })
     };
     units.iter().map(number).collect()
 }
 
-fn set_draining(core: &Core, units: &[u32], is_draining: bool) {
+pub(crate) fn set_draining(core: &Core, units: &[u32], is_draining: bool) {
     for &unit in units {
         core.space.set_draining(unit, is_draining);
         if is_draining {
@@ -84,7 +114,7 @@ fn set_draining(core: &Core, units: &[u32], is_draining: bool) {
 
 /// Fails if the data do not fit the units that take some, with a superblock to spare in each.
 fn check_room(core: &Core) -> Result<(), VolumeError> {
-    let units = 0..u32::from(core.geometry.unit_count());
+    let units = core.geometry.numbers();
     let left = cast::saturating_u32(units.filter(|&unit| core.takes_data(unit)).count());
     let used = core.map.borrow().used() + core.space.growing().units();
     let needed = used.saturating_add(left.saturating_mul(core.geometry.data_units()));

@@ -140,7 +140,7 @@ struct Damaged {
 /// ones.
 async fn read_all(core: &Core, progress: &Progress) -> Result<(u64, Damaged), VolumeError> {
     progress.total.set(progress.total.get() + u64::from(core.map.borrow().used()));
-    let units = (0..core.geometry.unit_count().into()).map(|unit| read_unit(core, unit, progress));
+    let units = core.geometry.numbers().map(|unit| read_unit(core, unit, progress));
     let (mut read, mut damaged) = (0, Damaged::default());
     for unit in join_all(units).await {
         let (slots, wrong) = unit?;

@@ -35,7 +35,7 @@ pub(crate) struct Frontiers {
     open: RefCell<Vec<Option<Open>>>,
     /// Superblocks closed in each unit so far, which orders them by age.
     closed: RefCell<Vec<u32>>,
-    /// Round-robin cursor: the next unit among equally loaded ones.
+    /// Round-robin cursor: the next one among equally loaded units.
     cursor: Cell<u32>,
 }
 
@@ -62,8 +62,8 @@ impl Appended {
 }
 
 impl Frontiers {
-    pub fn new(units: u16, classes: u8) -> Frontiers {
-        let units = usize::from(units);
+    pub fn new(units: u32, classes: u8) -> Frontiers {
+        let units = cast::index(units);
         let streams = Stream::all(classes).count();
         Frontiers {
             classes,
@@ -78,18 +78,33 @@ impl Frontiers {
         Stream::all(self.classes)
     }
 
-    /// The round-robin cursor: the next unit.
-    pub fn cursor(&self) -> u32 {
-        self.cursor.get()
+    /// The round-robin cursor: the next one of so many units, in their order.
+    pub fn cursor(&self, units: usize) -> u32 {
+        self.cursor.get() % cast::saturating_u32(units.max(1))
     }
 
-    /// A unit has had its turn: the cursor goes behind it.
-    pub fn served(&self, unit: u32) {
-        self.cursor.set((unit + 1) % self.units());
+    /// The unit at a place in their order has had its turn: the cursor goes behind it.
+    pub fn served(&self, place: u32) {
+        self.cursor.set(place + 1);
     }
 
-    fn units(&self) -> u32 {
-        cast::saturating_u32(self.closed.borrow().len())
+    /// A unit has joined the domain with this number.
+    ///
+    /// # Panics
+    /// If a superblock of the unit that had it before is open.
+    pub fn add_unit(&self, unit: u32) {
+        let units = cast::index(unit) + 1;
+        let (mut open, mut closed) = (self.open.borrow_mut(), self.closed.borrow_mut());
+        if closed.len() < units {
+            closed.resize(units, 0);
+            open.resize(units * self.streams().count(), None);
+        }
+        let streams = self.streams().count();
+        let of_unit = &open[cast::index(unit) * streams..(cast::index(unit) + 1) * streams];
+        assert!(
+            of_unit.iter().all(Option::is_none),
+            "a unit joins slot {unit} with open frontiers"
+        );
     }
 
     fn number(&self, unit: u32, stream: Stream) -> usize {
@@ -173,7 +188,7 @@ pub(crate) fn other_class(
     needed: u32,
     own: Option<u32>,
 ) -> Option<(u32, Stream)> {
-    let units = own.map_or(0..u32::from(core.geometry.unit_count()), |own| own..own + 1);
+    let units = core.geometry.numbers().filter(|&unit| own.is_none_or(|own| own == unit));
     let classes = 0..core.clients.classes().most();
     let all = units.flat_map(|unit| classes.clone().map(move |class| (unit, class)));
     let mut all = all.map(|(unit, class)| (unit, stream.with_class(class)));
@@ -183,7 +198,7 @@ pub(crate) fn other_class(
 /// A unit with room for `needed` mapping units of a frame that must not wait: for its superblock
 /// any free one is taken. One that seems to be lost comes last. `None` if there is none.
 pub(crate) fn unit_now(core: &Core, needed: u32) -> Result<Option<u32>, VolumeError> {
-    let units = 0..u32::from(core.geometry.unit_count());
+    let units = core.geometry.numbers();
     let (serving, lost): (Vec<u32>, Vec<u32>) = units.partition(|&unit| core.takes_data(unit));
     for units in [serving, lost] {
         if let Some(unit) = open_now(core, &units, needed)? {
@@ -214,7 +229,7 @@ fn open_now(core: &Core, units: &[u32], needed: u32) -> Result<Option<u32>, Volu
 /// Whether at most one unit takes data. A unit that is full for a while counts: a change that is
 /// recorded on its own unit meanwhile is lost with that.
 pub(crate) fn is_alone(core: &Core) -> bool {
-    let units = 0..u32::from(core.geometry.unit_count());
+    let units = core.geometry.numbers();
     units.filter(|&unit| core.takes_data(unit)).take(2).count() < 2
 }
 
@@ -411,7 +426,7 @@ fn give_up(core: &Core, block: u32) {
 /// Appends empty frames where a power cut in a later append could still destroy pages that are
 /// programmed or being programmed.
 pub(crate) fn pad(core: &Shared) {
-    for unit in 0..u32::from(core.geometry.unit_count()) {
+    for unit in core.geometry.numbers() {
         for stream in core.frontiers.streams() {
             let Some(open) = core.frontiers.get(unit, stream) else { continue };
             let unsafe_pages = core.flash.safe_after(open.next_page) - open.next_page;

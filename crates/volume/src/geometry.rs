@@ -13,9 +13,7 @@ use std::ops::Range;
 /// The dimensions of a mapped domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Geometry {
-    /// The units of the queue pair. The domain numbers them by their positions.
-    pub units: UnitSet,
-    /// Which part of the blocks and slots each unit has.
+    /// Which part of the blocks and slots each unit has. Its slot is its number in the domain.
     pub unit_slots: SlotMap,
     /// Superblocks of a unit.
     pub unit_blocks: u32,
@@ -53,20 +51,34 @@ impl Geometry {
             block_units,
             page_units,
             data_pages: data_pages(flash, block_units / page_units),
-            units,
         };
-        let slots = u64::from(geometry.unit_slots.count())
-            * u64::from(geometry.unit_blocks)
-            * u64::from(geometry.block_units);
-        if slots > u64::from(u32::MAX - MARKS) {
-            return unsupported("a domain has at most 16 TiB; use more shards".to_owned());
-        }
+        geometry.check_slots(geometry.unit_slots.count())?;
         Ok(geometry)
+    }
+
+    /// Fails if so many unit slots have more mapping units than there are numbers.
+    pub fn check_slots(&self, unit_slots: u32) -> Result<(), VolumeError> {
+        let blocks = u64::from(unit_slots) * u64::from(self.unit_blocks);
+        if blocks * u64::from(self.block_units) > u64::from(u32::MAX - MARKS) {
+            let reason = "a domain has at most 16 TiB; use more shards".to_owned();
+            return Err(VolumeError::Unsupported { reason });
+        }
+        Ok(())
+    }
+
+    /// The units.
+    pub fn units(&self) -> UnitSet {
+        self.unit_slots.units()
     }
 
     /// The number of units.
     pub fn unit_count(&self) -> u16 {
-        cast::saturating_u16(self.units.len())
+        cast::saturating_u16(self.units().len())
+    }
+
+    /// The numbers of the units in the domain.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> + Clone + use<> {
+        self.unit_slots.numbers()
     }
 
     /// The unit of the device, from its number in the domain.
@@ -74,9 +86,9 @@ impl Geometry {
     /// # Panics
     /// If the domain has no such unit.
     pub fn unit_id(&self, unit: u32) -> u16 {
-        match self.units.get(cast::index(unit)) {
+        match self.unit_slots.unit(unit) {
             Some(id) => id,
-            None => unreachable!("the domain has units {}, none with number {unit}", self.units),
+            None => unreachable!("the domain has units {}, none with number {unit}", self.units()),
         }
     }
 
@@ -92,13 +104,7 @@ impl Geometry {
 
     /// The blocks of a unit, from its number in the domain.
     pub fn blocks_of(&self, unit: u32) -> Range<u32> {
-        let first = self.unit_slots.slot(unit) * self.unit_blocks;
-        first..first + self.unit_blocks
-    }
-
-    /// The unit slot of a block.
-    pub fn unit_slot_of(&self, block: u32) -> u32 {
-        block / self.unit_blocks
+        unit * self.unit_blocks..(unit + 1) * self.unit_blocks
     }
 
     /// The block of a superblock.
@@ -106,18 +112,16 @@ impl Geometry {
     /// # Panics
     /// If its unit is not the domain's.
     pub fn block(&self, unit: u16, index: u32) -> u32 {
-        match self.units.position(unit) {
-            Some(number) => self.blocks_of(cast::saturating_u32(number)).start + index,
-            None => unreachable!("the domain has units {}, not {unit}", self.units),
+        match self.unit_slots.slot(unit) {
+            Some(number) => self.blocks_of(number).start + index,
+            None => unreachable!("the domain has units {}, not {unit}", self.units()),
         }
     }
 
     /// The number of the unit of a block in the domain.
-    ///
-    /// # Panics
-    /// If no unit has the block.
+    #[inline]
     pub fn unit_of(&self, block: u32) -> u32 {
-        self.unit_slots.number(self.unit_slot_of(block))
+        block / self.unit_blocks
     }
 
     /// The block of a slot.

@@ -17,7 +17,7 @@ const FLUSHES: u32 = 3;
 /// The superblocks that are kept for the next checkpoint. The leaves that a superblock of data in
 /// each unit may change are counted ahead: it is opened before they are.
 pub(crate) fn kept_for_checkpoint(core: &Core) -> Kept {
-    let all = 0..u32::from(core.geometry.unit_count());
+    let all = core.geometry.numbers();
     let units = cast::saturating_u32(all.filter(|&unit| core.takes_data(unit)).count()).max(1);
     let map = core.map.borrow();
     let ahead = units.saturating_mul(core.geometry.data_units());

@@ -63,7 +63,7 @@ pub(crate) async fn change<T>(
 /// The stream of the next change. Changes may use the reserve of collection where clients have no
 /// room left: most of them make space.
 fn stream(core: &Core) -> Stream {
-    let mut units = 0..u32::from(core.geometry.unit_count());
+    let mut units = core.geometry.numbers();
     match units.any(|unit| frontier::can_append(core, unit, Stream::Host(NO_HINT))) {
         true => Stream::Host(NO_HINT),
         false => Stream::Collector(NO_HINT),

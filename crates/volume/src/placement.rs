@@ -8,10 +8,10 @@ use softflash_policy::placement::{self, Candidates};
 
 /// The unit that takes the next frame of a stream; `None` where none can.
 pub(crate) fn unit_for(core: &Core, stream: Stream) -> Option<u32> {
-    let units = u32::from(core.geometry.unit_count());
+    let units: Vec<u32> = core.geometry.numbers().collect();
     // Rooms are compared by units that are full or not: frames are small beside them.
     let is_full = |unit| u32::from(!frontier::can_append(core, unit, stream));
-    let column = |of: &dyn Fn(u32) -> u32| (0..units).map(of).collect::<Vec<u32>>();
+    let column = |of: &dyn Fn(u32) -> u32| units.iter().copied().map(of).collect::<Vec<u32>>();
     let (erases, waiting) = (
         column(&|unit| core.flash.most_erases(core.unit_id(unit))),
         column(&|unit| core.flash.load(core.unit_id(unit))),
@@ -20,12 +20,14 @@ pub(crate) fn unit_for(core: &Core, stream: Stream) -> Option<u32> {
         occupied: &column(&is_full),
         most: 1,
         erases: &erases,
-        die: &column(&|unit| unit),
+        die: &(0..cast::saturating_u32(units.len())).collect::<Vec<u32>>(),
         waiting: &waiting,
-        cursor: core.frontiers.cursor(),
+        cursor: core.frontiers.cursor(units.len()),
     };
     let chosen = placement::choose(core.config.placement, &candidates)?;
-    assert!(cast::index(chosen) < erases.len(), "a policy chose unit {chosen} of {units}");
+    let Some(&unit) = units.get(cast::index(chosen)) else {
+        unreachable!("a policy chose candidate {chosen} of units {units:?}")
+    };
     core.frontiers.served(chosen);
-    Some(chosen)
+    Some(unit)
 }

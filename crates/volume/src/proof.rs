@@ -56,7 +56,7 @@ async fn write(core: &Shared, frontier: Option<(u32, Stream)>) -> bool {
 /// A frontier for data on another unit than one, or on that if it is alone; another one with each
 /// attempt.
 fn other_frontier(core: &Core, unit: u16, attempt: u32) -> Option<(u32, Stream)> {
-    let units = 0..u32::from(core.geometry.unit_count());
+    let units = core.geometry.numbers();
     let is_other = |other: &u32| core.unit_id(*other) != unit || frontier::is_alone(core);
     let others: Vec<u32> = units.filter(is_other).collect();
     let of_data = || core.frontiers.streams().filter(|stream| stream.holds_changes());

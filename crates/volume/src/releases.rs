@@ -43,7 +43,7 @@ pub(crate) async fn release_collected(core: &Shared) -> Result<(), VolumeError> 
 /// Asks for a checkpoint if superblocks of a unit wait for the next root in which clients may open
 /// none, or only one more.
 pub(crate) fn ask_if_short(core: &Core) {
-    let mut units = 0..u32::from(core.geometry.unit_count());
+    let mut units = core.geometry.numbers();
     let reserve = frontier::reserve(core, Stream::Host(NO_HINT));
     let is_short = |unit| {
         let free = core.free_superblocks(unit);

@@ -44,7 +44,7 @@ pub(crate) struct Moves {
 /// those, as writers need to go on. The moves count from the next root on.
 pub(crate) async fn make_room(core: &Shared) -> Moves {
     let mut moves = Moves { emptied: Vec::new(), are_some: false };
-    for unit in 0..u32::from(core.geometry.unit_count()) {
+    for unit in core.geometry.numbers() {
         let mut policies = collector::policies(core, unit);
         let mut coming = 0;
         let is_short = |coming| {
@@ -70,6 +70,6 @@ pub(crate) async fn make_room(core: &Shared) -> Moves {
 
 /// Closes the superblocks of data that were written again: later frames in them would not count.
 pub(crate) fn close(core: &Shared) {
-    let units = 0..u32::from(core.geometry.unit_count());
+    let units = core.geometry.numbers();
     units.for_each(|unit| frontier::close(core, unit, Stream::Recovery));
 }

@@ -6,9 +6,18 @@ use crate::fullness::Fullness;
 use crate::tenant::Growing;
 use softflash_base::cast;
 use softflash_flash::UnitHealth;
+use softflash_ftl::FtlError;
 use softflash_runtime::Notify;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+
+/// The state of a unit.
+#[derive(Default)]
+struct OfUnit {
+    health: UnitHealth,
+    /// Whether it leaves the domain.
+    is_draining: Cell<bool>,
+}
 
 /// The space of a domain.
 pub(crate) struct Space {
@@ -21,16 +30,14 @@ pub(crate) struct Space {
     fullness: Fullness,
     /// Notified when a superblock is free, or a frontier has room again.
     change: Notify,
-    /// The health of each unit.
-    health: Vec<UnitHealth>,
-    /// Whether each unit leaves the domain.
-    draining: Vec<Cell<bool>>,
+    /// The state of each unit, by its number.
+    units: RefCell<Vec<Rc<OfUnit>>>,
     /// Why data of a unit that leaves the domain could not be moved.
     drain_failure: Cell<Option<VolumeError>>,
 }
 
 impl Space {
-    pub fn new(domain: u16, units: u16) -> Space {
+    pub fn new(domain: u16, units: u32) -> Space {
         Space {
             domain,
             usable: Cell::new(0),
@@ -38,8 +45,7 @@ impl Space {
             growing: Rc::default(),
             fullness: Fullness::default(),
             change: Notify::new(),
-            health: (0..units).map(|_| UnitHealth::default()).collect(),
-            draining: (0..units).map(|_| Cell::new(false)).collect(),
+            units: RefCell::new((0..units).map(|_| Rc::default()).collect()),
             drain_failure: Cell::new(None),
         }
     }
@@ -76,12 +82,12 @@ impl Space {
 
     /// A unit leaves the domain, or does not any more.
     pub fn set_draining(&self, unit: u32, is_draining: bool) {
-        self.draining[cast::index(unit)].set(is_draining);
+        self.of_unit(unit).is_draining.set(is_draining);
     }
 
     /// Whether a unit leaves the domain: it takes nothing, and its data move to others.
     pub fn is_draining(&self, unit: u32) -> bool {
-        self.draining[cast::index(unit)].get()
+        self.units.borrow()[cast::index(unit)].is_draining.get()
     }
 
     /// Data of a unit that leaves the domain could not be moved.
@@ -94,8 +100,34 @@ impl Space {
         self.drain_failure.take()
     }
 
-    pub fn health_of(&self, unit: u32) -> &UnitHealth {
-        &self.health[cast::index(unit)]
+    fn of_unit(&self, unit: u32) -> Rc<OfUnit> {
+        Rc::clone(&self.units.borrow()[cast::index(unit)])
+    }
+
+    /// A unit has joined the domain with this number.
+    pub fn add_unit(&self, unit: u32) {
+        let (mut units, unit) = (self.units.borrow_mut(), cast::index(unit));
+        let count = units.len().max(unit + 1);
+        units.resize_with(count, Rc::default);
+        units[unit] = Rc::default();
+    }
+
+    /// Records the outcome of a command on a unit. Returns whether a die of it is dead since.
+    pub fn note_outcome(&self, unit: u32, error: Option<&FtlError>) -> bool {
+        let OfUnit { health, .. } = &*self.of_unit(unit);
+        let was_dead = health.is_dead();
+        health.note(error);
+        health.is_dead() && !was_dead
+    }
+
+    /// Whether a die of a unit is dead.
+    pub fn is_dead(&self, unit: u32) -> bool {
+        self.units.borrow()[cast::index(unit)].health.is_dead()
+    }
+
+    /// Whether a unit seems to be lost.
+    pub fn is_lost(&self, unit: u32) -> bool {
+        self.units.borrow()[cast::index(unit)].health.is_lost()
     }
 
     /// Whether writes that take more space are refused, where so many mapping units are used.

@@ -39,6 +39,13 @@ impl Superblocks {
         }
     }
 
+    /// The domain has this many blocks now. Fewer than before have no effect.
+    pub fn grow(&self, blocks: u32) {
+        let mut states = self.states.borrow_mut();
+        let blocks = states.len().max(index(blocks));
+        states.resize(blocks, State::default());
+    }
+
     pub fn handle(&self, block: u32) -> Option<Superblock> {
         self.states.borrow()[index(block)].handle
     }

@@ -7,6 +7,7 @@ use futures_util::future::LocalBoxFuture;
 use softflash_base::Time;
 use softflash_runtime::{Notify, RuntimeHandle};
 use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// The tasks of a domain.
@@ -21,7 +22,7 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    pub fn new(runtime: RuntimeHandle, units: u16) -> Tasks {
+    pub fn new(runtime: RuntimeHandle, units: u32) -> Tasks {
         Tasks {
             runtime,
             flushes: OnRequest::default(),
@@ -34,6 +35,10 @@ impl Tasks {
 
     pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         self.runtime.spawn(Box::pin(task));
+    }
+
+    pub fn runtime(&self) -> RuntimeHandle {
+        Rc::clone(&self.runtime)
     }
 
     pub fn now(&self) -> Time {

@@ -3,7 +3,9 @@
 use crate::error::VolumeError;
 use softflash_base::planted::{self, Bug};
 use softflash_base::{UnitSet, cast};
+use std::cell::RefCell;
 use std::num::NonZeroU32;
+use std::rc::Rc;
 
 /// The unit slots of a domain as a table of sets names them. A unit keeps its slot as long as it
 /// is in the domain; then another one may have it.
@@ -24,16 +26,35 @@ impl UnitSlots {
     pub fn epoch(&self) -> u32 {
         self.epoch.get()
     }
+
+    /// The units.
+    pub fn units(&self) -> UnitSet {
+        self.units.iter().flatten().copied().collect()
+    }
+
+    /// The number of slots.
+    pub(crate) fn count(&self) -> u32 {
+        cast::saturating_u32(self.units.len())
+    }
+
+    /// The unit in a slot.
+    pub(crate) fn unit(&self, slot: u32) -> Option<u16> {
+        self.units.get(cast::index(slot)).copied().flatten()
+    }
 }
 
-/// Which unit has which slot. The domain numbers its units by their positions in their set.
+/// Which unit has which slot now. The domain numbers its units by their slots, so that numbers stay
+/// when units join and leave. A clone is the same map.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SlotMap {
+pub(crate) struct SlotMap(Rc<RefCell<Rc<Slots>>>);
+
+/// The units in their slots at one time.
+#[derive(Debug, PartialEq, Eq)]
+struct Slots {
     /// The unit in each slot.
     units: Vec<Option<u16>>,
-    /// The number of the unit in each slot.
-    numbers: Vec<Option<u32>>,
-    /// The slot of each unit, by its number.
+    set: UnitSet,
+    /// The slot of each unit of the set, by its position there.
     slots: Vec<u32>,
     /// Whether a table of sets names them.
     is_named: bool,
@@ -42,61 +63,77 @@ pub(crate) struct SlotMap {
 impl SlotMap {
     /// Those of these units as the table names them; without a table, in their order.
     pub fn of(units: &UnitSet, named: Option<&UnitSlots>) -> Result<SlotMap, VolumeError> {
-        let in_order = || units.iter().map(Some).collect();
-        let named_slots = named.filter(|_| !planted::bug(Bug::SlotsRenumbered));
-        let mut unit_slots = named_slots.map_or_else(in_order, |named| named.units.clone());
-        // The map has a part for each slot.
-        while unit_slots.pop_if(|unit| unit.is_none()).is_some() {}
-        let number = |unit: &Option<u16>| units.position((*unit)?).map(cast::saturating_u32);
-        let numbers: Vec<Option<u32>> = unit_slots.iter().map(number).collect();
-        let slot = |unit| unit_slots.iter().position(|in_slot| *in_slot == Some(unit));
-        let slots: Vec<u32> = units.iter().filter_map(slot).map(cast::saturating_u32).collect();
-        if slots.len() != units.len() || unit_slots.iter().flatten().count() != units.len() {
-            let named: Vec<u16> = unit_slots.into_iter().flatten().collect();
-            let reason = format!(
-                "it has the units {units}, and the table of sets gives slots to the units {named:?}"
-            );
-            return Err(VolumeError::Unsupported { reason });
-        }
-        let has_number = |(number, &slot): (u32, &u32)| numbers[cast::index(slot)] == Some(number);
-        assert!(
-            (0..).zip(&slots).all(has_number),
-            "units {units} in slots {slots:?}: {unit_slots:?}"
-        );
-        Ok(SlotMap { units: unit_slots, numbers, slots, is_named: named.is_some() })
+        let slots = Slots::of(units, named)?;
+        Ok(SlotMap(Rc::new(RefCell::new(Rc::new(slots)))))
     }
 
-    /// The number of slots.
+    /// Units have joined, or left, as the table says from now on.
+    pub fn change(&self, units: &UnitSet, named: &UnitSlots) -> Result<(), VolumeError> {
+        let slots = Slots::of(units, Some(named))?;
+        self.0.replace(Rc::new(slots));
+        Ok(())
+    }
+
+    fn now(&self) -> Rc<Slots> {
+        Rc::clone(&self.0.borrow())
+    }
+
+    /// The number of slots, also of empty ones between units.
     pub fn count(&self) -> u32 {
-        cast::saturating_u32(self.units.len())
+        cast::saturating_u32(self.0.borrow().units.len())
     }
 
-    /// The slot of a unit, from its number.
-    #[inline]
-    pub fn slot(&self, number: u32) -> u32 {
-        self.slots[cast::index(number)]
+    /// The units.
+    pub fn units(&self) -> UnitSet {
+        self.0.borrow().set.clone()
     }
 
-    /// The number of the unit in a slot.
-    ///
-    /// # Panics
-    /// If the slot is empty.
-    #[inline]
-    pub fn number(&self, slot: u32) -> u32 {
-        match self.numbers.get(cast::index(slot)) {
-            Some(Some(number)) => *number,
-            _ => unreachable!("the domain has units in slots {:?}, none in {slot}", self.slots),
-        }
+    /// The slots that have a unit.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> + Clone + use<> {
+        let slots = self.now();
+        (0..self.count()).filter(move |&slot| slots.units[cast::index(slot)].is_some())
+    }
+
+    /// The slot of a unit.
+    pub fn slot(&self, unit: u16) -> Option<u32> {
+        let slots = self.0.borrow();
+        slots.slots.get(slots.set.position(unit)?).copied()
     }
 
     /// The unit in a slot.
     pub fn unit(&self, slot: u32) -> Option<u16> {
-        self.units.get(cast::index(slot)).copied().flatten()
+        self.0.borrow().units.get(cast::index(slot)).copied().flatten()
+    }
+
+    /// Whether a table names them.
+    pub fn are_named(&self) -> bool {
+        self.0.borrow().is_named
     }
 
     /// What a root says: the unit in each slot, where a table names them.
-    pub fn named(&self) -> &[Option<u16>] {
-        if self.is_named { &self.units } else { &[] }
+    pub fn named(&self) -> Vec<Option<u16>> {
+        let slots = self.0.borrow();
+        if slots.is_named { slots.units.clone() } else { Vec::new() }
+    }
+}
+
+impl Slots {
+    fn of(set: &UnitSet, named: Option<&UnitSlots>) -> Result<Slots, VolumeError> {
+        let in_order = || set.iter().map(Some).collect();
+        let named_slots = named.filter(|_| !planted::bug(Bug::SlotsRenumbered));
+        let mut units = named_slots.map_or_else(in_order, |named| named.units.clone());
+        // The map has a part for each slot.
+        while units.pop_if(|unit| unit.is_none()).is_some() {}
+        let slot = |unit| units.iter().position(|in_slot| *in_slot == Some(unit));
+        let slots: Vec<u32> = set.iter().filter_map(slot).map(cast::saturating_u32).collect();
+        if slots.len() != set.len() || units.iter().flatten().count() != set.len() {
+            let named: Vec<u16> = units.into_iter().flatten().collect();
+            let reason = format!(
+                "it has the units {set}, and the table of sets gives slots to the units {named:?}"
+            );
+            return Err(VolumeError::Unsupported { reason });
+        }
+        Ok(Slots { units, set: set.clone(), slots, is_named: named.is_some() })
     }
 }
 
@@ -112,15 +149,32 @@ mod tests {
     #[test]
     fn units_have_the_slots_of_the_table_and_their_order_without_one() {
         let unit_slots = unit_slots("3,5-6", &[Some(6), None, Some(3), Some(5), None]).unwrap();
-        assert_eq!([0, 1, 2].map(|number| unit_slots.slot(number)), [2, 3, 0]);
-        assert_eq!([2, 3, 0].map(|slot| unit_slots.number(slot)), [0, 1, 2]);
+        let found = [3, 5, 6, 7].map(|unit| unit_slots.slot(unit));
+        assert_eq!(found, [Some(2), Some(3), Some(0), None]);
+        assert_eq!(unit_slots.numbers().collect::<Vec<_>>(), [0, 2, 3]);
         assert_eq!(
             (unit_slots.count(), unit_slots.named().len(), unit_slots.unit(1)),
             (4, 4, None)
         );
         let plain = SlotMap::of(&"3,5-6".parse().unwrap(), None).unwrap();
-        assert_eq!([0, 1, 2].map(|number| plain.slot(number)), [0, 1, 2]);
-        assert_eq!((plain.count(), plain.named(), plain.unit(1)), (3, &[][..], Some(5)));
+        assert_eq!(plain.numbers().collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!((plain.count(), plain.named(), plain.unit(1)), (3, Vec::new(), Some(5)));
+    }
+
+    #[test]
+    fn numbers_stay_when_units_join_and_leave() {
+        let epoch = NonZeroU32::new(2).unwrap();
+        let plain = SlotMap::of(&"3,5".parse().unwrap(), None).unwrap();
+        let same = plain.clone();
+        let joined = UnitSlots::new(epoch, vec![Some(3), Some(5), Some(4)]);
+        plain.change(&"3-5".parse().unwrap(), &joined).unwrap();
+        assert_eq!([3, 4, 5].map(|unit| same.slot(unit)), [Some(0), Some(2), Some(1)]);
+        assert!(same.are_named());
+        let left = UnitSlots::new(epoch, vec![None, Some(5), Some(4)]);
+        plain.change(&"4-5".parse().unwrap(), &left).unwrap();
+        assert_eq!(same.numbers().collect::<Vec<_>>(), [1, 2]);
+        let wrong = plain.change(&"4".parse().unwrap(), &left);
+        assert!(wrong.is_err() && same.units().to_string() == "4-5", "{wrong:?}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The units of a parity group where the program of its parity fails.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests end at the first error")]
+
 use softflash_base::ShardId;
 use softflash_blocks::{BlockId, BlockKind, BlockLayer, Redundancy};
 use softflash_device::{Device, DeviceError, ModelConfig, ModelDevice, Operation};

@@ -204,7 +204,7 @@ fn a_unit_passes_to_a_new_set_and_back() {
     let used = |set: &Reply| field(set, "used_bytes").clone().integer();
     let used: Vec<i64> = sets[2..].iter().map(used).collect();
     assert_eq!(used, [49, 0, 5].map(|mebibytes| mebibytes * MIB as i64));
-    fails(1, &["set", "resize", path, "vol-0", "--units", "2"], &["busy", "FLASH.SET LIST"]);
+    fails(1, &["set", "resize", path, "vol-0", "--units", "2"], &["busy", "FLASH.SET RESIZE"]);
     drop((disk, index, scratch));
     assert!(server.terminate().success());
     is_whole(&data);
@@ -299,7 +299,9 @@ fn a_directory_without_sets_for_volumes_serves_keys() {
     fails(1, &["set", "delete", path, "vol-0"], &["there are none"]);
     let server = Server::start(&data, &["--memory", "64MiB"]);
     assert!(server.client().set(b"key", b"value").is_ok());
-    assert!(volume(&server, &["LIST"]).error().unwrap().contains("softflash set create"));
+    let none = volume(&server, &["CREATE", "disk", "8MiB"]);
+    let none = none.error().unwrap();
+    assert!(none.contains("FLASH.SET CREATE"), "{none}");
     assert!(server.terminate().success());
     check_clean(&data);
     fails(1, &["serve", "--data", path, "--nbd", "127.0.0.1:0"], &["softflash set create"]);
@@ -368,5 +370,132 @@ fn a_resize_that_ends_early_loses_nothing() {
     assert!(interrupted > 0, "no drain was interrupted");
     set(&data, "resize", &["vol-0", "--units", "1"]);
     assert!(read_volume(&data, "disk", of_disk.len()).1 == of_disk);
+    check_clean(&data);
+}
+
+/// FLASH.SET with these words.
+fn set_of(server: &Server, words: &[&str]) -> Reply {
+    let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+    server.client().call(&[&[&b"FLASH.SET"[..]], &words[..]].concat())
+}
+
+fn changed(server: &Server, words: &[&str]) {
+    let reply = set_of(server, words);
+    assert!(reply.is_ok(), "{words:?}: {reply:?}");
+}
+
+fn refused(server: &Server, words: &[&str], parts: &[&str]) {
+    let reply = set_of(server, words);
+    let error = reply.error().unwrap_or_else(|| panic!("{words:?} is accepted"));
+    assert!(parts.iter().all(|part| error.contains(part)), "{words:?}: {error}");
+}
+
+/// The units of a set of a server.
+fn units_of(server: &Server, name: &str) -> Vec<i64> {
+    let Reply::Array(sets) = set_of(server, &["LIST"]) else { panic!("no list") };
+    let found = sets.iter().find(|set| field(set, "name").clone().text() == name);
+    let found = found.unwrap_or_else(|| panic!("no `{name}` in {sets:?}"));
+    let Reply::Array(units) = field(found, "units").clone() else { panic!("{found:?}") };
+    units.iter().map(Reply::integer).collect()
+}
+
+/// A server gives units from set to set while a client writes; then it is killed.
+#[test]
+fn a_server_changes_its_sets_under_load() {
+    let (_temp, data) = with_volume_units();
+    let server = serve(&data);
+    change(&server, &["CREATE", "disk", "64MiB", "SET", "vol-0"]);
+    let address = server.address_of("nbd");
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let load = std::thread::spawn(move || {
+        let mut disk = NbdClient::connect(address, "disk");
+        let mut round = 0_u64;
+        while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+            for mebibyte in 0..48 {
+                assert_eq!(
+                    disk.write(mebibyte * MIB, &noise(round * 48 + mebibyte, MIB as usize)),
+                    0
+                );
+            }
+            assert_eq!(disk.flush(), 0);
+            let mebibyte = round % 48;
+            let read = disk.read(mebibyte * MIB, MIB as usize).unwrap();
+            assert!(read == noise(round * 48 + mebibyte, MIB as usize), "round {round}");
+            round += 1;
+        }
+        round
+    });
+    changed(&server, &["RESIZE", "vol-0", "1"]);
+    assert_eq!(units_of(&server, "vol-0"), [4]);
+    changed(&server, &["CREATE", "fast", "1", "SHARD", "1", "OP", "20"]);
+    assert_eq!((units_of(&server, "fast"), units_of(&server, "vol-1")), (vec![5], vec![6, 7]));
+    change(&server, &["CREATE", "index", "8MiB", "SET", "fast"]);
+    let mut index = NbdClient::connect(address, "index");
+    assert_eq!(index.write(0, &noise(7, MIB as usize)), 0);
+    refused(&server, &["DELETE", "fast"], &["`fast` holds 1 volume", "`index`"]);
+    drop(index);
+    change(&server, &["DELETE", "index"]);
+    changed(&server, &["DELETE", "fast"]);
+    refused(&server, &["RESIZE", "fast", "1"], &["`fast`", "`vol-0`, `vol-1`"]);
+    // The unit comes back, and the other one goes.
+    changed(&server, &["RESIZE", "vol-0", "2"]);
+    assert_eq!(units_of(&server, "vol-0"), [4, 5]);
+    changed(&server, &["RESIZE", "vol-1", "1"]);
+    changed(&server, &["RESIZE", "vol-0", "3"]);
+    assert_eq!(units_of(&server, "vol-0"), [4, 5, 7]);
+    stop.send(()).unwrap();
+    let rounds = load.join().unwrap();
+    assert!(rounds > 0);
+    server.kill();
+
+    check_clean(&data);
+    let (set, read) = read_volume(&data, "disk", 48 * MIB as usize);
+    let expected: Vec<u8> =
+        (0..48).flat_map(|mebibyte| noise((rounds - 1) * 48 + mebibyte, MIB as usize)).collect();
+    assert!(set == "vol-0" && read == expected, "`disk` has lost data, in {set}");
+    assert_eq!(of_set(&data, "vol-0")["units"], value!([4, 5, 7]));
+    let server = serve(&data);
+    assert_eq!(units_of(&server, "vol-1"), [6]);
+    assert!(server.terminate().success());
+    check_clean(&data);
+}
+
+#[test]
+fn wrong_changes_of_a_server_are_refused() {
+    let (_temp, data) = with_volume_units();
+    let server = serve(&data);
+    for words in [
+        &["CREATE", "fast"][..],
+        &["CREATE", "fast", "1", "SHARD"],
+        &["CREATE", "fast", "1", "SIZE", "2"],
+        &["RESIZE", "vol-0"],
+        &["DELETE"],
+    ] {
+        assert!(set_of(&server, words).error().is_some(), "{words:?}");
+    }
+    refused(&server, &["CREATE", "fast", "0"], &["at least one unit"]);
+    refused(&server, &["CREATE", "fast", "x"], &["'x' is no number of units"]);
+    refused(&server, &["CREATE", "fast", "1"], &["needs 1", "there are 0"]);
+    refused(&server, &["CREATE", "vol-0", "1"], &["already"]);
+    refused(&server, &["CREATE", "fast", "1", "OP", "101"], &["0 to 100"]);
+    refused(&server, &["RESIZE", "store-0", "1"], &["`store-0`", "cannot be changed yet"]);
+    refused(&server, &["RESIZE", "vol-0", "3"], &["needs 1", "there are 0"]);
+    changed(&server, &["RESIZE", "vol-0", "2"]);
+    change(&server, &["CREATE", "disk", "500MiB", "SET", "vol-0"]);
+    let mut disk = NbdClient::connect(server.address_of("nbd"), "disk");
+    for mebibyte in 0..300 {
+        assert_eq!(disk.write(mebibyte * MIB, &noise(mebibyte, MIB as usize)), 0);
+    }
+    refused(&server, &["RESIZE", "vol-0", "1"], &["bytes"]);
+    // The unit takes data as before.
+    for mebibyte in 300..400 {
+        assert_eq!(disk.write(mebibyte * MIB, &noise(mebibyte, MIB as usize)), 0);
+    }
+    drop(disk);
+    assert!(server.terminate().success());
+    assert_eq!(
+        json(&softflash(["info", data.to_str().unwrap(), "-o", "json"]))["format_version"],
+        4
+    );
     check_clean(&data);
 }

@@ -17,6 +17,27 @@ pub struct NewSet {
     pub op_percent: u8,
 }
 
+/// A change of the number of units of a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resize {
+    /// It has as many already.
+    None,
+    /// Spare units join it. They have to be erased before.
+    Grow {
+        /// The units.
+        joining: UnitSet,
+        /// The table with them.
+        next: SetTable,
+    },
+    /// Units leave it. They have to be drained before.
+    Shrink {
+        /// The units.
+        leaving: UnitSet,
+        /// The table without them.
+        next: SetTable,
+    },
+}
+
 impl SetTable {
     /// The place of the set of this name among the mapped ones.
     ///
@@ -54,19 +75,28 @@ impl SetTable {
         Ok(next)
     }
 
-    /// The table in which a set has so many more of the spare units, those with the lowest numbers.
+    /// The change after which a set has so many units: of more, the spare ones with the lowest
+    /// numbers join; of fewer, those with the highest numbers leave.
     ///
     /// # Errors
     /// [`SetError`].
-    pub fn with_more_units(
-        &self,
-        name: &str,
-        more: u16,
-        device_units: u16,
-    ) -> Result<SetTable, SetError> {
-        let (place, mut next) = (self.mapped_place(name)?, self.next()?);
-        next.mapped[place].slots.add(&self.take_spare(more, device_units)?);
-        Ok(next)
+    pub fn resized(&self, name: &str, units: u16, device_units: u16) -> Result<Resize, SetError> {
+        let place = self.mapped_place(name)?;
+        let has = self.mapped[place].slots.units();
+        match usize::from(units).checked_sub(has.len()) {
+            Some(0) => Ok(Resize::None),
+            Some(more) => {
+                let joining = self.take_spare(cast::saturating_u16(more), device_units)?;
+                let mut next = self.next()?;
+                next.mapped[place].slots.add(&joining);
+                Ok(Resize::Grow { joining, next })
+            }
+            None => {
+                let leaving = has.iter().skip(units.into()).collect();
+                let next = self.without_units(name, &leaving)?;
+                Ok(Resize::Shrink { leaving, next })
+            }
+        }
     }
 
     /// The table in which these units of a set are spare.
@@ -178,8 +208,19 @@ mod tests {
         assert_eq!(with_spare().given_by(&table, DEVICE_UNITS).to_string(), "5");
         assert!(table.given_by(&with_spare(), DEVICE_UNITS).is_empty());
         assert_eq!((table.mapped[2].id, table.mapped[2].shard, table.next_id), (3, 1, 4));
-        let table = table.with_more_units("vol-0", 1, DEVICE_UNITS).unwrap();
-        assert_eq!(table.mapped[0].slots.to_string(), "4,7");
+        let Ok(Resize::Grow { joining, next: table }) = table.resized("vol-0", 2, DEVICE_UNITS)
+        else {
+            panic!("it grows")
+        };
+        assert_eq!(
+            (joining.to_string(), table.mapped[0].slots.to_string()),
+            ("7".into(), "4,7".into())
+        );
+        assert_eq!(table.resized("vol-0", 2, DEVICE_UNITS), Ok(Resize::None));
+        let shrunk = table.without_units("vol-0", &"7".parse().unwrap()).unwrap();
+        let leaving = "7".parse().unwrap();
+        let shrink = Resize::Shrink { leaving, next: shrunk };
+        assert_eq!(table.resized("vol-0", 1, DEVICE_UNITS), Ok(shrink), "the highest leaves");
         let table = table.without_set("fast").unwrap();
         check(&table);
         assert_eq!(lines(&table)[2..], ["vol-0: 4,7", "vol-1: 6"]);
@@ -210,7 +251,7 @@ mod tests {
             assert!(matches!(create(bad, 1, None), SetError::BadName { .. }), "{bad}");
         }
         let (table, sets) = (with_spare(), vec!["vol-0".to_owned(), "vol-1".to_owned()]);
-        let error = table.with_more_units("vol-0", 3, DEVICE_UNITS).unwrap_err();
+        let error = table.resized("vol-0", 4, DEVICE_UNITS).unwrap_err();
         assert_eq!(error, SetError::TooFewSpare { needed: 3, spare: 2 });
         let name = "slow".to_owned();
         let expected = SetError::NoSet { name, sets: sets.clone() };

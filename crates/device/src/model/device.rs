@@ -247,6 +247,10 @@ impl Device for ModelDevice {
         &self.shared.info
     }
 
+    fn check_units(&self, units: &UnitSet) -> Result<(), OpenError> {
+        self.config().channels_of(units).map(|_| ())
+    }
+
     fn open_queue_pair(&self, units: &UnitSet) -> Result<Box<dyn QueuePair>, OpenError> {
         let claim = self.claim(units)?;
         let Shared { config, medium, contents, .. } = &*self.shared;

@@ -1,5 +1,5 @@
 //! Units pass from one set to another: a domain drains one while clients use it, and a spare one is
-//! erased and joins a set before the next mount. The table of sets changes in one step.
+//! erased and joins a set, at once or with the next mount. The table of sets changes in one step.
 
 use super::client::Ended;
 use super::reference::Reference;
@@ -19,11 +19,15 @@ const LATEST_DRAIN: f64 = 28.0;
 /// Units that are drained one after the other, at most.
 const MOST_DRAINS: u64 = 3;
 
+/// Share of sessions in which units leave their domain at once, and not with the next mount.
+const LIVE: f64 = 0.7;
+
 /// The hand-overs of a session.
 pub struct HandOvers<'a> {
     session: &'a Session<'a>,
     rng: Rng,
     are_some: bool,
+    are_live: bool,
 }
 
 impl<'a> HandOvers<'a> {
@@ -32,7 +36,8 @@ impl<'a> HandOvers<'a> {
         let mut rng = Rng::seeded(session.seed).fork("hand-overs");
         let share = session.shape.hand_overs;
         let are_some = share > 0.0 && rng.chance(share);
-        HandOvers { session, rng, are_some }
+        let are_live = are_some && rng.chance(LIVE);
+        HandOvers { session, rng, are_some, are_live }
     }
 
     /// Deletes the second set, or erases a spare unit, which joins a set then.
@@ -90,10 +95,36 @@ impl<'a> HandOvers<'a> {
                     VolumeError::UnitsNeeded { .. }
                     | VolumeError::OutOfSpace { .. }
                     | VolumeError::WornOut,
-                ) => {}
+                ) => continue,
                 Err(error) => return Err(Ended::Failed(error)),
+            }
+            if self.are_live {
+                let table = self.session.sets.borrow().slots(number);
+                let left = domains[number].leave(&UnitSet::from_iter([unit]), &table).await;
+                left.map_err(Ended::Failed)?;
+                self.join_live(unit, runtime, domains).await?;
             }
         }
         Ok(())
+    }
+
+    /// A unit that has left joins a domain that is mounted.
+    async fn join_live(
+        &mut self,
+        unit: u16,
+        runtime: &RuntimeHandle,
+        domains: &[Domain],
+    ) -> Result<(), Ended> {
+        let (session, units) = (self.session, UnitSet::from_iter([unit]));
+        let queue = || session.queue_pair(&units).map_err(|error| Ended::Wrong(error.what()));
+        let epoch = session.sets.borrow().epoch();
+        if erase_units(queue()?, epoch, Rc::clone(runtime)).await.is_err() {
+            // It stays spare.
+            return Ok(());
+        }
+        let number = self.rng.below(domains.len() as u64) as usize;
+        session.sets.borrow_mut().join_live(unit, number, &mut self.rng);
+        let table = session.sets.borrow().slots(number);
+        domains[number].join(queue()?, &table).await.map_err(Ended::Failed)
     }
 }

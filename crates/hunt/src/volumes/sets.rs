@@ -106,6 +106,19 @@ impl SetTable {
         }
     }
 
+    /// As [`join`](SetTable::join), with a choice of the set, which goes on meanwhile.
+    pub fn join_live(&mut self, unit: u16, set: usize, rng: &mut Rng) {
+        self.spare.remove(&unit);
+        self.epoch += 1;
+        self.sets[set].join(unit, rng);
+    }
+
+    /// The slots of a set as the table names them, which has changed before.
+    pub fn slots(&self, set: usize) -> UnitSlots {
+        let epoch = NonZeroU32::new(self.epoch).unwrap_or(NonZeroU32::MIN);
+        UnitSlots::new(epoch, self.sets[set].slots.clone())
+    }
+
     /// A unit that was drained leaves its set.
     pub fn leave(&mut self, unit: u16) {
         self.epoch += 1;

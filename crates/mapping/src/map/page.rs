@@ -56,6 +56,18 @@ impl PageMap {
         }
     }
 
+    /// Extends the physical pages to `to`. Fewer than there are have no effect.
+    ///
+    /// # Panics
+    /// If a page would have the number [`NONE`].
+    pub fn grow_physical(&mut self, to: u32) {
+        assert!(to < NONE, "the numbers of pages need a none");
+        if to > self.physical_pages() {
+            grow(&mut self.logical_of, NONE, index(to));
+            grow(&mut self.valid, 0, index(to).div_ceil(64));
+        }
+    }
+
     /// The physical page of a logical one; [`NONE`] if it has none.
     #[inline]
     pub fn physical_of(&self, logical: u32) -> u32 {

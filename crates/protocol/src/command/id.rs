@@ -77,8 +77,11 @@ ids! {
     FlashRecordStart
     FlashRecordStop
     FlashSet
+    FlashSetCreate
+    FlashSetDelete
     FlashSetHelp
     FlashSetList
+    FlashSetResize
     FlashStats
     FlashUnits
     FlashVolume

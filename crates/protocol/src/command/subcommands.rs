@@ -279,6 +279,20 @@ pub(super) const OBJECT: &[Spec] = &[
 /// Subcommands of FLASH.SET.
 pub(super) const SET: &[Spec] =
     &[
+        command(
+            CommandId::FlashSetCreate,
+            "flash.set|create",
+            -4,
+            &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
+        )
+        .docs(Group::Server, "0.1.0", "Create a set of units for volumes"),
+        command(
+            CommandId::FlashSetDelete,
+            "flash.set|delete",
+            3,
+            &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
+        )
+        .docs(Group::Server, "0.1.0", "Delete a set of units for volumes"),
         command(CommandId::FlashSetHelp, "flash.set|help", 2, &[Flags::LOADING, Flags::STALE])
             .docs(Group::Server, "0.1.0", "Show helpful text about the different subcommands"),
         command(CommandId::FlashSetList, "flash.set|list", 2, &[Flags::READONLY]).docs(
@@ -286,6 +300,13 @@ pub(super) const SET: &[Spec] =
             "0.1.0",
             "Return all sets of units",
         ),
+        command(
+            CommandId::FlashSetResize,
+            "flash.set|resize",
+            4,
+            &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
+        )
+        .docs(Group::Server, "0.1.0", "Change the number of units of a set"),
     ];
 
 /// Subcommands of FLASH.RECORD.

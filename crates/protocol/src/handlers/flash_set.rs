@@ -2,12 +2,15 @@
 
 use crate::error::{CommandError, Result};
 use crate::handlers::keyspace_context::KeyspaceContext;
+use crate::handlers::volume::refused;
 use crate::resp::reply::Reply;
 use crate::session::Session;
+use crate::sets::SetChange;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use softflash_store::Store;
+use std::str::FromStr;
 
 const NO_SETS: CommandError =
     CommandError::Known("ERR this server has no data directory, and so no sets of units");
@@ -22,14 +25,71 @@ pub(crate) fn list(keyspace: KeyspaceContext<'_>) -> LocalBoxFuture<'_, Result<R
     .boxed_local()
 }
 
+/// FLASH.SET CREATE, RESIZE and DELETE
+pub(crate) fn change<'a>(
+    session: &'a mut Session,
+    _: &'a Store,
+    args: &'a [Bytes],
+) -> LocalBoxFuture<'a, Result<Reply>> {
+    let begun = match &session.context.services.sets {
+        Some(sets) => parse(args).map(|change| sets.change(change)),
+        None => Err(NO_SETS),
+    };
+    async move { begun?.await.map(|()| Reply::Ok).map_err(refused) }.boxed_local()
+}
+
+fn parse(args: &[Bytes]) -> Result<SetChange> {
+    let [_, subcommand, name, more @ ..] = args else { return Err(CommandError::SYNTAX) };
+    let name = String::from_utf8_lossy(name).into_owned();
+    match (&subcommand.to_ascii_lowercase()[..], more) {
+        (b"create", [units, options @ ..]) => {
+            let (mut shard, mut op_percent) = (None, None);
+            for option in options.chunks(2) {
+                let [word, value] = option else { return Err(CommandError::SYNTAX) };
+                match &word.to_ascii_lowercase()[..] {
+                    b"shard" => shard = Some(number(value, "shard")?),
+                    b"op" => op_percent = Some(number(value, "spare space in percent")?),
+                    _ => return Err(CommandError::SYNTAX),
+                }
+            }
+            Ok(SetChange::Create { name, units: units_of(units)?, shard, op_percent })
+        }
+        (b"resize", [units]) => Ok(SetChange::Resize { name, units: units_of(units)? }),
+        (b"delete", []) => Ok(SetChange::Delete { name }),
+        _ => Err(CommandError::SYNTAX),
+    }
+}
+
+fn units_of(word: &Bytes) -> Result<u16> {
+    match number(word, "number of units")? {
+        0 => Err(CommandError::Known("ERR a set has at least one unit")),
+        units => Ok(units),
+    }
+}
+
+fn number<T: FromStr>(word: &Bytes, what: &str) -> Result<T> {
+    let parsed = str::from_utf8(word).ok().and_then(|text| text.parse().ok());
+    parsed.ok_or_else(|| {
+        CommandError::quoting(&[b"ERR '", word.as_ref(), b"' is no ", what.as_bytes()])
+    })
+}
+
 /// FLASH.SET HELP
 pub(crate) fn help(_: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
     Ok(Reply::lines(&[
-        "FLASH.SET <subcommand>. Subcommands are:",
+        "FLASH.SET <subcommand> [<arg> [value] ...]. Subcommands are:",
+        "CREATE <name> <units> [SHARD <shard>] [OP <percent>]",
+        "    Create a set for volumes of so many spare units, which are erased first.",
+        "RESIZE <name> <units>",
+        "    Give a set for volumes more of the spare units, or fewer: then data move to the others",
+        "    first, under load. It goes on if the client leaves.",
+        "DELETE <name>",
+        "    Delete a set that holds no volumes. Its units become spare.",
         "LIST",
         "    All sets of units: id, name, shard, kind (store or mapped), units, op_percent (spare",
         "    space for collection), used_bytes, usable_bytes, erases_mean (of a block), waf (bytes",
-        "    programmed for each byte that clients wrote, since the start), pair and window.",
+        "    programmed for each byte that clients wrote, since the start), pair, window, and",
+        "    draining_bytes (data in units that leave it).",
         "HELP",
         "    Prints this help.",
     ]))

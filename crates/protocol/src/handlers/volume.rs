@@ -135,7 +135,7 @@ fn settings(words: &[Bytes]) -> Result<Vec<SettingText>> {
     }
 }
 
-fn refused(reason: String) -> CommandError {
+pub(super) fn refused(reason: String) -> CommandError {
     CommandError::quoting(&[b"ERR ", reason.as_bytes()])
 }
 

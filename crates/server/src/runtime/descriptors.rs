@@ -12,8 +12,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// The descriptors of a thread that were waited for. A duplicate of each is registered with the
-/// kernel once and kept as long as the runtime. So a number must mean the same file for as long: a
-/// device opens its descriptors once per thread.
+/// kernel once, and kept until it is forgotten. So a number must mean the same file for as long.
 #[derive(Default)]
 pub(super) struct Descriptors {
     known: RefCell<HashMap<RawFd, Rc<AsyncFd<OwnedFd>>>>,
@@ -33,6 +32,11 @@ impl Descriptors {
                 Err(_) => looked_again = true,
             }
         }
+    }
+
+    /// The number may mean another file from now on.
+    pub fn forget(&self, fd: RawFd) {
+        self.known.borrow_mut().remove(&fd);
     }
 
     fn registered(&self, fd: RawFd) -> Option<Rc<AsyncFd<OwnedFd>>> {

@@ -83,6 +83,10 @@ impl Runtime for TokioRuntime {
         Box::pin(Descriptors::readable(Rc::clone(&self.descriptors), fd))
     }
 
+    fn forget(&self, fd: RawFd) {
+        self.descriptors.forget(fd);
+    }
+
     fn spawn(&self, task: LocalBoxFuture<'static, ()>) {
         self.tasks.spawn_local(task);
     }

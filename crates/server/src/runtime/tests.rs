@@ -85,6 +85,25 @@ fn descriptors_are_waited_for_again_and_again() {
 }
 
 #[test]
+fn a_number_that_was_forgotten_may_mean_another_file() {
+    run(|runtime| async move {
+        let mut numbers = std::collections::BTreeSet::new();
+        for _ in 0..8 {
+            let (reader, writer) = rustix::pipe::pipe().unwrap();
+            let (fd, later) = (reader.as_raw_fd(), runtime.sleep_until(runtime.now() + 100_000));
+            runtime.spawn(Box::pin(async move {
+                later.await;
+                write(&writer, &[1]).unwrap();
+            }));
+            runtime.readable(fd).await;
+            runtime.forget(fd);
+            numbers.insert(fd);
+        }
+        assert!(numbers.len() < 8, "numbers are used again: {numbers:?}");
+    });
+}
+
+#[test]
 fn a_closed_descriptor_does_not_hang() {
     run(|runtime| async move { runtime.readable(-1).await });
 }

@@ -3,6 +3,7 @@
 use super::requests::{
     Request, ShardCounters, ShardVolumes, apply, exports, is_exclusive, taken_away,
 };
+use super::unit_changes;
 use crate::error::ServerError;
 use crate::nbd::connections::Connections;
 use softflash_datadir::ShardDomain;
@@ -10,6 +11,7 @@ use softflash_flash::FlashSource;
 use softflash_protocol::shared::recording::volume::VolumeRecordings;
 use softflash_runtime::RuntimeHandle;
 use softflash_volume::{Domain, VolumeError};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +34,8 @@ pub(crate) struct VolumeHost {
 struct Mounted {
     domain: Domain,
     connections: Rc<Connections>,
+    /// Its set was deleted.
+    has_ended: Rc<Cell<bool>>,
 }
 
 impl VolumeHost {
@@ -43,10 +47,11 @@ impl VolumeHost {
         match of.mount(flash, runtime).await {
             Ok(domain) => {
                 let connections = Rc::new(Connections::new(runtime.clone(), recordings));
-                let answering =
-                    answer(domain.clone(), Rc::clone(&connections), requests, runtime.clone());
+                let has_ended = Rc::default();
+                let (shared, ended) = (Rc::clone(&connections), Rc::clone(&has_ended));
+                let answering = answer(domain.clone(), shared, ended, requests, runtime.clone());
                 runtime.spawn(Box::pin(answering));
-                VolumeHost { place, mounted: Some(Mounted { domain, connections }) }
+                VolumeHost { place, mounted: Some(Mounted { domain, connections, has_ended }) }
             }
             Err(error) => {
                 let error = of.not_mounted(&error);
@@ -66,9 +71,12 @@ impl VolumeHost {
 
     /// Makes everything durable with a checkpoint, so that the next start is fast, and ends.
     pub async fn close(self) -> Result<(), ServerError> {
-        let VolumeHost { place, mounted: Some(Mounted { domain, .. }) } = self else {
+        let VolumeHost { place, mounted: Some(Mounted { domain, has_ended, .. }) } = self else {
             return Ok(());
         };
+        if has_ended.get() {
+            return Ok(());
+        }
         let closed = match domain.flush().await {
             Ok(()) => domain.checkpoint().await,
             Err(error) => Err(error),
@@ -94,7 +102,9 @@ async fn refuse(error: VolumeError, mut requests: UnboundedReceiver<Request>) {
             Request::Stats(answer) => drop(answer.send(Err(error.clone()))),
             Request::Units(answer) => drop(answer.send(Err(error.clone()))),
             Request::Exports(answer) => drop(answer.send(Err(error.clone()))),
-            Request::Change(_, answer) => drop(answer.send(Err(error.clone()))),
+            Request::Change(_, answer) | Request::ChangeUnits(_, answer) | Request::End(answer) => {
+                drop(answer.send(Err(error.clone())))
+            }
             Request::Serve(_) => {}
         }
     }
@@ -103,6 +113,7 @@ async fn refuse(error: VolumeError, mut requests: UnboundedReceiver<Request>) {
 async fn answer(
     domain: Domain,
     connections: Rc<Connections>,
+    has_ended: Rc<Cell<bool>>,
     mut requests: UnboundedReceiver<Request>,
     runtime: RuntimeHandle,
 ) {
@@ -116,8 +127,10 @@ async fn answer(
             Request::Stats(answer) => {
                 let (space, counters) = (domain.space(), domain.counters());
                 let programmed = domain.programmed();
-                let volumes = domain.figures();
-                let _ = answer.send(Ok(ShardCounters { space, counters, programmed, volumes }));
+                let (volumes, draining_bytes) = (domain.figures(), domain.draining_bytes());
+                let counters =
+                    ShardCounters { space, draining_bytes, counters, programmed, volumes };
+                let _ = answer.send(Ok(counters));
             }
             Request::Units(answer) => {
                 let _ = answer.send(Ok(domain.units()));
@@ -141,6 +154,17 @@ async fn answer(
                 runtime.spawn(Box::pin(async move {
                     let _ = answer.send(apply(change, &domain).await);
                 }));
+            }
+            Request::ChangeUnits(change, answer) => {
+                let domain = domain.clone();
+                runtime.spawn(Box::pin(async move {
+                    let _ = answer.send(unit_changes::apply(change, &domain).await);
+                }));
+            }
+            Request::End(answer) => {
+                has_ended.set(true);
+                let _ = answer.send(domain.end().await);
+                return;
             }
             Request::Serve(client) => connections.begin(*client, &domain),
         }

@@ -6,7 +6,9 @@ mod admin;
 mod host;
 mod registry;
 mod requests;
+mod unit_changes;
 
 pub(crate) use host::{HostSpec, VolumeHost};
 pub(crate) use registry::{Answers, Volumes};
 pub(crate) use requests::{ExportInfo, Request, SNAPSHOT_MARK};
+pub(crate) use unit_changes::UnitChange;

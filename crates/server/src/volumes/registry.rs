@@ -1,6 +1,7 @@
 //! The handle of all domains, for any thread.
 
 use super::requests::{Answer, ExportInfo, Request, ShardCounters, ShardVolumes};
+use super::unit_changes::UnitChange;
 use crate::nbd::client::Client;
 use crate::telemetry::DomainStats;
 use futures_util::future::join_all;
@@ -8,7 +9,7 @@ use softflash_datadir::{DomainLoad, SetError, ShardDomain, most_free};
 use softflash_ftl::UnitTelemetry;
 use softflash_protocol::volumes::VolumeChange;
 use softflash_volume::{MAPPING_UNIT_BYTES, VolumeError};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Mutex, oneshot};
@@ -20,7 +21,8 @@ pub(crate) struct Volumes {
 }
 
 struct Shared {
-    domains: Vec<Addressed>,
+    /// By number; `None` once its set was deleted.
+    domains: RwLock<Vec<Option<Arc<Addressed>>>>,
     /// Held while volumes come into being or go, because names are unique over all domains.
     naming: Mutex<()>,
 }
@@ -38,6 +40,9 @@ pub(crate) enum ChangeError {
     /// There is no such set for a new volume.
     #[error(transparent)]
     Set(#[from] SetError),
+    /// There is no set for volumes at all.
+    #[error("no set of units is for volumes; FLASH.SET CREATE makes one of spare units")]
+    NoSets,
     /// The volumes.
     #[error(transparent)]
     Volume(#[from] VolumeError),
@@ -46,13 +51,75 @@ pub(crate) enum ChangeError {
 impl Volumes {
     /// The handle for these domains, and the receiver for the thread of each.
     pub fn new(domains: &[ShardDomain]) -> (Volumes, Vec<UnboundedReceiver<Request>>) {
-        let addressed = |domain: &ShardDomain| {
-            let (requests, received) = unbounded_channel();
-            (Addressed { domain: domain.clone(), requests }, received)
-        };
-        let (domains, received) = domains.iter().map(addressed).unzip();
-        let shared = Arc::new(Shared { domains, naming: Mutex::new(()) });
-        (Volumes { shared }, received)
+        let shared = Arc::new(Shared { domains: RwLock::default(), naming: Mutex::new(()) });
+        let volumes = Volumes { shared };
+        let received = domains.iter().map(|domain| volumes.add(domain)).collect();
+        (volumes, received)
+    }
+
+    /// Adds a domain; returns the receiver for its thread.
+    pub fn add(&self, domain: &ShardDomain) -> UnboundedReceiver<Request> {
+        let (requests, received) = unbounded_channel();
+        let addressed = Arc::new(Addressed { domain: domain.clone(), requests });
+        self.write().push(Some(addressed));
+        received
+    }
+
+    /// The table of sets has changed: these domains are all.
+    pub fn update(&self, domains: &[ShardDomain]) {
+        for place in self.write().iter_mut() {
+            let Some(before) = place.take() else { continue };
+            let same = |now: &&ShardDomain| now.config.domain == before.domain.config.domain;
+            *place = domains.iter().find(same).map(|now| {
+                let requests = before.requests.clone();
+                Arc::new(Addressed { domain: now.clone(), requests })
+            });
+        }
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Vec<Option<Arc<Addressed>>>> {
+        self.shared.domains.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All domains, with their numbers.
+    fn all(&self) -> Vec<(usize, Arc<Addressed>)> {
+        let domains = self.shared.domains.read().unwrap_or_else(PoisonError::into_inner);
+        let domains = domains.iter().enumerate();
+        domains
+            .filter_map(|(number, domain)| Some((number, Arc::clone(domain.as_ref()?))))
+            .collect()
+    }
+
+    fn addressed(&self, number: usize) -> Option<Arc<Addressed>> {
+        let domains = self.shared.domains.read().unwrap_or_else(PoisonError::into_inner);
+        domains.get(number)?.clone()
+    }
+
+    /// Changes the units of a set.
+    pub async fn change_units(&self, set: &str, change: UnitChange) -> Result<(), ChangeError> {
+        let number = self.of_name(set)?;
+        Ok(self.ask(number, |answer| Request::ChangeUnits(change, answer)).await?)
+    }
+
+    /// Calls `forget`, which takes a set without volumes out of the table of sets, and ends its
+    /// domain then. No volume comes into being meanwhile.
+    pub async fn end(
+        &self,
+        set: &str,
+        forget: impl Future<Output = Result<(), String>>,
+    ) -> Result<(), String> {
+        let _naming = self.shared.naming.lock().await;
+        let told = |error: VolumeError| error.to_string();
+        let number = self.of_name(set).map_err(|error| error.to_string())?;
+        let described = self.ask(number, Request::Describe).await.map_err(told)?;
+        if let Some(volume) = described.volumes.first() {
+            let (name, volume) = (set.to_owned(), volume.name.clone());
+            let holds = SetError::HoldsVolumes { name, volumes: described.volumes.len(), volume };
+            return Err(holds.to_string());
+        }
+        let addressed = self.addressed(number).ok_or(VolumeError::Stopped).map_err(told)?;
+        forget.await?;
+        ask(&addressed, Request::End).await.map_err(told)
     }
 
     /// The state of each domain.
@@ -63,12 +130,13 @@ impl Volumes {
     /// The counters of each domain; none at all if one of them has ended.
     pub async fn stats(&self) -> Vec<DomainStats> {
         let all = self.ask_all(Request::Stats).await.unwrap_or_default();
-        let domain = |number: usize| &self.shared.domains[number].domain;
+        let named = |number: usize| Some(DomainStats::of(&self.addressed(number)?.domain));
         let mounted = all.mounted.into_iter();
-        let mounted = mounted.map(|(number, of)| (number, domain_stats(domain(number), of)));
-        let others = all.not_mounted.into_iter().map(|of| {
+        let mounted =
+            mounted.filter_map(|(number, of)| Some((number, domain_stats(named(number)?, of))));
+        let others = all.not_mounted.into_iter().filter_map(|of| {
             let not_mounted = Some(of.error.to_string());
-            (of.domain, DomainStats { not_mounted, ..DomainStats::of(domain(of.domain)) })
+            Some((of.domain, DomainStats { not_mounted, ..named(of.domain)? }))
         });
         let mut stats: Vec<(usize, DomainStats)> = mounted.chain(others).collect();
         stats.sort_by_key(|(number, _)| *number);
@@ -114,9 +182,8 @@ impl Volumes {
                 let load = |domain: &ShardVolumes| DomainLoad::of(domain.space, &domain.volumes);
                 let most_free = most_free(all.mounted.iter().map(|(_, domain)| load(domain)));
                 let chosen = most_free.and_then(|place| all.mounted.get(place));
-                chosen
-                    .map(|(number, _)| *number)
-                    .ok_or(unknown.clone().unwrap_or(VolumeError::Stopped))?
+                let none = || unknown.clone().map_or(ChangeError::NoSets, ChangeError::Volume);
+                chosen.map(|(number, _)| *number).ok_or_else(none)?
             }
         };
         if let Some(name) = change.new_name() {
@@ -137,26 +204,31 @@ impl Volumes {
 
     /// The mounted domain of a set.
     fn of_set<T>(&self, set: &str, all: &Answers<T>) -> Result<usize, ChangeError> {
-        let domains = || self.shared.domains.iter().map(|it| &it.domain.name);
-        let Some(number) = domains().position(|name| name == set) else {
-            let (name, sets) = (set.to_owned(), domains().cloned().collect());
-            return Err(SetError::NoSet { name, sets }.into());
-        };
+        let number = self.of_name(set)?;
         match all.not_mounted.iter().find(|it| it.domain == number) {
             Some(not_mounted) => Err(not_mounted.error.clone().into()),
             None => Ok(number),
         }
     }
 
+    fn of_name(&self, set: &str) -> Result<usize, ChangeError> {
+        let all = self.all();
+        if let Some((number, _)) = all.iter().find(|(_, it)| it.domain.name == set) {
+            return Ok(*number);
+        }
+        let sets = all.iter().map(|(_, it)| it.domain.name.clone()).collect();
+        Err(SetError::NoSet { name: set.to_owned(), sets }.into())
+    }
+
     /// The number of the shard whose thread has a domain.
     pub fn shard_of(&self, domain: usize) -> u64 {
-        self.shared.domains[domain].domain.shard.0.into()
+        self.addressed(domain).map_or(0, |it| it.domain.shard.0.into())
     }
 
     /// Hands a client to the domain of its export. If its thread has ended, the client is
     /// disconnected.
     pub fn serve(&self, domain: usize, client: Client) {
-        if let Some(domain) = self.shared.domains.get(domain) {
+        if let Some(domain) = self.addressed(domain) {
             let _ = domain.requests.send(Request::Serve(Box::new(client)));
         }
     }
@@ -165,11 +237,14 @@ impl Volumes {
         &self,
         request: impl Fn(Answer<T>) -> Request,
     ) -> Result<Answers<T>, VolumeError> {
-        let domains = 0..self.shared.domains.len();
-        let asked = domains.map(|domain| self.ask(domain, &request));
+        let all = self.all();
+        let asked = all.iter().map(|(_, domain)| ask(domain, &request));
         let mut answers = Answers::default();
-        for (domain, answer) in join_all(asked).await.into_iter().enumerate() {
+        let answered = join_all(asked).await;
+        for (domain, answer) in all.iter().map(|(number, _)| *number).zip(answered) {
             match answer {
+                // Its set was deleted meanwhile.
+                Err(VolumeError::Stopped) if self.addressed(domain).is_none() => {}
                 Ok(answer) => answers.mounted.push((domain, answer)),
                 Err(error @ VolumeError::NotMounted { .. }) => {
                     answers.not_mounted.push(NotMounted { domain, error });
@@ -185,12 +260,18 @@ impl Volumes {
         domain: usize,
         request: impl FnOnce(Answer<T>) -> Request,
     ) -> Result<T, VolumeError> {
-        let (answer, answered) = oneshot::channel();
-        let domain = self.shared.domains.get(domain).ok_or(VolumeError::Stopped)?;
-        // A thread that has ended has stopped its domain.
-        domain.requests.send(request(answer)).map_err(|_| VolumeError::Stopped)?;
-        answered.await.map_err(|_| VolumeError::Stopped)?
+        ask(&*self.addressed(domain).ok_or(VolumeError::Stopped)?, request).await
     }
+}
+
+async fn ask<T>(
+    domain: &Addressed,
+    request: impl FnOnce(Answer<T>) -> Request,
+) -> Result<T, VolumeError> {
+    let (answer, answered) = oneshot::channel();
+    // A thread that has ended has stopped its domain.
+    domain.requests.send(request(answer)).map_err(|_| VolumeError::Stopped)?;
+    answered.await.map_err(|_| VolumeError::Stopped)?
 }
 
 /// The answers of all domains, in their order.
@@ -213,7 +294,7 @@ impl<T> Default for Answers<T> {
     }
 }
 
-fn domain_stats(domain: &ShardDomain, of: ShardCounters) -> DomainStats {
+fn domain_stats(named: DomainStats, of: ShardCounters) -> DomainStats {
     let bytes = |units: u64| units * MAPPING_UNIT_BYTES as u64;
     DomainStats {
         volume_bytes_written: bytes(of.counters.written),
@@ -225,6 +306,7 @@ fn domain_stats(domain: &ShardDomain, of: ShardCounters) -> DomainStats {
         volume_refused_writes: of.counters.refused,
         programmed: of.programmed,
         by_volume: of.volumes,
-        ..DomainStats::of(domain)
+        draining_bytes: of.draining_bytes,
+        ..named
     }
 }

@@ -1,5 +1,6 @@
 //! Messages to a domain on the thread of its shard.
 
+use super::unit_changes::UnitChange;
 use crate::nbd::client::Client;
 use softflash_ftl::{ProgramBytes, UnitTelemetry};
 use softflash_protocol::volumes::{SettingText, VolumeChange};
@@ -23,6 +24,10 @@ pub(crate) enum Request {
     Exports(Answer<Vec<ExportInfo>>),
     /// Change volumes or snapshots.
     Change(VolumeChange, Answer<()>),
+    /// Change the units of the domain.
+    ChangeUnits(UnitChange, Answer<()>),
+    /// End the domain, whose set is deleted, and give its units up.
+    End(Answer<()>),
     /// Serve an NBD client that has chosen an export of the domain.
     Serve(Box<Client>),
 }
@@ -31,6 +36,8 @@ pub(crate) enum Request {
 #[derive(Debug, Clone)]
 pub(crate) struct ShardCounters {
     pub space: DomainSpace,
+    /// Bytes of data in units that leave the domain.
+    pub draining_bytes: u64,
     pub counters: DomainCounters,
     pub programmed: ProgramBytes,
     pub volumes: Vec<VolumeFigures>,

@@ -62,6 +62,14 @@ impl Predicted {
         })
     }
 
+    /// The domain has more mapping units and superblocks. Fewer than before have no effect.
+    pub fn grow(&self, units: u32, blocks: u32) {
+        self.lifetimes.borrow_mut().grow(units, blocks);
+        let mut all = self.blocks.borrow_mut();
+        let count = all.len().max(cast::index(blocks));
+        all.resize(count, Block { class: OF_SEVERAL.min(self.last), has_age: true });
+    }
+
     /// A client waits for so many mapping units, until the result is dropped.
     pub fn begin(&self, units: u32) -> Outstanding<'_> {
         self.outstanding.set(self.outstanding.get() + units);

@@ -13,7 +13,7 @@ fn geometry() -> Geometry {
     let (block_units, page_units, data_pages) = (512, 1, 511);
     let units = UnitSet::from(0..2);
     let unit_slots = SlotMap::of(&units, None).unwrap();
-    Geometry { units, unit_slots, unit_blocks: 40, block_units, page_units, data_pages }
+    Geometry { unit_slots, unit_blocks: 40, block_units, page_units, data_pages }
 }
 
 fn created(image: ImageId, name: String, size: u32) -> Operation {

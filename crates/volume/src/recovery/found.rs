@@ -71,8 +71,8 @@ pub(super) async fn superblocks(
 /// A unit that cannot be read, and may have held anything: none of its superblocks can be read, or
 /// it has failed during the mount.
 pub(super) async fn unreadable_unit(core: &Core, found: &[FoundSuperblock]) -> Option<u16> {
-    let units = core.geometry.units.iter();
-    let mut units = units.map(|unit| (unit, core.flash.space(unit)));
+    let units = core.geometry.units();
+    let mut units = units.iter().map(|unit| (unit, core.flash.space(unit)));
     let is_unreadable = |(unit, space): &(u16, SpaceAccount)| {
         let damaged =
             found.iter().filter(|one| one.superblock.unit.0 == *unit && one.tag.is_none());

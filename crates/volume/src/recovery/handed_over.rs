@@ -19,9 +19,9 @@ impl HandedOver {
     pub fn since(core: &Core, root: &Root) -> HandedOver {
         let unit_slots = &core.geometry.unit_slots;
         // Without tables, then and now, the units are always the same.
-        let plain = match (unit_slots.named().is_empty(), root.units.is_empty()) {
+        let plain = match (!unit_slots.are_named(), root.units.is_empty()) {
             (true, _) => Vec::new(),
-            (false, true) => core.geometry.units.iter().collect(),
+            (false, true) => core.geometry.units().iter().collect(),
             (false, false) => root.units.iter().map(|mark| mark.unit).collect(),
         };
         let then = match root.unit_slots.is_empty() {
@@ -35,7 +35,7 @@ impl HandedOver {
 
     /// The root has something in a block.
     pub fn note(&self, core: &Core, block: u32) {
-        let slot = core.geometry.unit_slot_of(block);
+        let slot = core.geometry.unit_of(block);
         if let Some(&unit) = self.units.get(&slot) {
             self.named.set(Some((slot, unit)));
         }

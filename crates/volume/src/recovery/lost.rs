@@ -20,7 +20,8 @@ pub(super) fn report(
     report: &mut RecoveryReport,
 ) {
     report.lost_frames = cast::saturating_u32(lost.len());
-    let is_ours = |mark: &&UnitMark| core.geometry.units.contains(mark.unit);
+    let units = core.geometry.units();
+    let is_ours = |mark: &&UnitMark| units.contains(mark.unit);
     for &UnitMark { unit, generation: was } in marks.iter().filter(is_ours) {
         let found = core.flash.newest_generation(unit);
         let has_lost = lost.iter().any(|record| record.unit == unit);

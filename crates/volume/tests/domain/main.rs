@@ -13,6 +13,7 @@ mod giving_up;
 mod hints;
 mod images;
 mod limits;
+mod live_sets;
 mod lost_frames;
 mod policies;
 mod quota;

@@ -33,7 +33,7 @@ struct Report<'a> {
     spare_units: Vec<u16>,
 }
 
-const INSTEAD: &str = "only look at its sets: `redis-cli FLASH.SET LIST`";
+const INSTEAD: &str = "change its sets with `redis-cli FLASH.SET RESIZE`, `CREATE` or `DELETE`";
 
 impl Named {
     /// Opens the directory without a server.

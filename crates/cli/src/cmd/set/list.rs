@@ -44,7 +44,7 @@ fn look(directory: &OpenDir) -> Result<(Vec<SetState>, Result<(), CliError>), Cl
                         .map(|(_, domain)| {
                             let space = domain.space();
                             let mapped_bytes = Some((space.used_bytes, space.usable_bytes));
-                            let figures = SetFigures { mapped_bytes, client_bytes_written: 0 };
+                            let figures = SetFigures { mapped_bytes, ..SetFigures::default() };
                             (figures, domain.units())
                         })
                         .unzip();

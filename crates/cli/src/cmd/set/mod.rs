@@ -27,7 +27,8 @@ Examples:
 
 A set is some of the units of the device, used by the store of a shard or by volumes. `format` \
 makes the first ones: its --volume-units are the last units, as many for each shard. Units in no \
-set are spare. Changes need a stopped server.")]
+set are spare. These commands need a stopped server; a running one changes its sets by \
+FLASH.SET CREATE, RESIZE and DELETE.")]
 pub struct Set {
     #[command(subcommand)]
     what: What,

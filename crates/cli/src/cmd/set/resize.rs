@@ -3,9 +3,8 @@
 use super::changed::Named;
 use super::{draining, joining};
 use clap::Args;
-use softflash_base::{UnitSet, cast};
 use softflash_console::CliError;
-use softflash_datadir::OpenDir;
+use softflash_datadir::{DataDirError, Resize as ResizedSet};
 
 /// Arguments of `set resize`.
 #[derive(Debug, Args)]
@@ -20,30 +19,23 @@ pub struct Resize {
 impl Resize {
     /// Makes the flash ready, then changes the table.
     pub fn run(self) -> Result<(), CliError> {
-        let directory = self.set.open()?;
-        let units = self.set.domain(&directory)?.units.clone();
-        let has = cast::saturating_u16(units.len());
-        if self.units < has {
-            self.shrink(directory, &units.iter().skip(self.units.into()).collect())
-        } else if self.units > has {
-            self.grow(directory, self.units - has)
-        } else {
-            self.set.tell(&directory, "nothing to change of set")
-        }
-    }
-
-    fn shrink(&self, directory: OpenDir, given_up: &UnitSet) -> Result<(), CliError> {
-        let shrunk = directory.table().without_units(&self.set.name, given_up);
-        let table = self.set.planned(&directory, shrunk)?;
-        draining::drain(&directory, self.set.domain(&directory)?, given_up)?;
-        self.set.tell(&directory.replace_table(&table)?, "resized set")
-    }
-
-    fn grow(&self, directory: OpenDir, more: u16) -> Result<(), CliError> {
+        let Resize { set, units } = self;
+        let directory = set.open()?;
         let device_units = directory.device.info().units;
-        let grown = directory.table().with_more_units(&self.set.name, more, device_units);
-        let table = self.set.planned(&directory, grown)?;
-        joining::erase(&directory, &directory.table().given_by(&table, device_units))?;
-        self.set.tell(&directory.replace_table(&table)?, "resized set")
+        let resized = directory.table().resized(&set.name, units, device_units);
+        let next = match resized.map_err(DataDirError::set(&directory.path))? {
+            ResizedSet::None => return set.tell(&directory, "nothing to change of set"),
+            ResizedSet::Grow { joining, next } => {
+                let next = set.planned(&directory, Ok(next))?;
+                joining::erase(&directory, &joining)?;
+                next
+            }
+            ResizedSet::Shrink { leaving, next } => {
+                let next = set.planned(&directory, Ok(next))?;
+                draining::drain(&directory, set.domain(&directory)?, &leaving)?;
+                next
+            }
+        };
+        set.tell(&directory.replace_table(&next)?, "resized set")
     }
 }

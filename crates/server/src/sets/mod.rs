@@ -1,29 +1,67 @@
 //! FLASH.SET: the sets of units of the data directory.
 
+mod changes;
+mod directory;
+
 use crate::volumes::Volumes;
+use changes::Changes;
+use directory::Directory;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use softflash_datadir::{FlashSet, SetFigures, SetKind, SetState};
+use softflash_datadir::{DataDir, FlashSet, SetFigures, SetKind, SetState};
+use softflash_device::Device;
 use softflash_protocol::Reply;
-use softflash_protocol::sets::SetAdmin;
+use softflash_protocol::sets::{SetAdmin, SetChange};
 use softflash_store::stats::{StoreStats, UnitTelemetry};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-/// The sets of a server.
+pub(crate) use changes::Hosts;
+
+/// The error of changes while the server ends.
+const STOPPING: &str = "the server is stopping";
+
+/// The sets of a server. A clone is the same.
+#[derive(Clone)]
 pub(crate) struct Sets {
-    sets: Arc<[FlashSet]>,
     volumes: Option<Volumes>,
+    open: Arc<OnceLock<Changes>>,
 }
 
 impl Sets {
-    pub fn new(sets: Vec<FlashSet>, volumes: Option<Volumes>) -> Sets {
-        Sets { sets: sets.into(), volumes }
+    /// Without sets, until they are [served](Sets::serve).
+    pub fn new(volumes: Option<Volumes>) -> Sets {
+        Sets { volumes, open: Arc::default() }
+    }
+
+    /// The sets of a directory, whose device is open, are served by these threads from now on.
+    pub fn serve(&self, data: DataDir, device: Arc<dyn Device>, hosts: Hosts) {
+        let directory = Directory::new(data, device);
+        let _ = self.open.set(Changes::new(directory, self.volumes.clone(), hosts));
+    }
+
+    /// Lets the directory go, so that others can open it.
+    pub fn close(&self) {
+        if let Some(open) = self.open.get() {
+            open.directory().close();
+        }
     }
 }
 
 impl SetAdmin for Sets {
+    fn change(&self, change: SetChange) -> BoxFuture<'static, Result<(), String>> {
+        let open = Arc::clone(&self.open);
+        let change = async move {
+            let changes = open.get().ok_or_else(|| "the server is starting".to_owned())?;
+            changes.make(change).await.map_err(|error| error.to_string())
+        };
+        // It goes on where the client leaves.
+        let change = tokio::spawn(change);
+        async move { change.await.unwrap_or_else(|_| Err(STOPPING.to_owned())) }.boxed()
+    }
+
     fn list(&self, store: Vec<(StoreStats, Vec<UnitTelemetry>)>) -> BoxFuture<'static, Vec<Reply>> {
-        let (sets, volumes) = (Arc::clone(&self.sets), self.volumes.clone());
+        let sets = self.open.get().map(|open| open.directory().sets()).unwrap_or_default();
+        let volumes = self.volumes.clone();
         async move {
             let (domains, units) = match &volumes {
                 Some(volumes) => (volumes.stats().await, volumes.units().await),
@@ -36,6 +74,7 @@ impl SetAdmin for Sets {
                     let figures = stats.map(|stats| SetFigures {
                         mapped_bytes: None,
                         client_bytes_written: stats.host_bytes_written,
+                        draining_bytes: 0,
                     });
                     set.state(figures, units.unwrap_or_default())
                 }
@@ -45,6 +84,7 @@ impl SetAdmin for Sets {
                     let figures = mounted.map(|domain| SetFigures {
                         mapped_bytes: Some((domain.volume_used_bytes, domain.volume_usable_bytes)),
                         client_bytes_written: domain.volume_bytes_written,
+                        draining_bytes: domain.draining_bytes,
                     });
                     set.state(figures, &units)
                 }
@@ -73,5 +113,6 @@ fn entry(set: SetState) -> Reply {
         (Reply::Text("waf"), or_null(set.waf.map(Reply::Double))),
         (Reply::Text("pair"), or_null(set.pair.map(text))),
         (Reply::Text("window"), or_null(set.window.map(number))),
+        (Reply::Text("draining_bytes"), or_null(set.draining_bytes.map(number))),
     ])
 }

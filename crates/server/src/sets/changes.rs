@@ -1,0 +1,174 @@
+//! Changes of the sets for volumes while they are served: a unit is drained before it leaves its
+//! set, and erased before it joins another one; the table of sets is written in between, so that a
+//! crash at any time leaves what one of the two tables says.
+
+use super::STOPPING;
+use super::directory::Directory;
+use crate::thread::{Erasure, Message};
+use crate::volumes::{HostSpec, UnitChange, Volumes};
+use async_channel::Sender;
+use softflash_base::UnitSet;
+use softflash_datadir::{
+    DEFAULT_OP_PERCENT, MOST_OP_PERCENT, NewSet, Resize, SetTable, ShardDomain,
+};
+use softflash_policy::Chosen;
+use softflash_protocol::sets::SetChange;
+use softflash_protocol::shared::recording::volume::VolumeRecordings;
+use softflash_volume::UnitSlots;
+use std::sync::Arc;
+use tokio::sync::{Mutex, oneshot};
+
+/// The threads of the shards, and what a new domain on one of them needs.
+pub(crate) struct Hosts {
+    pub threads: Vec<Sender<Message>>,
+    pub policies: Chosen,
+    pub recordings: Arc<VolumeRecordings>,
+}
+
+/// Changes the sets of a directory, one change at a time.
+pub(super) struct Changes {
+    directory: Directory,
+    volumes: Option<Volumes>,
+    hosts: Hosts,
+    under_way: Mutex<()>,
+}
+
+type Outcome<T> = Result<T, String>;
+
+impl Changes {
+    pub fn new(directory: Directory, volumes: Option<Volumes>, hosts: Hosts) -> Changes {
+        Changes { directory, volumes, hosts, under_way: Mutex::new(()) }
+    }
+
+    pub fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// Carries out a change; durable when it returns.
+    pub async fn make(&self, change: SetChange) -> Outcome<()> {
+        let Ok(_one) = self.under_way.try_lock() else {
+            let reason = "another change of the sets is under way; FLASH.SET LIST shows the \
+                          draining_bytes of units that leave a set";
+            return Err(reason.to_owned());
+        };
+        match change {
+            SetChange::Create { name, units, shard, op_percent } => {
+                let op_percent = op_percent.unwrap_or(DEFAULT_OP_PERCENT);
+                self.create(&NewSet { name, units, shard, op_percent }).await
+            }
+            SetChange::Resize { name, units } => self.resize(&name, units).await,
+            SetChange::Delete { name } => self.delete(&name).await,
+        }
+    }
+
+    async fn create(&self, new: &NewSet) -> Outcome<()> {
+        if new.op_percent > MOST_OP_PERCENT {
+            let op_percent = new.op_percent;
+            return Err(format!(
+                "{op_percent} % of spare space are too many; use 0 to {MOST_OP_PERCENT}"
+            ));
+        }
+        let device_units = self.directory.units();
+        let (joining, epoch, next) = self.directory.plan(|table| {
+            let next = table.with_set(new, device_units)?;
+            Ok((table.given_by(&next, device_units), table.epoch, next))
+        })?;
+        self.directory.check(&next)?;
+        let shard = next.mapped.last().map_or(0, |set| set.shard);
+        self.erase(shard, joining, epoch).await?;
+        self.replace(next).await?;
+        let domain = self.domain(&new.name)?.with_policies(&self.hosts.policies);
+        let requests = self.volumes()?.add(&domain);
+        let recordings = Arc::clone(&self.hosts.recordings);
+        let spec = HostSpec { domain, requests, recordings };
+        self.send(shard, Message::Host(Box::new(spec)))
+    }
+
+    async fn resize(&self, name: &str, units: u16) -> Outcome<()> {
+        let device_units = self.directory.units();
+        let plan = |table: &SetTable| Ok((table.epoch, table.resized(name, units, device_units)?));
+        match self.directory.plan(plan)? {
+            (_, Resize::None) => Ok(()),
+            (epoch, Resize::Grow { joining, next }) => self.grow(name, joining, epoch, next).await,
+            (_, Resize::Shrink { leaving, next }) => self.shrink(name, leaving, next).await,
+        }
+    }
+
+    async fn grow(&self, name: &str, joining: UnitSet, epoch: u32, next: SetTable) -> Outcome<()> {
+        self.directory.check(&next)?;
+        let shard = self.domain(name)?.shard.0;
+        self.erase(shard, joining.clone(), epoch).await?;
+        self.replace(next).await?;
+        let device = Arc::clone(self.directory.device());
+        let joined = UnitChange::Join(joining.clone(), self.slots(name)?, device);
+        self.change_units(name, joined).await.map_err(|error| {
+            format!("the set `{name}` has the units {joining} from the next start on: {error}")
+        })
+    }
+
+    async fn shrink(&self, name: &str, leaving: UnitSet, next: SetTable) -> Outcome<()> {
+        self.directory.check(&next)?;
+        self.change_units(name, UnitChange::Drain(leaving.clone())).await?;
+        if let Err(error) = self.replace(next).await {
+            self.change_units(name, UnitChange::Keep(leaving)).await?;
+            return Err(error);
+        }
+        let left = UnitChange::Leave(leaving.clone(), self.slots(name)?);
+        self.change_units(name, left).await.map_err(|error| {
+            format!(
+                "the units {leaving} are spare, and can be used from the next start on: {error}"
+            )
+        })
+    }
+
+    async fn delete(&self, name: &str) -> Outcome<()> {
+        let next = self.directory.plan(|table| table.without_set(name))?;
+        self.directory.check(&next)?;
+        let ended = self.volumes()?.end(name, self.directory.replace(next)).await;
+        self.update()?;
+        ended
+    }
+
+    fn volumes(&self) -> Outcome<&Volumes> {
+        self.volumes.as_ref().ok_or_else(|| "the directory has no units for volumes".to_owned())
+    }
+
+    /// The domain of a set by the table.
+    fn domain(&self, name: &str) -> Outcome<ShardDomain> {
+        let found = self.directory.domains().into_iter().find(|domain| domain.name == name);
+        found.ok_or_else(|| format!("no set for volumes is named `{name}`"))
+    }
+
+    /// The slots of a set by the table.
+    fn slots(&self, name: &str) -> Outcome<UnitSlots> {
+        let slots = self.domain(name)?.config.slots;
+        slots.ok_or_else(|| format!("no table of sets names the units of `{name}`"))
+    }
+
+    async fn change_units(&self, name: &str, change: UnitChange) -> Outcome<()> {
+        self.volumes()?.change_units(name, change).await.map_err(|error| error.to_string())
+    }
+
+    /// Replaces the table, of which the domains then have their descriptions.
+    async fn replace(&self, next: SetTable) -> Outcome<()> {
+        self.directory.replace(next).await?;
+        self.update()
+    }
+
+    fn update(&self) -> Outcome<()> {
+        self.volumes()?.update(&self.directory.domains());
+        Ok(())
+    }
+
+    async fn erase(&self, shard: u16, units: UnitSet, epoch: u32) -> Outcome<()> {
+        let (answer, erased) = oneshot::channel();
+        self.send(shard, Message::Erase(Erasure { units, epoch, answer }))?;
+        erased.await.unwrap_or_else(|_| Err(STOPPING.to_owned()))
+    }
+
+    fn send(&self, shard: u16, message: Message) -> Outcome<()> {
+        let thread = self.hosts.threads.get(usize::from(shard));
+        let sent = thread.is_some_and(|thread| thread.try_send(message).is_ok());
+        if sent { Ok(()) } else { Err(STOPPING.to_owned()) }
+    }
+}

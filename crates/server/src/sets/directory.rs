@@ -1,0 +1,75 @@
+//! The data directory of a running server: the table of its sets, which changes.
+
+use super::STOPPING;
+use softflash_datadir::{DataDir, FlashSet, SetError, SetTable, ShardDomain};
+use softflash_device::Device;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A directory that is open until it is [closed](Directory::close).
+pub(super) struct Directory {
+    data: Arc<Mutex<Option<DataDir>>>,
+    device: Arc<dyn Device>,
+}
+
+impl Directory {
+    pub fn new(data: DataDir, device: Arc<dyn Device>) -> Directory {
+        Directory { data: Arc::new(Mutex::new(Some(data))), device }
+    }
+
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    fn data(&self) -> MutexGuard<'_, Option<DataDir>> {
+        self.data.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets it go: others can open it.
+    pub fn close(&self) {
+        self.data().take();
+    }
+
+    /// The sets; none once it is closed.
+    pub fn sets(&self) -> Vec<FlashSet> {
+        self.data().as_ref().map(|data| data.sets(&*self.device)).unwrap_or_default()
+    }
+
+    /// The domains of the sets for volumes.
+    pub fn domains(&self) -> Vec<ShardDomain> {
+        let domains = |data: &DataDir| data.manifest().domains(self.units());
+        self.data().as_ref().map(domains).unwrap_or_default()
+    }
+
+    /// What `plan` makes of the table of the sets.
+    pub fn plan<T>(
+        &self,
+        plan: impl FnOnce(&SetTable) -> Result<T, SetError>,
+    ) -> Result<T, String> {
+        let data = self.data();
+        let data = data.as_ref().ok_or(STOPPING)?;
+        plan(&data.table(&*self.device)).map_err(|error| error.to_string())
+    }
+
+    /// Whether a table can follow.
+    pub fn check(&self, next: &SetTable) -> Result<(), String> {
+        let data = self.data();
+        let data = data.as_ref().ok_or(STOPPING)?;
+        data.check_table(&*self.device, next).map_err(|error| error.to_string())
+    }
+
+    /// Replaces the table durably, on a thread that may wait for the disk.
+    pub async fn replace(&self, next: SetTable) -> Result<(), String> {
+        let (data, device) = (Arc::clone(&self.data), Arc::clone(&self.device));
+        let replaced = tokio::task::spawn_blocking(move || {
+            let mut data = data.lock().unwrap_or_else(PoisonError::into_inner);
+            let data = data.as_mut().ok_or(STOPPING)?;
+            data.replace_table(&*device, &next).map_err(|error| error.to_string())
+        });
+        replaced.await.map_err(|error| error.to_string())?
+    }
+
+    /// Units of the device.
+    pub fn units(&self) -> u16 {
+        self.device.info().units
+    }
+}
