@@ -212,7 +212,7 @@ impl Core {
                 space.total() - space.bad
             }
         };
-        let units = (self.geometry.numbers()).map(good);
+        let units = self.geometry.numbers().map(good);
         usable_units(
             units,
             self.geometry.data_units(),

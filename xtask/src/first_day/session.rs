@@ -59,6 +59,10 @@ impl<'a> Session<'a> {
             ["softflash", "dump" | "load", "--resp", ..] => {
                 let password = words.iter().position(|word| *word == "--password-file");
                 let password = password.and_then(|at| words.get(at..at + 2));
+                if password.is_some() {
+                    // One that runs may have none.
+                    self.stop();
+                }
                 self.ensure_server(password.unwrap_or_default())?;
             }
             ["softflash", ..] if words.contains(&DEFAULT_DIRECTORY) => {

@@ -48,10 +48,12 @@ fn a_link_to_standard_output_stays_and_what_it_leads_to_is_written() {
     let (temp, data) = with_keys(20);
     let path = |name: &str| temp.path().join(name).to_str().unwrap().to_owned();
     let (data, trace) = (data.to_str().unwrap(), trace(temp.path()));
-    let out = path("out");
+    let (out, results) = (path("out"), path("results"));
     symlink("/proc/self/fd/1", &out).unwrap();
-    let commands: [&[&str]; 3] = [
+    assert!(softflash(["lab", "run", "sdf-erase", "--quick", "--out", &results]).status.success());
+    let commands: [&[&str]; 4] = [
         &["trace", "convert", &trace, &out, "--to", "msr"],
+        &["lab", "report", &results, "--to", &out, "--force"],
         &["dump", data, &out, "--force"],
         &["dump", data, "/dev/stdout"],
     ];

@@ -499,3 +499,29 @@ fn wrong_changes_of_a_server_are_refused() {
     );
     check_clean(&data);
 }
+
+/// Killed at any time, a server leaves a set with the units of before or of after, and its data.
+#[test]
+fn a_server_that_is_killed_while_a_set_changes_loses_nothing() {
+    let (_temp, data) = with_volume_units();
+    softflash_ok(&["volume", "create", data.to_str().unwrap(), "disk", "150MiB", "--set", "vol-0"]);
+    let of_disk = noise(8, 100 * MIB as usize);
+    write_volume(&data, "disk", &of_disk);
+    let mut changed = 0;
+    for millis in [2, 400, 20, 900, 60, 150] {
+        let before = of_set(&data, "vol-0")["units"].clone();
+        let wanted: &[u8] = if before == value!([4]) { b"2" } else { b"1" };
+        let server = serve(&data);
+        let mut client = server.client();
+        client.send(&[b"FLASH.SET", b"RESIZE", b"vol-0", wanted]).unwrap();
+        std::thread::sleep(Duration::from_millis(millis));
+        server.kill();
+        let units = of_set(&data, "vol-0")["units"].clone();
+        assert!([value!([4]), value!([4, 5])].contains(&units), "{units} after {millis} ms");
+        changed += i32::from(units != before);
+        let (of, read) = read_volume(&data, "disk", of_disk.len());
+        assert!(of == "vol-0" && read == of_disk, "lost after {millis} ms, with {units}");
+        check_clean(&data);
+    }
+    assert!(changed > 0, "no change was made in time");
+}

@@ -81,7 +81,8 @@ impl Changes {
         let requests = self.volumes()?.add(&domain);
         let recordings = Arc::clone(&self.hosts.recordings);
         let spec = HostSpec { domain, requests, recordings };
-        self.send(shard, Message::Host(Box::new(spec)))
+        self.send(shard, Message::Host(Box::new(spec)))?;
+        self.volumes()?.ready(&new.name).await.map_err(|error| error.to_string())
     }
 
     async fn resize(&self, name: &str, units: u16) -> Outcome<()> {

@@ -95,6 +95,12 @@ impl Volumes {
         domains.get(number)?.clone()
     }
 
+    /// Completes when a set is mounted.
+    pub async fn ready(&self, set: &str) -> Result<(), ChangeError> {
+        let number = self.of_name(set)?;
+        Ok(self.ask(number, Request::Describe).await.map(|_| ())?)
+    }
+
     /// Changes the units of a set.
     pub async fn change_units(&self, set: &str, change: UnitChange) -> Result<(), ChangeError> {
         let number = self.of_name(set)?;
