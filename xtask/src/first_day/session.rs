@@ -59,8 +59,7 @@ impl<'a> Session<'a> {
             ["softflash", "dump" | "load", "--resp", ..] => {
                 let password = words.iter().position(|word| *word == "--password-file");
                 let password = password.and_then(|at| words.get(at..at + 2));
-                if password.is_some() {
-                    // One that runs may have none.
+                if password.is_some() && self.server.as_ref().is_some_and(|it| !it.has_password) {
                     self.stop();
                 }
                 self.ensure_server(password.unwrap_or_default())?;
@@ -183,6 +182,7 @@ fn compare(expected: &[String], said: &str) -> Outcome {
 struct Server {
     child: Child,
     ready: String,
+    has_password: bool,
 }
 
 impl Server {
@@ -194,7 +194,8 @@ impl Server {
         let errors = file.try_clone().map_err(|error| error.to_string())?;
         serve.stdin(Stdio::null()).stdout(file).stderr(errors);
         let child = serve.spawn().map_err(|error| format!("serve: {error}"))?;
-        let mut server = Server { child, ready: String::new() };
+        let has_password = arguments.contains(&"--password-file");
+        let mut server = Server { child, ready: String::new(), has_password };
         let began = Instant::now();
         while began.elapsed() < START {
             let said = fs::read_to_string(&log).unwrap_or_default();
