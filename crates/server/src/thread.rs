@@ -208,6 +208,8 @@ async fn run(
                 let (device, handle) = (Arc::clone(&spec.device), runtime.clone());
                 runtime.spawn(Box::pin(erase(device, erasure, handle)));
             }
+            // No connection begins on this thread meanwhile: a mount of units that were just erased
+            // reads their headers only.
             Message::Host(new) => {
                 let source = FlashSource::Device(Arc::clone(&spec.device));
                 volumes.push(VolumeHost::mount(*new, source, &runtime).await);

@@ -2,6 +2,7 @@
 
 use super::{MappedSet, SetError, SetTable};
 use crate::slots::Slots;
+use crate::volume_units::spare_space_problem;
 use softflash_base::{UnitSet, cast};
 
 /// A set for volumes to create.
@@ -62,6 +63,9 @@ impl SetTable {
         let NewSet { name, units, shard, op_percent } = new.clone();
         if let Some(reason) = name_problem(&name) {
             return Err(SetError::BadName { name, reason });
+        }
+        if let Some(reason) = spare_space_problem(op_percent) {
+            return Err(SetError::BadSpareSpace { reason });
         }
         if self.units_of_all().any(|(other, _)| other == name) {
             return Err(SetError::Exists { name });
@@ -247,6 +251,9 @@ mod tests {
         for taken in ["vol-1", "store-0"] {
             assert_eq!(create(taken, 1, None), SetError::Exists { name: taken.to_owned() });
         }
+        let wasteful = NewSet { op_percent: 101, ..new_set("fast", 1, None) };
+        let error = with_spare().with_set(&wasteful, DEVICE_UNITS).unwrap_err();
+        assert!(error.to_string().contains("101 %"), "{error}");
         for bad in ["", "a b", "-a", "ä"] {
             assert!(matches!(create(bad, 1, None), SetError::BadName { .. }), "{bad}");
         }

@@ -19,6 +19,12 @@ pub enum SetError {
         /// The rule that it breaks.
         reason: &'static str,
     },
+    /// The spare space cannot be that of a set.
+    #[error("{reason}")]
+    BadSpareSpace {
+        /// The rule that it breaks.
+        reason: String,
+    },
     /// No set has the name.
     #[error("no set for volumes is named `{name}`; {}", known(sets))]
     NoSet {

@@ -8,9 +8,7 @@ use crate::thread::{Erasure, Message};
 use crate::volumes::{HostSpec, UnitChange, Volumes};
 use async_channel::Sender;
 use softflash_base::UnitSet;
-use softflash_datadir::{
-    DEFAULT_OP_PERCENT, MOST_OP_PERCENT, NewSet, Resize, SetTable, ShardDomain,
-};
+use softflash_datadir::{DEFAULT_OP_PERCENT, NewSet, Resize, SetTable, ShardDomain};
 use softflash_policy::Chosen;
 use softflash_protocol::sets::SetChange;
 use softflash_protocol::shared::recording::volume::VolumeRecordings;
@@ -62,12 +60,6 @@ impl Changes {
     }
 
     async fn create(&self, new: &NewSet) -> Outcome<()> {
-        if new.op_percent > MOST_OP_PERCENT {
-            let op_percent = new.op_percent;
-            return Err(format!(
-                "{op_percent} % of spare space are too many; use 0 to {MOST_OP_PERCENT}"
-            ));
-        }
         let device_units = self.directory.units();
         let (joining, epoch, next) = self.directory.plan(|table| {
             let next = table.with_set(new, device_units)?;

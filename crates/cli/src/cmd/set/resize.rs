@@ -26,12 +26,12 @@ impl Resize {
         let next = match resized.map_err(DataDirError::set(&directory.path))? {
             ResizedSet::None => return set.tell(&directory, "nothing to change of set"),
             ResizedSet::Grow { joining, next } => {
-                let next = set.planned(&directory, Ok(next))?;
+                directory.check_table(&next)?;
                 joining::erase(&directory, &joining)?;
                 next
             }
             ResizedSet::Shrink { leaving, next } => {
-                let next = set.planned(&directory, Ok(next))?;
+                directory.check_table(&next)?;
                 draining::drain(&directory, set.domain(&directory)?, &leaving)?;
                 next
             }
