@@ -60,7 +60,7 @@ enum Command {
     Info(cmd::info::Info),
     /// Create, list and delete volumes of a data directory, and their snapshots
     Volume(cmd::volume::Volume),
-    /// List the sets of units of a data directory
+    /// List and change the sets of units of a data directory
     Set(cmd::set::Set),
     /// Show the state of every unit of flash
     Units(cmd::units::Units),

@@ -47,8 +47,9 @@ pub enum SetError {
     },
     /// Too few units are in no set.
     #[error(
-        "too few units are spare: it needs {needed}, and there are {spare}; `softflash set resize` of another set \
-         for volumes to fewer units, or `softflash set delete` of an empty one, makes some spare"
+        "too few units are spare: it needs {needed}, and there are {spare}; `softflash set resize` (on a \
+         server FLASH.SET RESIZE) of another set for volumes to fewer units, or the deletion of an \
+         empty one, makes some spare"
     )]
     TooFewSpare {
         /// The units that are needed.
