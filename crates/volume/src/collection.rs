@@ -31,9 +31,10 @@ impl OfUnit {
         self.rests.set(true);
     }
 
-    /// Waits until it is woken.
+    /// Waits until it is woken. Where it was woken while it worked, it does not rest.
     pub async fn woken(&self) {
         self.wake.notified().await;
+        self.rests.set(false);
     }
 }
 
@@ -79,5 +80,25 @@ impl Collection {
     /// Whether the collection of a unit has nothing to do.
     pub fn rests(&self, unit: u32) -> bool {
         self.0.borrow()[cast::index(unit)].rests.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    #[test]
+    fn a_collection_that_was_woken_while_it_worked_does_not_rest_before_it_works_again() {
+        let collection = Collection::new(1);
+        let of_unit = collection.of(0);
+        assert!(!collection.rests(0), "it works");
+        collection.wake(0);
+        of_unit.rest();
+        assert_eq!(of_unit.woken().now_or_never(), Some(()));
+        assert!(!collection.rests(0), "it works again");
+        of_unit.rest();
+        assert_eq!(of_unit.woken().now_or_never(), None);
+        assert!(collection.rests(0));
     }
 }

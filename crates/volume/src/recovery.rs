@@ -131,8 +131,7 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         .is_none_or(|newest| newest.last_frame < durable_below || newest.root.previous.is_none());
     // What only the root before needed is there until the newest is durable.
     let changes_of = |root: Option<&WholeRoot>| {
-        let first = root.map_or(1, |root| root.root.change.unwrap_or(1));
-        missing(&frames, first, durable_below, proven_by_tags)
+        missing(&frames, root.map(|root| &root.root), durable_below, proven_by_tags)
     };
     let is_complete = |missing: &Missing| missing.lost.is_empty() && missing.unknown.is_none();
     let passes_over = !is_proven
@@ -192,10 +191,13 @@ pub(crate) async fn recover(core: &Core, inventory: &Inventory) -> Result<Recove
         || report.rebuilt_halves + report.lost_halves > 0;
     // A root that cannot be read is passed over again in each mount, until there is a newer one.
     let lacks_copy = root.as_ref().is_some_and(|root| root.whole_copies < COPIES) || is_root_lost;
+    // The next recovery may find frames that this one did not, fewer than there are pages: the root
+    // of this mount is above all of their numbers.
+    let unseen = if is_uncertain { core.geometry.slots() } else { 0 };
     Ok(Recovered {
         lacks_copy: lacks_copy || report.copied_halves > 0,
         report,
-        next_sequence: last.map_or(1, |last| last + 1).max(root_sequence),
+        next_sequence: last.map_or(1, |last| last + 1).max(root_sequence) + u64::from(unseen),
         durable_below: durable_below.max(root_sequence),
         // A recovery that does not find the first root with numbers misses the first change.
         next_change: changes.next.max(if is_unnumbered { 2 } else { 1 }),

@@ -108,6 +108,23 @@ fn the_device_is_as_full_as_wanted_and_each_second_is_reported() {
     assert!(series.len() as f64 <= number(&result, "seconds") + 1.0);
 }
 
+/// More is written than the spare space: writes wait for cleaning.
+#[test]
+fn writes_that_wait_for_space_are_stalls_of_their_second() {
+    let data = ["--keys", "20000", "--value-size", "16KiB", "--fullness", "70%"];
+    let run = ["--workload", "overwrite", "--memory", "32MiB", "--durability", "1s"];
+    let result = bench(&[&data[..], &run].concat());
+    let line = result["seconds_series"].as_array().unwrap();
+    let of_line: f64 = line.iter().map(|second| number(second, "operations")).sum();
+    assert_eq!(of_line, 20_000.0);
+    let waits =
+        |cause: &str| -> f64 { line.iter().map(|second| number(&second["stall_us"], cause)).sum() };
+    assert!(waits("space") + waits("cleaning") > 0.0, "{line:?}");
+    // Each of the 32 concurrent writes waits for at most the time of the run.
+    let all = waits("space") + waits("cleaning");
+    assert!(all <= 32e6 * number(&result, "seconds"), "{all} us");
+}
+
 #[test]
 fn wrong_arguments_are_refused_with_the_remedy() {
     let kv = |more: &[&'static str]| [&["bench", "kv"][..], more].concat();

@@ -311,17 +311,34 @@ fn a_check_of_a_device_that_is_cut_short_says_so_once_and_counts_what_follows() 
 }
 
 #[test]
-fn without_a_label_the_first_advice_is_a_backup() {
+fn without_a_whole_label_the_first_advice_is_a_backup() {
     let (_temp, data) = with_keys(Backend::File, &["--units", "4"]);
     let device = data.join("flash.sfd");
     let label = fs::read(&device).unwrap()[..MIB as usize].to_vec();
+    let mut recognised = label.clone();
+    for copy in LABEL_COPIES {
+        recognised[copy as usize + 45] ^= 0x10;
+    }
     let file = OpenOptions::new().write(true).open(&device).unwrap();
-    file.write_all_at(&vec![0; MIB as usize], 0).unwrap();
-    assert!(serve_says(&data).contains("from a backup"));
-    for command in ["info", "units", "check"] {
-        let output = run(command, &data, &[]);
-        assert_eq!(output.status.code(), Some(1), "{command}");
-        assert!(said(&output).contains("from a backup"), "{command}: {}", said(&output));
+    for (left, told) in [(vec![0; MIB as usize], "not a SoftFlash device"), (recognised, "damaged")]
+    {
+        file.write_all_at(&left, 0).unwrap();
+        let mut all = vec![serve_says(&data)];
+        for (command, more) in [
+            ("info", &[][..]),
+            ("units", &[]),
+            ("check", &[]),
+            ("check", &["--repair"]),
+            ("dump", &["-"]),
+        ] {
+            let output = run(command, &data, more);
+            assert_eq!(output.status.code(), Some(1), "{command}: {}", said(&output));
+            all.push(said(&output));
+        }
+        for text in all {
+            assert!(text.contains(told) && text.contains("from a backup"), "{told}: {text}");
+            assert!(!text.contains("softflash format"), "{told}: {text}");
+        }
     }
     file.write_all_at(&label, 0).unwrap();
     assert!(json(&run("check", &data, &["-o", "json"]))["ok"].as_bool().unwrap());

@@ -51,8 +51,11 @@ fn a_link_to_standard_output_stays_and_what_it_leads_to_is_written() {
     let (out, results) = (path("out"), path("results"));
     symlink("/proc/self/fd/1", &out).unwrap();
     assert!(softflash(["lab", "run", "sdf-erase", "--quick", "--out", &results]).status.success());
-    let commands: [&[&str]; 4] = [
+    let replay = ["replay", "--device", "sdf", &trace, "--precondition", "none"];
+    let commands: [&[&str]; 6] = [
         &["trace", "convert", &trace, &out, "--to", "msr"],
+        &[&replay[..], &["--log-requests", &out, "-o", "json"]].concat(),
+        &["lab", "report", &results, "--to", "-"],
         &["lab", "report", &results, "--to", &out, "--force"],
         &["dump", data, &out, "--force"],
         &["dump", data, "/dev/stdout"],

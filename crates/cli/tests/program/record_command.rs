@@ -20,11 +20,16 @@ fn server(directory: &Path) -> Server {
     Server::start(&data, &["--memory", "32MiB", "--durability", "1s"])
 }
 
-/// A recorder that has received its first reply.
+/// A recorder that has received its first reply, and prints its summary as JSON.
 pub fn recorder(server: &Server, trace: &str, more: &[&str]) -> Child {
+    connected(server, &[&[trace, "-o", "json"], more].concat())
+}
+
+/// A recorder that has received its first reply.
+fn connected(server: &Server, arguments: &[&str]) -> Child {
     let address = server.address().to_string();
     let mut command = Command::new(binary());
-    command.args(["record", trace, "--connect", &address, "-o", "json"]).args(more);
+    command.args(["record", "--connect", &address]).args(arguments);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut client = server.client();
     let started = Instant::now();
@@ -116,6 +121,26 @@ fn an_interrupted_recording_is_a_whole_trace() {
     let output = recorder(&server, &trace, &["--duration", "100ms"]).wait_with_output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(json(&output)["requests"], 0);
+}
+
+/// The summary goes to standard error, as the trace has standard output.
+#[test]
+fn a_recording_goes_through_a_link_to_standard_output() {
+    let temp = tempfile::tempdir().unwrap();
+    let server = server(temp.path());
+    let link = temp.path().join("out");
+    std::os::unix::fs::symlink("/proc/self/fd/1", &link).unwrap();
+    let child = connected(&server, &[link.to_str().unwrap()]);
+    work(&mut server.client());
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    let summary_of_it = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(summary_of_it.contains("35 requests"), "{summary_of_it}");
+    let trace = temp.path().join("trace").to_str().unwrap().to_owned();
+    fs::write(&trace, &output.stdout).unwrap();
+    assert_eq!(summary(&trace)["requests"], 35);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Damage of volumes: keys and other volumes are served, reads return current data or errors, and
 //! `check` finds it.
 
+use crate::support::damage::DeviceMap;
 use crate::support::http;
 use crate::support::nbd::{NbdClient, list as exports};
 use crate::support::noise;
@@ -297,4 +298,54 @@ fn check_names_the_ranges_of_volumes_that_cannot_be_read() {
     is_whole(&server, 1, "disk");
     assert!(server.terminate().success());
     check_clean(&data);
+}
+
+/// After a clean stop, the newest root has the generations of all units.
+#[test]
+fn a_unit_restored_from_an_older_image_is_named_and_gives_errors_in_place_of_older_data() {
+    const EIO: u32 = 5;
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    let shares = ["--units", "4", "--shards", "1", "--volume-units", "2"];
+    format_with(&data, Backend::File, 512 * MIB, &shares);
+    let path = data.to_str().unwrap();
+    let created = softflash(["volume", "create", path, "disk", "64MiB"]);
+    assert!(created.status.success(), "{}", said(&created));
+    let write = |seed: u64| {
+        let server = serve(&data);
+        let mut client = NbdClient::connect(server.address_of("nbd"), "disk");
+        assert_eq!(client.write(4 * MIB, &noise(seed, BYTES)), 0);
+        assert_eq!(client.flush(), 0);
+        assert!(server.terminate().success());
+        check_clean(&data);
+    };
+    write(1);
+    let map = DeviceMap::read(&data);
+    let older = map.image(UNITS[0]);
+    write(2);
+    map.restore(UNITS[0], &older);
+
+    let checked = check(&data);
+    assert!(!checked.ok);
+    let domain = &checked.report["volumes"]["domains"][0];
+    assert_eq!(domain["stale_units"], json!([UNITS[0]]), "{domain:#}");
+    let shown = said(&softflash(["check", path]));
+    for part in ["unit 2 was restored from an older image", "volume `disk`"] {
+        assert!(shown.contains(part), "`{part}` is missing in {shown}");
+    }
+
+    let server = serve(&data);
+    let mut client = NbdClient::connect(server.address_of("nbd"), "disk");
+    let mut lost = 0;
+    for (unit, expected) in noise(2, BYTES).chunks(4096).enumerate() {
+        match client.read(4 * MIB + unit as u64 * 4096, 4096) {
+            Ok(bytes) => assert!(bytes == expected, "older data in mapping unit {unit}"),
+            Err(error) => {
+                assert_eq!(error, EIO, "mapping unit {unit}");
+                lost += 1;
+            }
+        }
+    }
+    assert!(lost > 0, "the unit had data of the volume");
+    println!("{lost} mapping units of {} are lost", BYTES / 4096);
 }

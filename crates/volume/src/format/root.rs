@@ -61,7 +61,7 @@ pub(crate) struct UnitMark {
 }
 
 /// The contents of a root.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Root {
     /// Frames from this one on are not in the leaves.
     pub sequence: u64,

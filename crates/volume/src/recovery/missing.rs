@@ -2,6 +2,7 @@
 //! what they held: their data are lost, and must not be replaced by older ones.
 
 use crate::format::record::Record;
+use crate::format::root::Root;
 use crate::frame_scan::FoundFrame;
 use softflash_base::planted::{self, Bug};
 use std::collections::BTreeMap;
@@ -23,16 +24,21 @@ pub(super) struct Missing {
     pub proven_below: u64,
 }
 
-/// Compares the numbers of the changes in these frames with those from `first` on. Frames below
-/// `durable_below` were durable; the tags of superblocks say that changes below `proven` were
-/// proven.
+/// Compares the numbers of the changes in the frames behind a root with those from the root's on.
+/// Frames below `durable_below` were durable; the tags of superblocks say that changes below
+/// `proven` were proven.
 pub(super) fn missing(
     frames: &[FoundFrame],
-    first: u64,
+    root: Option<&Root>,
     durable_below: u64,
     proven: u64,
 ) -> Missing {
-    let mut found: Vec<u64> = frames.iter().map(|frame| frame.head.change).collect();
+    let first = root.map_or(1, |root| root.change.unwrap_or(1));
+    // A frame that the mount which wrote the root did not find has the number of a later change.
+    let is_behind =
+        |frame: &&FoundFrame| root.is_none_or(|root| frame.head.sequence >= root.sequence);
+    let behind = frames.iter().filter(is_behind);
+    let mut found: Vec<u64> = behind.map(|frame| frame.head.change).collect();
     found.retain(|&change| change >= first);
     found.sort_unstable();
     let records = frames.iter().flat_map(|frame| &frame.head.records);
@@ -96,6 +102,15 @@ mod tests {
         FoundFrame { head, block: 0, first: 0 }
     }
 
+    /// A root whose first change behind it is the fourth.
+    fn root() -> Root {
+        Root { sequence: 40, change: Some(4), ..Root::default() }
+    }
+
+    fn missing(frames: &[FoundFrame], durable_below: u64, proven: u64) -> Missing {
+        super::missing(frames, Some(&root()), durable_below, proven)
+    }
+
     fn numbers(missing: &Missing) -> Vec<u64> {
         missing.lost.iter().map(|record| record.change).collect()
     }
@@ -103,35 +118,43 @@ mod tests {
     #[test]
     fn nothing_is_missing_where_all_numbers_are_there_and_proven() {
         let frames = [frame(6, 5, &[]), frame(5, 4, &[]), frame(4, 1, &[3]), frame(0, 7, &[])];
-        let found = missing(&frames, 4, 70, 0);
+        let found = missing(&frames, 70, 0);
         assert_eq!(found, Missing { next: 7, proven_below: 7, ..Missing::default() });
-        assert_eq!(missing(&[], 4, 0, 0), Missing { next: 4, ..Missing::default() });
+        assert_eq!(missing(&[], 0, 0), Missing { next: 4, ..Missing::default() });
     }
 
     #[test]
     fn a_change_that_is_proven_or_was_durable_is_lost_and_its_record_says_what_it_held() {
         let frames = [frame(4, 1, &[]), frame(7, 6, &[5, 6])];
-        let found = missing(&frames, 4, 0, 0);
+        let found = missing(&frames, 0, 0);
         assert_eq!((numbers(&found), found.unknown, found.next), (vec![5], None, 8));
         assert!(found.needs_root);
-        assert_eq!(numbers(&missing(&frames, 4, 61, 0)), [5, 6]);
+        assert_eq!(numbers(&missing(&frames, 61, 0)), [5, 6]);
     }
 
     #[test]
     fn a_lost_change_without_a_record_is_unknown() {
         let frames = [frame(4, 1, &[]), frame(9, 8, &[6])];
-        let found = missing(&frames, 4, 0, 0);
+        let found = missing(&frames, 0, 0);
         assert_eq!((numbers(&found), found.unknown), (vec![6], Some((5, 2))));
-        let all = missing(&[frame(0, 8, &[])], 4, 0, 0);
-        assert_eq!(missing(&[], 4, 0, 8), all, "a tag says it, too");
+        let all = missing(&[frame(0, 8, &[])], 0, 0);
+        assert_eq!(missing(&[], 0, 8), all, "a tag says it, too");
         assert_eq!((all.unknown, all.next), (Some((4, 4)), 8));
     }
 
     #[test]
     fn changes_that_are_not_proven_may_never_have_been_durable() {
-        let found = missing(&[frame(4, 1, &[]), frame(6, 5, &[])], 4, 0, 0);
+        let found = missing(&[frame(4, 1, &[]), frame(6, 5, &[])], 0, 0);
         assert_eq!((numbers(&found), found.unknown, found.next), (vec![], None, 7));
         assert!(found.needs_root, "the next recovery would take 5 for lost");
-        assert!(missing(&[frame(4, 4, &[])], 4, 0, 0).needs_root, "4 is not proven");
+        assert!(missing(&[frame(4, 4, &[])], 0, 0).needs_root, "4 is not proven");
+    }
+
+    #[test]
+    fn a_frame_that_the_mount_of_the_root_did_not_find_is_not_behind_it() {
+        let mut unseen = frame(5, 1, &[]);
+        unseen.head.sequence = 39;
+        let found = missing(&[unseen, frame(4, 1, &[])], 0, 0);
+        assert_eq!(found.next, 5, "its number is taken by another one");
     }
 }

@@ -191,21 +191,26 @@ impl DeviceMap {
         (LABEL_AREA + unit * bytes, LABEL_AREA + (unit + 1) * bytes)
     }
 
+    /// The contents of a unit of the device as they are now.
+    pub fn image(&self, unit: u64) -> Vec<u8> {
+        let (start, end) = self.unit(unit);
+        let mut bytes = vec![0; (end - start) as usize];
+        let file = File::open(&self.path).expect("the device");
+        file.read_exact_at(&mut bytes, start).expect("the device can be read");
+        bytes
+    }
+
+    /// Puts an image of a unit in its place.
+    pub fn restore(&self, unit: u64, image: &[u8]) {
+        let file = File::options().write(true).open(&self.path).expect("the device");
+        file.write_all_at(image, self.unit(unit).0).expect("the device can be written");
+    }
+
     /// Exchanges the contents of two units of the device.
     pub fn exchange(&self, one: u64, other: u64) {
-        let file = File::options().read(true).write(true).open(&self.path).expect("the device");
-        let read = |unit: u64| {
-            let (start, end) = self.unit(unit);
-            let mut bytes = vec![0; (end - start) as usize];
-            file.read_exact_at(&mut bytes, start).expect("the device can be read");
-            bytes
-        };
-        let write = |unit: u64, bytes: Vec<u8>| {
-            file.write_all_at(&bytes, self.unit(unit).0).expect("the device can be written");
-        };
-        let (of_one, of_other) = (read(one), read(other));
-        write(one, of_other);
-        write(other, of_one);
+        let (of_one, of_other) = (self.image(one), self.image(other));
+        self.restore(one, &of_other);
+        self.restore(other, &of_one);
     }
 
     /// The device's file.
