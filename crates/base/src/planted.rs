@@ -178,6 +178,9 @@ bugs! {
     DrainedUnitAllocated: "a unit that leaves a domain takes data", "volume/src/core.rs";
     SlotsRenumbered: "the units of a domain have slots in their order, whatever the table of sets says", "volume/src/unit_slots.rs";
     JoinedUnitNotReplayed: "recovery passes over the frames of units that have joined since the root", "volume/src/recovery.rs";
+    JoinedUnitNotFlushed: "a flush leaves out units that have joined since the mount", "flash/src/flash.rs";
+    WokenTakenForResting: "a collection that is woken while it works counts as resting when it works again", "volume/src/collection.rs";
+    UnseenAboveRoot: "a mount gives the numbers of frames that it could not read to its root", "volume/src/recovery.rs";
     JoinedUnitNotErased: "a unit joins a set with what its owner before has left there", "flash/src/erasing.rs";
 }
 

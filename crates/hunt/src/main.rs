@@ -7,7 +7,7 @@ use clap::{Parser, ValueEnum};
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
-use softflash_hunt::campaign::{self, Campaign, Tally};
+use softflash_hunt::campaign::{self, Campaign, Failure, Tally};
 use softflash_hunt::exhaustive::{self, Sweep, Swept};
 use softflash_hunt::profile::Profile;
 use softflash_hunt::scenario::Scenario;
@@ -170,11 +170,15 @@ fn hunt(arguments: &Arguments) -> ExitCode {
     let first = arguments.seed.unwrap_or(now.as_secs().wrapping_mul(1_000_003) % (1 << 40));
     let minute = arguments.seeds.is_none().then_some(Duration::from_secs(60));
     let time = arguments.time.or(minute);
-    let last_report = Mutex::new(began);
+    // When the last line was written, and the failures that were told by then.
+    let told = Mutex::new((began, 0));
     let on_progress = |tally: &Tally| {
-        let Ok(mut last) = last_report.lock() else { return };
-        if last.elapsed() > Duration::from_secs(5) {
-            *last = Instant::now();
+        let Ok(mut told) = told.lock() else { return };
+        // At once: a hunt may go on for hours.
+        tally.failures[told.1..].iter().for_each(|failure| eprintln!("{}", shown(failure)));
+        told.1 = tally.failures.len();
+        if told.0.elapsed() > Duration::from_secs(5) {
+            told.0 = Instant::now();
             let seconds = began.elapsed().as_secs();
             let Tally { seeds, crash_points, failures, .. } = tally;
             eprintln!(
@@ -251,10 +255,10 @@ fn print(report: &Report<'_>, form: Form) {
         println!("flash that wore out   {worn_out}");
     }
     println!("failures              {}", failures.len());
-    for failure in failures {
-        println!(
-            "\nseed {}: {}\n{}\n{}",
-            failure.seed, failure.what, failure.replay, failure.shrunk
-        );
-    }
+    failures.iter().for_each(|failure| println!("\n{}", shown(failure)));
+}
+
+fn shown(failure: &Failure) -> String {
+    let Failure { seed, what, replay, shrunk } = failure;
+    format!("seed {seed}: {what}\n{replay}\n{shrunk}")
 }

@@ -271,3 +271,52 @@ fn fault_one_unit(scenario: &mut Scenario, rng: &mut Rng) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kind of damage, and whether a scenario has it.
+    type Kind = (&'static str, fn(&Scenario) -> bool);
+
+    const CHANGED: Kind = ("flipped bits and swapped ranges", |s| s.fault_plan.changed_pages > 0.0);
+    const WORN: Kind = ("bit errors", |s| s.faults.bit_errors.is_on());
+    const SILENT: Kind = ("silent faults", |s| s.faults.silent != SilentFaults::default());
+    const DEAD: Kind = ("dead dies", |s| s.fault_plan.deaths > 0.0);
+    const OLD: Kind = ("old images", |s| s.fault_plan.old_images > 0.0);
+    const STRUCK: Kind = ("commands that do something else", |s| s.fault_plan.planned_faults > 0);
+    const REPLACED: Kind = ("replaced units", |s| s.fault_plan.replacements > 0.0);
+    const RETURNED: Kind = ("units that return", |s| s.fault_plan.returns > 0.0);
+    const PAIRED: Kind = ("lost pages of a word line", |s| s.faults.paired_page_loss > 0.0);
+    const DECAYED: Kind = ("pages that decay", |s| s.faults.cut_pages.unstable > 0.0);
+    const REPAIRED: Kind = ("repairs", |s| s.repairs > 0);
+
+    #[test]
+    fn damage_that_a_profile_has_for_keys_is_drawn_for_volumes_too() {
+        use Profile::*;
+        let kinds: [(Profile, &[Kind]); 12] = [
+            (Decaying, &[DECAYED]),
+            (Paired, &[PAIRED]),
+            (Worn, &[WORN, CHANGED]),
+            (Misread, &[SILENT, CHANGED]),
+            (Silent, &[SILENT, CHANGED]),
+            (Dead, &[DEAD]),
+            (Unit, &[REPLACED]),
+            (Mirrored, &[DEAD, OLD, STRUCK, CHANGED]),
+            (Parity, &[DEAD, OLD, STRUCK, CHANGED]),
+            (Regrouped, &[RETURNED]),
+            (Repaired, &[REPAIRED]),
+            (Volumes, &[WORN, SILENT, DEAD, OLD, REPLACED, PAIRED, DECAYED, CHANGED]),
+        ];
+        for (profile, kinds) in kinds {
+            let drawn: Vec<Scenario> = (0..1000)
+                .map(|seed| Scenario::drawn(seed, profile))
+                .filter(|scenario| scenario.volumes.is_some())
+                .collect();
+            for (kind, has) in kinds {
+                let count = drawn.iter().filter(|scenario| has(scenario)).count();
+                assert!(count >= 4, "{profile:?}: {kind} in {count} of {} scenarios", drawn.len());
+            }
+        }
+    }
+}

@@ -120,6 +120,7 @@ pub fn is_rare(bug: Bug) -> bool {
             | OpenWordLineClockLogged
             | PendingClearsForgotten
             | UndecidedDoomed
+            | UnseenAboveRoot
             | WidenedPartForgotten
     )
 }
@@ -135,7 +136,10 @@ fn profile_of(bug: Bug) -> Profile {
         Bug::LeafOfOtherLife => return Profile::Misread,
         Bug::EndNotProven => return Profile::Worn,
         Bug::RecordsTogether | Bug::SpanUndeclared => return Profile::Unit,
-        Bug::AbsenceSaved | Bug::JoinedUnitNotErased => return Profile::Volumes,
+        Bug::AbsenceSaved | Bug::JoinedUnitNotErased | Bug::JoinedUnitNotFlushed => {
+            return Profile::Volumes;
+        }
+        Bug::UnseenAboveRoot => return Profile::Parity,
         _ => {}
     }
     let is_of = |place: &&str| bug.place().starts_with(place);
