@@ -58,10 +58,14 @@ impl Foreign {
         let file = shell_word(file);
         let unpack = match self {
             Foreign::Tar(member) => {
+                // A directory has no content.
+                let member = match member.ends_with('/') {
+                    true => "MEMBER".into(),
+                    false => shell_word(member),
+                };
                 return format!(
-                    "read one member, with `-` as the trace: `tar -xOf {file} {} | softflash trace summary -`; \
-                     `tar -tf {file}` lists them",
-                    shell_word(member)
+                    "`tar -tf {file}` lists its members; read the one that is a trace, with `-` as its name: \
+                     `tar -xOf {file} {member} | softflash trace summary -`"
                 );
             }
             Foreign::Zip => format!("unzip -p {file} MEMBER"),

@@ -8,7 +8,8 @@ use softflash_console::output::{self, Form};
 use softflash_console::{host, interrupt};
 use softflash_lab::presets::Kind;
 use softflash_lab::results::{
-    CellFile, ColumnTable, Directory, ExperimentResult, ResultRow, TableColumn, TableValue,
+    Agreement, CellFile, ColumnTable, Directory, ExperimentResult, ResultRow, TableColumn,
+    TableValue,
 };
 use softflash_lab::{Experiment, LabError, Outcome, Plan};
 use std::fs;
@@ -165,6 +166,9 @@ impl Task {
     }
 }
 
+/// Predictions from which on a count tells more than the rows.
+const FEW: usize = 10;
+
 fn print(result: &ExperimentResult) {
     let form = if result.quick { ", quick form" } else { "" };
     output::result(&format!("{}: {}{form}", result.experiment, result.title));
@@ -182,6 +186,10 @@ fn print(result: &ExperimentResult) {
     }
     if !result.table.is_empty() {
         print_table(&result.table);
+    }
+    let agreement = Agreement::of(result);
+    if agreement.predicted >= FEW {
+        output::result(&format!(" {agreement}"));
     }
     result.warnings.iter().for_each(|warning| output::result(&format!(" {warning}")));
     output::result("");

@@ -5,6 +5,7 @@
 //! about each run. They contain no wall-clock time, number of threads or other property of the
 //! machine.
 
+mod agreement;
 mod cell_file;
 mod columns;
 mod rows;
@@ -12,6 +13,7 @@ mod spread;
 pub mod warnings;
 mod write;
 
+pub use agreement::Agreement;
 pub use cell_file::{CellFile, fingerprint};
 pub use columns::{ColumnTable, TableColumn, TableRow, TableValue};
 pub use rows::{ExperimentResult, ResultPoint, ResultRow};
