@@ -58,8 +58,9 @@ impl Foreign {
         let file = shell_word(file);
         let unpack = match self {
             Foreign::Tar(member) => {
-                // A directory has no content.
-                let member = match member.ends_with('/') {
+                // A directory has no content, and a header of extended attributes is no member.
+                let has_none = member.ends_with('/') || member.contains("PaxHeader");
+                let member = match has_none {
                     true => "MEMBER".into(),
                     false => shell_word(member),
                 };

@@ -409,6 +409,12 @@ impl Domain {
         listing::volumes(&self.core.map.borrow())
     }
 
+    /// Bytes of volumes and snapshots that are lost: reads of them fail until they are written or
+    /// discarded.
+    pub fn lost_bytes(&self) -> u64 {
+        self.core.map.borrow().lost().count() as u64 * cast::wide(MAPPING_UNIT_BYTES)
+    }
+
     /// Opens a volume.
     pub fn volume(&self, name: &str) -> Result<Volume, VolumeError> {
         let image = self.core.map.borrow().images.volume(name)?;

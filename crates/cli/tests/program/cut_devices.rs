@@ -217,6 +217,7 @@ fn where_a_file_is_missing_the_first_advice_is_a_backup() {
             ("check", &[]),
             ("check", &["--repair"]),
             ("dump", &["-"]),
+            ("clock", &[]),
         ] {
             let output = run(command, &data, more);
             assert_eq!(output.status.code(), Some(1), "{command}: {}", said(&output));
@@ -330,6 +331,7 @@ fn without_a_whole_label_the_first_advice_is_a_backup() {
             ("check", &[]),
             ("check", &["--repair"]),
             ("dump", &["-"]),
+            ("clock", &[]),
         ] {
             let output = run(command, &data, more);
             assert_eq!(output.status.code(), Some(1), "{command}: {}", said(&output));

@@ -104,6 +104,8 @@ fn exporters_find_their_fields_and_they_are_true() {
     // ratios, and cuts each to hundredths: only the sums can be compared.
     let of_threads = number("used_cpu_sys_main_thread") + number("used_cpu_user_main_thread");
     assert!(of_threads > 0.0);
+    // The server starts no other process.
+    assert_eq!(number("used_cpu_sys_children") + number("used_cpu_user_children"), 0.0);
     let of_process = number("used_cpu_sys") + number("used_cpu_user");
     assert!(of_threads <= of_process + 0.021, "{of_threads} of {of_process}");
     assert!(

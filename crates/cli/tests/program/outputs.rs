@@ -1,6 +1,7 @@
 //! Outputs of commands: links are followed, pipes and standard output are written at once, and
 //! files that exist stay without `--force`.
 
+use crate::support::clients::skip;
 use crate::support::noise;
 use crate::support::program::{Backend, binary, check_clean, fails, format_with, said, softflash};
 use crate::support::server::Server;
@@ -234,4 +235,41 @@ fn standard_input_is_a_configuration_too() {
     let refused = child.wait_with_output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
     assert!(said(&refused).contains("the outermost element is `html`"), "{}", said(&refused));
+}
+
+#[test]
+fn a_terminal_is_written_at_once() {
+    if Command::new("script").arg("--version").output().is_err() {
+        return skip("`script` of util-linux");
+    }
+    let temp = tempfile::tempdir().unwrap();
+    let trace = trace(temp.path());
+    let convert = format!("{} trace convert {trace} /dev/tty --to msr", binary().display());
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--flush", "--command", &convert, "/dev/null"]);
+    let shown = script.stdin(Stdio::null()).output().unwrap();
+    assert!(shown.status.success(), "{}", said(&shown));
+    let requests = said(&shown).lines().filter(|line| line.contains(",Write,")).count();
+    assert_eq!(requests, 50, "{}", said(&shown));
+}
+
+#[test]
+fn a_dash_is_standard_input_or_output_and_never_a_file() {
+    let temp = tempfile::tempdir().unwrap();
+    let trace = trace(temp.path());
+    let sdf = ["--device", "sdf", "--precondition", "none"];
+    let commands: [(&[&str], &str); 3] = [
+        (&["trace", "summary", "-"], "50"),
+        (&[&["replay", "-"][..], &sdf].concat(), "50"),
+        (&[&["replay", "-"][..], &sdf, &["--log-requests", "-"]].concat(), "arrival_ns,"),
+    ];
+    for (command, part) in commands {
+        let mut program = Command::new(binary());
+        program.args(command).current_dir(temp.path()).stdin(File::open(&trace).unwrap());
+        let output = program.output().unwrap();
+        assert!(output.status.success(), "{command:?}: {}", said(&output));
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(printed.contains(part), "{command:?}: {printed}");
+        assert!(!temp.path().join("-").exists(), "{command:?}: a file has that name");
+    }
 }

@@ -77,17 +77,21 @@ fn all_read(temp: &TempDir, data: &Path, run: &dyn Fn(&[&OsStr]) -> Option<Outpu
     let before = contents(data);
     let (data, dump) = (data.as_os_str(), temp.path().join("dump"));
     let word = OsStr::new;
-    let commands: [&[&OsStr]; 5] = [
+    let commands: [&[&OsStr]; 9] = [
         &[word("info"), data],
         &[word("units"), data],
         &[word("check"), data],
         &[word("volume"), word("list"), data, word("-o"), word("json")],
         &[word("check"), data, word("--repair"), word("--dry-run")],
+        &[word("set"), word("list"), data],
+        &[word("clock"), data],
+        &[word("volume"), word("export"), data, word("-")],
+        &[word("dump"), data, word("-"), word("--salvage")],
     ];
     for command in commands {
         let output = run(command)?;
         assert!(output.status.success(), "{command:?}: {}", said(&output));
-        if command[0] == "volume" {
+        if command[..2] == ["volume", "list"] {
             assert_eq!(json(&output)[0]["name"], "disk");
         }
     }

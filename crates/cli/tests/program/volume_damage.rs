@@ -286,6 +286,10 @@ fn check_names_the_ranges_of_volumes_that_cannot_be_read() {
     assert!(shown.contains("volume `disk`") && shown.contains(&range), "{shown}");
     let (report, is_well) = repair(&data, &[]);
     assert!(!is_well, "{report:#}");
+    let (path, to) = (data.to_str().unwrap(), data.with_file_name("volumes"));
+    let to = to.to_str().unwrap();
+    fails(1, &["volume", "export", path, to], &["volume `disk`", "softflash check"]);
+    assert!(!Path::new(to).exists(), "no half of an export");
 
     let server = serve(&data);
     let mut client = NbdClient::connect(server.address_of("nbd"), "disk");
@@ -332,6 +336,11 @@ fn a_unit_restored_from_an_older_image_is_named_and_gives_errors_in_place_of_old
     let shown = said(&softflash(["check", path]));
     for part in ["unit 2 was restored from an older image", "volume `disk`"] {
         assert!(shown.contains(part), "`{part}` is missing in {shown}");
+    }
+    let listed = softflash(["volume", "list", path]);
+    assert_eq!(listed.status.code(), Some(1), "{}", said(&listed));
+    for part in ["disk", "of the volumes are lost", "softflash check"] {
+        assert!(said(&listed).contains(part), "`{part}` is missing in {}", said(&listed));
     }
 
     let server = serve(&data);

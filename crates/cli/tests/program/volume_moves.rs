@@ -5,6 +5,7 @@ use crate::support::program::{
     Backend, binary, check_clean, fails, format_with, json, said, softflash,
 };
 use crate::support::{has_unfinished, noise, time_of_day_us};
+use crate::volume_shrink::{has_terminal, volume_on_a_terminal};
 use serde_json::Value;
 use softflash_base::random::Rng;
 use softflash_datadir::{OpenDir, with_domains};
@@ -248,8 +249,11 @@ fn an_increment_carries_only_what_changed() {
     volume("export", &old, &[path, "--from", "monday"]);
     let bytes = fs::metadata(&file).unwrap().len();
     assert!((4 * UNIT..4 * UNIT + 1024).contains(&bytes), "{bytes} bytes");
-    let said = volume("import", &new, &[path]);
-    assert!(said.contains("`disk` went on from snapshot `monday`: 1 snapshot more"), "{said}");
+    let imported = volume("import", &new, &[path]);
+    assert!(
+        imported.contains("`disk` went on from snapshot `monday`: 1 snapshot more"),
+        "{imported}"
+    );
     assert_eq!(list(&new), list(&old));
     assert!(contents(&new) == contents(&old));
 
@@ -274,6 +278,13 @@ fn an_increment_carries_only_what_changed() {
     let before = contents(&new);
     fails(1, &import, &["has changed since its snapshot `tuesday`", "--revert"]);
     assert!(contents(&new) == before, "nothing has changed");
+    if has_terminal() {
+        let revert = format!("import {} {path} --revert", new.display());
+        let asked = volume_on_a_terminal(&revert, "n");
+        assert_eq!(asked.status.code(), Some(1), "{}", said(&asked));
+        assert!(said(&asked).contains("[y/N]"), "{}", said(&asked));
+        assert!(contents(&new) == before, "nothing has changed");
+    }
     volume("import", &new, &[path, "--revert"]);
     assert!(contents(&new) == contents(&old));
     check_clean(&new);
@@ -413,6 +424,12 @@ fn an_import_that_was_killed_is_known_and_can_be_undone() {
         fails(1, &["volume", "rename", directory, "disk", "other-name"], &refused);
         fails(1, &["volume", "promote", directory, "disk"], &refused);
         fails(1, &["volume", "rollback", directory, "disk", "monday"], &refused);
+        if has_terminal() {
+            let asked = volume_on_a_terminal(&format!("import {directory} --undo"), "n");
+            assert_eq!(asked.status.code(), Some(1), "{}", said(&asked));
+            assert!(said(&asked).contains("[y/N]"), "{}", said(&asked));
+            fails(1, &["volume", "export", directory, "-"], &refused);
+        }
         volume("import", data, &["--undo"]);
         fails(1, &["volume", "import", directory, "--undo"], &["no import was interrupted"]);
     }

@@ -111,6 +111,15 @@ fn a_volume_or_snapshot_that_clients_use_is_not_deleted() {
     assert!(server.terminate().success());
 }
 
+/// Whether there is a terminal for [`volume_on_a_terminal`].
+pub fn has_terminal() -> bool {
+    let has_script = Command::new("script").arg("--version").output().is_ok();
+    if !has_script {
+        clients::skip("`script` of util-linux");
+    }
+    has_script
+}
+
 /// Runs `softflash volume` on a terminal, where this answer is typed.
 pub fn volume_on_a_terminal(arguments: &str, answer: &str) -> Output {
     let command = format!("{} volume {arguments}", binary().display());
@@ -129,8 +138,8 @@ pub fn volume_on_a_terminal(arguments: &str, answer: &str) -> Output {
 
 #[test]
 fn a_deletion_asks_on_a_terminal() {
-    if Command::new("script").arg("--version").output().is_err() {
-        return clients::skip("`script` of util-linux");
+    if !has_terminal() {
+        return;
     }
     let (_temp, data) = with_volume_units();
     let path = data.to_str().unwrap();

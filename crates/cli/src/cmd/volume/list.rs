@@ -45,11 +45,12 @@ struct Row {
 pub fn run(path: &Path, form: Form) -> Result<(), CliError> {
     // A mount writes, so it works on a copy in memory.
     let directory = directories::or_instead(OpenDir::open_to_try(path), INSTEAD)?;
-    let (volumes, domains, unfinished, all) = with_domains(&directory, async |domains| {
+    let (volumes, domains, lost, unfinished, all) = with_domains(&directory, async |domains| {
         let (volumes, rows) = look(domains);
+        let lost: u64 = domains.all.iter().map(|(_, domain)| domain.lost_bytes()).sum();
         // A volume of this name that is no marker is listed as any other.
         let unfinished = unfinished::find(domains).await.unwrap_or_default();
-        Ok::<_, CliError>((volumes, rows, unfinished, domains.check_all(path)))
+        Ok::<_, CliError>((volumes, rows, lost, unfinished, domains.check_all(path)))
     })?;
     match form {
         Form::Json => output::json(&volumes)?,
@@ -60,15 +61,21 @@ pub fn run(path: &Path, form: Form) -> Result<(), CliError> {
     }
     // The volumes of the others are listed nevertheless.
     all?;
+    let (shown, word) = (path.display(), shell_word(&path.to_string_lossy()));
     let detail = &directory.device.info().detail;
-    match detail.contains(CUT_SHORT) {
-        true => Err(CliError::Failed(format!(
-            "{}: {detail}; volumes beyond its end are not listed: restore the whole device, or see \
-             what is left with `softflash check {}`",
-            path.display(),
-            shell_word(&path.to_string_lossy())
+    if detail.contains(CUT_SHORT) {
+        return Err(CliError::Failed(format!(
+            "{shown}: {detail}; volumes beyond its end are not listed: restore the whole device, or \
+             see what is left with `softflash check {word}`"
+        )));
+    }
+    match lost {
+        0 => Ok(()),
+        lost => Err(CliError::Failed(format!(
+            "{shown}: {} of the volumes are lost, and reads of them fail; `softflash check {word}` \
+             names the ranges",
+            human_bytes(lost)
         ))),
-        false => Ok(()),
     }
 }
 
