@@ -146,6 +146,10 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
+fn has_none(latency: &LatencySummary) -> bool {
+    latency.count == 0
+}
+
 /// A change of write amplification from the first to the last quarter of a run's requests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -230,6 +234,12 @@ pub struct Sample {
     pub bytes_written: u64,
     /// Median, 99th and 99.9th percentile of the latency of all requests that completed in it.
     pub latency_ns: [u64; 3],
+    /// Latency of the reads that completed in it.
+    #[serde(default, skip_serializing_if = "has_none")]
+    pub read_latency: LatencySummary,
+    /// Latency of the writes that completed in it.
+    #[serde(default, skip_serializing_if = "has_none")]
+    pub write_latency: LatencySummary,
     /// Write amplification in it; 0 where nothing was written.
     pub waf: f64,
 }

@@ -446,6 +446,30 @@ fn a_log_of_requests_has_a_line_for_each() {
 }
 
 #[test]
+fn a_run_over_time_has_all_percentiles_of_reads_and_of_writes() {
+    let laboratory = Laboratory::new();
+    let mixed = ["--workload", "mixed-8k", "--requests", "20000", "-o", "json"];
+    let report = json(&sim(&laboratory, &[&mixed[..], &["--series"]].concat()));
+    let series = report["series"].as_array().unwrap();
+    assert_eq!(series.len(), 100);
+    let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value}"));
+    for kind in ["read", "write"] {
+        let of = format!("{kind}_latency");
+        let count: u64 = series.iter().map(|sample| number(&sample[&of]["count"])).sum();
+        let all = report[format!("{kind}_iops")].as_f64().unwrap();
+        let seconds = report["simulated_seconds"].as_f64().unwrap();
+        assert!((count as f64 / (all * seconds) - 1.0).abs() < 1e-6, "{kind}: {count}");
+        for sample in series {
+            let percentiles = ["p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "max_ns"];
+            assert!(percentiles.map(|name| number(&sample[&of][name])).is_sorted(), "{sample}");
+        }
+        let longest = series.iter().map(|sample| number(&sample[&of]["max_ns"])).max();
+        assert_eq!(longest, Some(number(&report[format!("{kind}_latency_ns")]["max"])));
+    }
+    assert!(json(&sim(&laboratory, &mixed)).get("series").is_none());
+}
+
+#[test]
 fn flows_have_figures_of_their_own() {
     let laboratory = Laboratory::new();
     let reader = ["--flow", "reader=random-read-8k,load.closed.queue_depth=1", "-o", "json"];

@@ -3,7 +3,7 @@
 use super::report::{Latency, backlog_line};
 use super::scaled::{bandwidth, latency, rate};
 use serde::Serialize;
-use softflash_lab::{Backlog, FlowOutcome};
+use softflash_lab::{Backlog, FlowOutcome, Sample};
 
 /// The figures of a flow.
 #[derive(Debug, Serialize)]
@@ -25,10 +25,13 @@ pub(super) struct FlowReport {
     kept_up: Option<bool>,
     read_latency_ns: Latency,
     write_latency_ns: Latency,
+    /// The flow over time, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    series: Option<Vec<Sample>>,
 }
 
 impl FlowReport {
-    pub(super) fn of(flow: &FlowOutcome) -> FlowReport {
+    pub(super) fn of(flow: &FlowOutcome, with_series: bool) -> FlowReport {
         let run = flow.as_run();
         let [read_bytes_per_second, write_bytes_per_second] = run.bytes_per_second();
         FlowReport {
@@ -47,6 +50,7 @@ impl FlowReport {
             kept_up: flow.backlog.map(|backlog| backlog.kept_up()),
             read_latency_ns: flow.read_latency.into(),
             write_latency_ns: flow.write_latency.into(),
+            series: with_series.then(|| flow.series.clone()),
         }
     }
 

@@ -47,6 +47,10 @@ pub struct Target {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Add the run over time to -o json: bytes, write amplification, and the latencies of reads and
+    /// of writes in each of a hundred intervals; of each flow in a run with a duration
+    #[arg(long)]
+    pub series: bool,
     /// Write a CSV line for each request of the measured part to this file: arrival, start in the
     /// drive and end in nanoseconds of virtual time, kind, offset and length in bytes
     #[arg(long, value_name = "FILE")]

@@ -8,7 +8,7 @@ use softflash_base::histogram::LatencySummary;
 use softflash_console::output;
 use softflash_console::sizes::human_bytes;
 use softflash_lab::outcome::ASKED_OP_PERCENT;
-use softflash_lab::{Backlog, Outcome, Programs, Settled};
+use softflash_lab::{Backlog, Outcome, Programs, Sample, Settled};
 
 /// Results and cost of a simulation.
 #[derive(Debug, Serialize)]
@@ -73,6 +73,9 @@ pub struct Report {
     /// Of each of several flows.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     flows: Vec<FlowReport>,
+    /// The run over time, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    series: Option<Vec<Sample>>,
 }
 
 /// Figures of latencies for JSON, in nanoseconds.
@@ -211,7 +214,8 @@ impl Report {
             spare_rewrites: spare_rewrites(&outcome),
             read_latency_ns: outcome.read_latency.into(),
             write_latency_ns: outcome.write_latency.into(),
-            flows: outcome.flows.iter().map(FlowReport::of).collect(),
+            flows: outcome.flows.iter().map(|flow| FlowReport::of(flow, target.series)).collect(),
+            series: target.series.then_some(outcome.series),
         }
     }
 

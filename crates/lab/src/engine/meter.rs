@@ -174,6 +174,8 @@ impl Meter {
             bytes_read: interval.bytes[READ],
             bytes_written: interval.bytes[WRITE],
             latency_ns: [50.0, 99.0, 99.9].map(|percent| latency.percentile_ns(percent)),
+            read_latency: interval.latency[READ].summary(),
+            write_latency: interval.latency[WRITE].summary(),
             waf: if written == 0 { 0.0 } else { programmed as f64 / written as f64 },
         });
         for way in [READ, WRITE] {

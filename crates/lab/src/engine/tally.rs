@@ -118,6 +118,12 @@ mod tests {
         let series: Vec<_> =
             outcome.series.iter().map(|s| (s.at_ns, s.bytes_read, s.bytes_written)).collect();
         assert_eq!(series, [(100, 10, 0), (200, 0, 0), (300, 10, 0), (400, 0, 10)]);
+        let longest: Vec<_> = outcome
+            .series
+            .iter()
+            .map(|s| [s.read_latency, s.write_latency].map(|of| of.max_ns))
+            .collect();
+        assert_eq!(longest, [[100, 0], [0, 0], [300, 0], [0, 300]]);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 
 use super::distribution;
 use super::shown::Run;
-use crate::outcome::{Outcome, Span};
+use crate::outcome::{Outcome, Sample, Span};
+use softflash_base::histogram::LatencySummary;
 use softflash_nand::Activity;
 use softflash_report::{Axis, Bars, Block, Gantt, Heat, Plot, Series, Unit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,7 +83,9 @@ fn course(run: &Run) -> Vec<Block> {
     let mut blocks = Vec::new();
     if !outcome.series.is_empty() {
         blocks.push(Block::Plot(throughput(&run.label, outcome)));
-        blocks.push(Block::Plot(latency(&run.label, outcome)));
+        let reads = latency(&run.label, "reads", outcome, |sample| &sample.read_latency);
+        let writes = latency(&run.label, "writes", outcome, |sample| &sample.write_latency);
+        blocks.extend([reads, writes].into_iter().flatten().map(Block::Plot));
     }
     blocks.extend(distribution::of_run(&run.label, outcome).map(Block::Plot));
     if !outcome.gantt.is_empty() {
@@ -92,9 +95,9 @@ fn course(run: &Run) -> Vec<Block> {
 }
 
 fn throughput(label: &str, outcome: &Outcome) -> Plot {
-    let rates = |bytes: fn(&crate::Sample) -> u64| {
+    let rates = |bytes: fn(&Sample) -> u64| {
         let begins = std::iter::once(0).chain(outcome.series.iter().map(|sample| sample.at_ns));
-        let rate = move |(begin_ns, sample): (u64, &crate::Sample)| {
+        let rate = move |(begin_ns, sample): (u64, &Sample)| {
             let ns = sample.at_ns.saturating_sub(begin_ns).max(1);
             (sample.at_ns as f64, bytes(sample) as f64 * 1e3 / ns as f64)
         };
@@ -107,23 +110,35 @@ fn throughput(label: &str, outcome: &Outcome) -> Plot {
         .series(Series::new("writes", rates(|sample| sample.bytes_written)))
 }
 
-fn latency(label: &str, outcome: &Outcome) -> Plot {
+/// A percentile of a sample's latencies, with its name.
+type Percentile = (&'static str, fn(&LatencySummary) -> u64);
+
+const PERCENTILES: [Percentile; 6] = [
+    ("median", |latency| latency.p50_ns),
+    ("90th percentile", |latency| latency.p90_ns),
+    ("99th percentile", |latency| latency.p99_ns),
+    ("99.9th percentile", |latency| latency.p999_ns),
+    ("99.99th percentile", |latency| latency.p9999_ns),
+    ("longest", |latency| latency.max_ns),
+];
+
+/// The percentiles of reads or of writes over time; none if there were none.
+fn latency(
+    label: &str,
+    kind: &str,
+    outcome: &Outcome,
+    of: fn(&Sample) -> &LatencySummary,
+) -> Option<Plot> {
+    let samples = || outcome.series.iter().filter(move |sample| of(sample).count > 0);
+    samples().next()?;
     let x = Axis::new("time").unit(Unit::Nanoseconds);
     let y = Axis::new("latency").unit(Unit::Nanoseconds).log10();
-    let kinds = match (outcome.read_latency.count, outcome.write_latency.count) {
-        (_, 0) => "reads",
-        (0, _) => "writes",
-        _ => "reads and writes",
-    };
-    let plot = Plot::new(format!("Latency of {kinds} over time: {label}"), x, y);
-    let names = ["median", "99th percentile", "99.9th percentile"];
-    names.iter().enumerate().fold(plot, |plot, (index, name)| {
-        let at = |sample: &crate::Sample| {
-            let latency_ns = sample.latency_ns.get(index).copied().unwrap_or(0);
-            (sample.at_ns as f64, latency_ns as f64)
-        };
-        plot.series(Series::new(*name, outcome.series.iter().map(at)))
-    })
+    let plot = Plot::new(format!("Latency of {kind} over time: {label}"), x, y);
+    let all = PERCENTILES.iter().fold(plot, |plot, (name, percentile)| {
+        let points = samples().map(|sample| (sample.at_ns as f64, percentile(of(sample)) as f64));
+        plot.series(Series::new(*name, points))
+    });
+    Some(all)
 }
 
 fn operations(label: &str, spans: &[Span]) -> Gantt {
