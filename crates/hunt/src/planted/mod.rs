@@ -122,6 +122,7 @@ pub fn is_rare(bug: Bug) -> bool {
             | UndecidedDoomed
             | UnseenAboveRoot
             | WidenedPartForgotten
+            | WokenTakenForResting
     )
 }
 
