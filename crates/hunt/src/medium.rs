@@ -79,6 +79,14 @@ impl Medium {
         }
     }
 
+    /// Whether the last flush of the session has failed, and none has succeeded since.
+    pub fn last_flush_failed(&self) -> bool {
+        match self {
+            Medium::Flash(_) => false,
+            Medium::Drive(drive) => drive.last_flush_failed(),
+        }
+    }
+
     /// Image of a unit; the power is off.
     ///
     /// # Errors

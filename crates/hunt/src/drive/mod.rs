@@ -76,6 +76,11 @@ impl Drive {
         lock(&self.shared).flushes.failed()
     }
 
+    /// Whether the last flush of the session has failed.
+    pub fn last_flush_failed(&self) -> bool {
+        lock(&self.shared).flushes.last_failed()
+    }
+
     /// Image of a unit; the power is off.
     pub fn image(&self, unit: u16) -> Image {
         lock(&self.shared).cache.image(unit)
