@@ -79,11 +79,11 @@ impl Medium {
         }
     }
 
-    /// Whether the last flush of the session has failed, and none has succeeded since.
-    pub fn last_flush_failed(&self) -> bool {
+    /// Whether a flush of the session has failed, and none will succeed after it.
+    pub fn flushes_stay_failed(&self) -> bool {
         match self {
             Medium::Flash(_) => false,
-            Medium::Drive(drive) => drive.last_flush_failed(),
+            Medium::Drive(drive) => drive.flushes_stay_failed(),
         }
     }
 

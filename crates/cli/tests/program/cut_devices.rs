@@ -44,6 +44,27 @@ fn serve_says(data: &Path) -> String {
     said(&refused)
 }
 
+/// Every command is refused for this reason, and advises a backup and no new format.
+fn all_advise_a_backup(data: &Path, reason: &str) {
+    let mut all = vec![serve_says(data)];
+    for (command, more) in [
+        ("info", &[][..]),
+        ("units", &[]),
+        ("check", &[]),
+        ("check", &["--repair"]),
+        ("dump", &["-"]),
+        ("clock", &[]),
+    ] {
+        let output = run(command, data, more);
+        assert_eq!(output.status.code(), Some(1), "{command}: {}", said(&output));
+        all.push(said(&output));
+    }
+    for text in all {
+        assert!(text.contains(reason) && text.contains("from a backup"), "{reason}: {text}");
+        assert!(!text.contains("softflash format"), "{reason}: {text}");
+    }
+}
+
 #[test]
 fn a_device_one_byte_short_is_read_and_becomes_whole_again() {
     for backend in [Backend::File, Backend::Model] {
@@ -210,23 +231,7 @@ fn where_a_file_is_missing_the_first_advice_is_a_backup() {
     for (name, told) in [("flash.sfd", "no such device"), ("softflash.toml", "is missing")] {
         let aside = temp.path().join(name);
         fs::rename(data.join(name), &aside).unwrap();
-        let mut all = vec![serve_says(&data)];
-        for (command, more) in [
-            ("info", &[][..]),
-            ("units", &[]),
-            ("check", &[]),
-            ("check", &["--repair"]),
-            ("dump", &["-"]),
-            ("clock", &[]),
-        ] {
-            let output = run(command, &data, more);
-            assert_eq!(output.status.code(), Some(1), "{command}: {}", said(&output));
-            all.push(said(&output));
-        }
-        for text in all {
-            assert!(text.contains(told) && text.contains("from a backup"), "{name}: {text}");
-            assert!(!text.contains("softflash format"), "{name}: {text}");
-        }
+        all_advise_a_backup(&data, told);
         fs::rename(aside, data.join(name)).unwrap();
     }
     check_clean(&data);
@@ -324,23 +329,7 @@ fn without_a_whole_label_the_first_advice_is_a_backup() {
     for (left, told) in [(vec![0; MIB as usize], "not a SoftFlash device"), (recognised, "damaged")]
     {
         file.write_all_at(&left, 0).unwrap();
-        let mut all = vec![serve_says(&data)];
-        for (command, more) in [
-            ("info", &[][..]),
-            ("units", &[]),
-            ("check", &[]),
-            ("check", &["--repair"]),
-            ("dump", &["-"]),
-            ("clock", &[]),
-        ] {
-            let output = run(command, &data, more);
-            assert_eq!(output.status.code(), Some(1), "{command}: {}", said(&output));
-            all.push(said(&output));
-        }
-        for text in all {
-            assert!(text.contains(told) && text.contains("from a backup"), "{told}: {text}");
-            assert!(!text.contains("softflash format"), "{told}: {text}");
-        }
+        all_advise_a_backup(&data, told);
     }
     file.write_all_at(&label, 0).unwrap();
     assert!(json(&run("check", &data, &["-o", "json"]))["ok"].as_bool().unwrap());

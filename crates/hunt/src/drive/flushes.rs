@@ -16,25 +16,18 @@ pub(super) struct Flushes {
     rng: Option<Rng>,
     /// How many have failed in this session.
     failed: u64,
-    /// Whether the last one has.
-    last_failed: bool,
 }
 
 impl Flushes {
     /// The flushes of a new session.
     pub(super) fn planned(failing: f64, stays_failed: bool, seed: u64) -> Flushes {
         let rng = (failing > 0.0).then(|| Rng::seeded(seed).fork("flushes"));
-        Flushes { failing, stays_failed, rng, ..Flushes::default() }
+        Flushes { failing, stays_failed, rng, failed: 0 }
     }
 
     /// How many have failed in this session.
     pub(super) fn failed(&self) -> u64 {
         self.failed
-    }
-
-    /// Whether the last one has failed.
-    pub(super) fn last_failed(&self) -> bool {
-        self.last_failed
     }
 
     /// The result of a flush.
@@ -44,7 +37,6 @@ impl Flushes {
             if fails { Err(DeviceError::Io { errno: ERRNO }) } else { Ok(()) }
         });
         self.failed += u64::from(result.is_err());
-        self.last_failed = result.is_err();
         result
     }
 

@@ -76,9 +76,9 @@ impl Drive {
         lock(&self.shared).flushes.failed()
     }
 
-    /// Whether the last flush of the session has failed.
-    pub fn last_flush_failed(&self) -> bool {
-        lock(&self.shared).flushes.last_failed()
+    /// Whether a flush of the session has failed, and none will succeed after it.
+    pub fn flushes_stay_failed(&self) -> bool {
+        lock(&self.shared).flushes.durable().is_err()
     }
 
     /// Image of a unit; the power is off.

@@ -81,9 +81,11 @@ impl Client<'_> {
         for _ in 0..MOST_RESTS {
             let failed = self.medium.failed_flushes();
             rest(self.runtime).await;
-            // Without a flush since one that failed, nothing is proved.
-            let is_proved = self.medium.failed_flushes() == failed;
-            if is_proved && !self.medium.last_flush_failed() {
+            // There is no proof until a flush succeeds, and none may be tried in this rest.
+            if self.medium.flushes_stay_failed() {
+                return false;
+            }
+            if self.medium.failed_flushes() == failed {
                 return true;
             }
         }
