@@ -179,22 +179,27 @@ fn make_frontier_steady<M: Mapping>(space: &mut Space<M>, first: u32, rng: &mut 
     rng.shuffle(&mut logical);
     let mut logical = logical.into_iter();
 
-    // One block is open, at any stage of being written; one is erased; the others are closed. Of
-    // several streams, each has an open block.
+    // One block is open; one is erased; the others are closed. Of several streams, each has an open
+    // block.
     let blocks = shape.blocks_of(shape.group_of(frontier)).len() as u32;
     let closed = blocks - shape.reserved_blocks();
     let in_block = shape.data_pages_from(frontier, 0);
     let pages = logical.len() as u32;
-    let most_open = in_block.min(pages);
-    let least_open = pages.saturating_sub(closed * in_block);
-    let open = least_open + rng.below(u64::from(most_open - least_open) + 1) as u32;
     // Of the others greedy's is the nearest that is known; they come to their own as they run.
     let is_fifo =
         [VictimPolicy::FIFO, VictimPolicy::windowed_greedy(1)].contains(&space.victim_policy());
-    let counts = match is_fifo {
+    let counts = |open: u32| match is_fifo {
         true => fifo_counts(pages - open, closed, in_block),
         false => greedy_counts(pages - open, closed, in_block),
     };
+    // The last victim has moved to the open block, and the host writes the rest of that: it has
+    // written any part of the rest. With more of it left, the host would write for many victims'
+    // worth before anything is collected.
+    let most_open = in_block.min(pages);
+    let moved = counts(most_open).first().copied().unwrap_or(0).min(most_open);
+    let least_open = pages.saturating_sub(closed * in_block).max(moved);
+    let open = least_open + rng.below(u64::from(most_open - least_open) + 1) as u32;
+    let counts = counts(open);
     for count in counts {
         write_block(space, frontier, count, &mut logical);
     }

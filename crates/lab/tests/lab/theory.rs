@@ -92,6 +92,21 @@ fn greedy_cleaning_agrees_with_the_mean_field_and_does_not_drift() {
     }
 }
 
+/// With few blocks in a plane, a block is a large share of the spare: the stage of the open one
+/// counts.
+#[test]
+fn a_short_run_begins_in_the_state_of_theory_with_few_blocks_too() {
+    let text = CLEANING.replace("blocks_per_plane = 512", "blocks_per_plane = 64");
+    let text = text.replace("channels = 2", "channels = 8").replace("VICTIM", "greedy");
+    let text = text.replace("STATE", "steady").replace("REQUESTS", "20_000");
+    let plan = planned(&text.replace("theory = \"LAW\"\n", ""));
+    for (cell, outcome) in plan.cells.iter().zip(run(&plan)) {
+        let alpha = (1.0 + cell.op_percent() / 100.0) * 63.0 / 64.0;
+        let ratio = outcome.programs.waf() / greedy_waf(alpha, 256);
+        assert!((ratio - 1.0).abs() < 0.02, "{}: {ratio} of theory", cell.key);
+    }
+}
+
 #[test]
 fn writes_of_half_a_page_amplify_as_those_of_whole_pages() {
     let text = CLEANING.replace("VICTIM", "greedy").replace("STATE", "steady");
