@@ -4,6 +4,11 @@
 //! A stripe position may have no more valid pages than collection can work with. A page takes room
 //! at its new position when it is queued, and frees room at the old one when it is mapped, so with
 //! many queued pages all positions may be full for a moment.
+//!
+//! A row that collection has begun lacks less than a whole one. So positions that are filled row by
+//! row are in turn by the pages that they have taken: by rows, one whose collection ends at row ends
+//! more often would take more pages than others, and in the end have all the valid pages that it
+//! can.
 
 use crate::pages::{Pages, Queue};
 use crate::shape::Shape;
@@ -25,6 +30,8 @@ pub(crate) struct Placing {
     most: u32,
     /// Round-robin cursor: the next position.
     cursor: u32,
+    /// Pages that each position has taken; empty where rows are of one page.
+    taken: Vec<u64>,
     /// The row that is being filled, for each class of hints.
     filling: Vec<Filling>,
     held_back: Queue,
@@ -66,6 +73,7 @@ impl Placing {
             // Pages of the map do not count.
             most: shape.most_in_group() - of_map + 1,
             cursor: 0,
+            taken: if shape.is_packed() { vec![0; positions] } else { Vec::new() },
             filling: vec![Filling::default(); shape.streams() as usize],
             held_back: Queue::EMPTY,
         })
@@ -83,11 +91,15 @@ impl Placing {
         filling.left -= 1;
         self.filling[stream as usize] = filling;
         self.occupied[filling.position as usize] += 1;
+        if let Some(taken) = self.taken.get_mut(filling.position as usize) {
+            *taken += 1;
+        }
         Some(self.frontier_of[filling.position as usize] + stream)
     }
 
     /// The position that the policy chooses for the next row.
     fn next_position(&mut self) -> Option<u32> {
+        self.turn_to_least_taken();
         let candidates = Candidates {
             occupied: &self.occupied,
             most: self.most,
@@ -100,6 +112,18 @@ impl Placing {
         let next = position + 1;
         self.cursor = if next as usize == self.occupied.len() { 0 } else { next };
         Some(position)
+    }
+
+    /// Moves the cursor to the position with room that has taken the fewest pages; of equal ones,
+    /// to the next. One without room does not catch up later.
+    fn turn_to_least_taken(&mut self) {
+        let (before, from) = self.taken.split_at(self.taken.len().min(self.cursor as usize));
+        let in_turn = (self.cursor..).zip(from).chain((0..).zip(before));
+        let with_room = in_turn.filter(|&(it, _)| self.occupied[it as usize] < self.most);
+        if let Some((position, &least)) = with_room.min_by_key(|&(_, &taken)| taken) {
+            self.cursor = position;
+            self.taken.iter_mut().for_each(|taken| *taken = least.max(*taken));
+        }
     }
 
     /// A row of a frontier of a stream is programmed: the next pages go elsewhere.
@@ -167,6 +191,8 @@ impl Placing {
             &self.erases,
             &self.waiting,
         ];
-        columns.map(|column| (column.capacity() * size_of::<u32>()) as u64).iter().sum()
+        let taken_bytes = (self.taken.capacity() * size_of::<u64>()) as u64;
+        columns.map(|column| (column.capacity() * size_of::<u32>()) as u64).iter().sum::<u64>()
+            + taken_bytes
     }
 }

@@ -86,6 +86,33 @@ fn random_writes_fill_flash_pages_and_amplification_is_that_of_the_units() {
     }
 }
 
+/// Dies whose collection leaves other row ends would take more pages, and keep more valid ones.
+#[test]
+fn dies_share_the_pages_of_the_host_equally_and_amplify_as_one_die() {
+    let waf = |dies: u16| {
+        let mut device = device(128, 0);
+        (device.geometry.channels, device.geometry.chips_per_channel) = (dies, 1);
+        (device.geometry.planes_per_die, device.geometry.pages_per_block) = (4, 24);
+        let layout = PageMapped { frontier: FrontierScope::Die, ..PageMapped::default() };
+        let mut drive = Drive::new(&device, &layout, 14.0).unwrap();
+        drive.fill();
+        let mut rng = Rng::seeded(7);
+        let units = drive.capacity_bytes() / UNIT;
+        for rewrite in 0..12 {
+            if rewrite == 6 {
+                drive.clear_counters();
+            }
+            (0..units).for_each(|_| drive.overwrite_now(rng.below(units) * UNIT));
+        }
+        drive.counters().waf()
+    };
+    let one = waf(1);
+    for dies in [2, 3, 8] {
+        let several = waf(dies);
+        assert!((several / one - 1.0).abs() < 0.01, "{dies} dies: {several}, one die: {one}");
+    }
+}
+
 fn read(tag: u64, offset_bytes: u64, bytes: u64) -> HostRequest {
     HostRequest::new(tag, AccessKind::Read, offset_bytes, bytes)
 }
