@@ -104,6 +104,11 @@ impl Dies {
         })
     }
 
+    /// When a die ends what it does now; `None` while it is idle.
+    pub(crate) fn busy_until(&self, die: u32) -> Option<u64> {
+        self.flash.busy_until(die).map(|at| at.0)
+    }
+
     /// What decides whether a read goes before a write.
     #[inline]
     pub(crate) fn order(&self) -> order::Decides {

@@ -142,7 +142,11 @@ impl<'a, M: Mapping> Dispatch<'a, M> {
                     self.space.set_cursor(die, next - frontiers.start);
                     return Some(further);
                 }
-            } else if collectable == NONE && state.collects() && self.space.can_collect(frontier) {
+            } else if collectable == NONE
+                && state.collects()
+                && self.space.can_collect(frontier)
+                && !self.space.holds_collection()
+            {
                 collectable = frontier;
             }
             frontier = next;

@@ -114,6 +114,18 @@ impl Drive {
         each!(self, controller => controller.next_at())
     }
 
+    /// When the die that has the data at an offset ends what it does now, which a read of them
+    /// waits for; `None` if it is idle, or if there are no data.
+    pub fn read_waits_until(&self, offset_bytes: u64) -> Option<Time> {
+        each!(self, controller => controller.read_waits_until(offset_bytes))
+    }
+
+    /// From now on, nothing is collected in idle time, but only where writes wait for it; or as
+    /// usual again. With the end of its writes the drive comes to rest: it has no next event.
+    pub fn hold_collection(&mut self, held: bool) {
+        each!(self, controller => controller.hold_collection(held));
+    }
+
     /// Plays the next event and appends the completed requests. False when nothing is under way.
     #[inline]
     pub fn step(&mut self, done: &mut Vec<Done>) -> bool {

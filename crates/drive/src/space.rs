@@ -38,6 +38,8 @@ pub(crate) struct Space<M> {
     programs: Programs,
     /// Whether flash pages are programmed that are not full.
     pads: bool,
+    /// Whether nothing is collected in idle time.
+    holds_collection: bool,
 }
 
 /// A step of collection.
@@ -107,6 +109,7 @@ impl<M: Mapping> Space<M> {
             mapping,
             programs: Programs::default(),
             pads: false,
+            holds_collection: false,
             shape,
         }
     }
@@ -185,6 +188,17 @@ impl<M: Mapping> Space<M> {
     #[inline]
     pub(crate) fn has_writes(&self, die: u32) -> bool {
         self.loads[die as usize].writes != 0
+    }
+
+    /// Whether nothing is collected in idle time.
+    #[inline]
+    pub(crate) fn holds_collection(&self) -> bool {
+        self.holds_collection
+    }
+
+    /// From now on, nothing is collected in idle time, or as usual.
+    pub(crate) fn hold_collection(&mut self, held: bool) {
+        self.holds_collection = held;
     }
 
     /// The round-robin cursor of a die: its next write frontier, counted from the first.

@@ -237,6 +237,7 @@ impl Replay {
             LayoutKind::PageMapped(layout) => Engine::Drive(drive::Setting {
                 device,
                 layout,
+                sets: place.layout.sets,
                 op_percent: self.target.op.unwrap_or(layout.op_percent),
                 precondition,
                 limits,

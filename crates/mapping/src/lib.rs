@@ -36,6 +36,7 @@
 //! - [`bands`]: blocks of several groups that are collected together;
 //! - [`lifetimes`]: which pages are expected to become invalid at about the same time;
 //! - [`pace`]: keeps the host's writes and collection in step;
+//! - [`window`]: which of the sets with copies of the same data programs, and which only read;
 //! - [`memory`]: large tables in huge pages, prefetches.
 //!
 //! Functions that are called for each page are `#[inline]`: other crates call them.
@@ -46,6 +47,7 @@ pub mod lifetimes;
 pub mod map;
 pub mod memory;
 pub mod pace;
+pub mod window;
 
 pub use bands::Bands;
 pub use blocks::Blocks;
@@ -54,3 +56,4 @@ pub use map::cached::CachedMap;
 pub use map::page::{ENTRIES_PER_LINE, NONE, PageMap};
 pub use map::{MapKind, Share, UnknownMap};
 pub use pace::Pace;
+pub use window::{Window, Windows};

@@ -6,6 +6,7 @@ use crate::counters::{DriveCounters, MapCounters};
 use crate::mapping::Mapping;
 use crate::precondition;
 use crate::space::{Arrangement, Space};
+use softflash_base::Time;
 use softflash_nand::timeline::Interval;
 
 impl<M: Mapping> Controller<M> {
@@ -62,6 +63,15 @@ impl<M: Mapping> Controller<M> {
 
     pub(crate) fn in_flight(&self) -> usize {
         self.pages.requests() + self.host.waiting()
+    }
+
+    pub(crate) fn read_waits_until(&self, offset_bytes: u64) -> Option<Time> {
+        let die = self.space.die_of(self.space.shape().page_at(offset_bytes))?;
+        self.dies.busy_until(die).map(Time)
+    }
+
+    pub(crate) fn hold_collection(&mut self, held: bool) {
+        self.space.hold_collection(held);
     }
 
     pub(crate) fn die_busy_ns(&self, die: u32) -> u64 {

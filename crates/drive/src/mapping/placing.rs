@@ -6,9 +6,9 @@
 //! many queued pages all positions may be full for a moment.
 //!
 //! A row that collection has begun lacks less than a whole one. So positions that are filled row by
-//! row are in turn by the pages that they have taken: by rows, one whose collection ends at row ends
-//! more often would take more pages than others, and in the end have all the valid pages that it
-//! can.
+//! row are in turn by the pages that they have taken: by rows, one whose collection ends at row
+//! ends more often would take more pages than others, and in the end have all the valid pages that
+//! it can.
 
 use crate::pages::{Pages, Queue};
 use crate::shape::Shape;

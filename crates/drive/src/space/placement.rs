@@ -147,6 +147,13 @@ impl<M: Mapping> Space<M> {
         self.mapping.placing_mut()?.take_held_back(pages)
     }
 
+    /// The die that has the data of a logical page; `None` if there are none.
+    pub(crate) fn die_of(&self, logical: u32) -> Option<u32> {
+        let page = self.map.physical_of(logical);
+        let block = self.map.is_page(page).then(|| self.shape.block_of(page))?;
+        Some(self.mapping.die_of(&self.shape, logical, block))
+    }
+
     /// The die of a logical page that waits to be read from this block.
     #[inline(always)]
     pub(crate) fn wait_to_read(&mut self, logical: u32, block: u32) -> u32 {

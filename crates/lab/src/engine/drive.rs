@@ -10,6 +10,7 @@ mod host;
 mod log;
 mod random_writes;
 pub(super) mod seeds;
+mod sets;
 mod settle;
 mod standstill;
 pub(super) mod state;
@@ -23,6 +24,7 @@ use crate::engine::limits::{add_limits, add_programmed_bytes, add_programmed_sha
 use crate::engine::meter::{Completion, CountsPages, Cut, Meter, PageCounts};
 use crate::engine::progress::share_of_preparation;
 use crate::error::LabError;
+use crate::layout::Sets;
 use crate::outcome::{ASKED_OP_PERCENT, Backlog, Outcome, Programs, Settled, Span};
 use ahead::Ahead;
 use flows::FlowMeters;
@@ -32,7 +34,7 @@ use log::{Log, client_of};
 use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_drive::spec::{DeviceSpec, PageMapped};
-use softflash_drive::{Done, Drive, DriveError, HostRequest, MapCounters};
+use softflash_drive::{Done, Drive, DriveCounters, DriveError, HostRequest, MapCounters};
 use softflash_nand::timeline::Interval;
 use softflash_trace::{Request, TraceError};
 use softflash_workload::{BlockWorkload, FlowWorkload, Precondition, WorkloadError};
@@ -87,6 +89,8 @@ pub struct Setting<'a> {
     pub device: &'a DeviceSpec,
     /// The layout.
     pub layout: &'a PageMapped,
+    /// Its sets.
+    pub sets: Sets,
     /// Spare / logical, in percent.
     pub op_percent: f64,
     /// The drive's initial state.
@@ -100,6 +104,9 @@ pub struct Setting<'a> {
 impl Setting<'_> {
     /// Bytes that the host can address.
     pub fn capacity_bytes(&self) -> Result<u64, LabError> {
+        if self.sets.are_used() {
+            return sets::capacity_bytes(self);
+        }
         Ok(Drive::capacity_of(self.device, self.layout, self.op_percent)?)
     }
 }
@@ -114,6 +121,7 @@ pub fn run(
     let setting = Setting {
         device: &cell.device,
         layout,
+        sets: cell.layout.sets,
         op_percent: cell.op_percent(),
         precondition: cell.parameters.precondition,
         limits: cell.limits(),
@@ -128,6 +136,9 @@ pub fn simulate(
     asked: Asked<'_>,
     control: &Control,
 ) -> Result<Outcome, LabError> {
+    if setting.sets.are_used() {
+        return sets::simulate(setting, asked, control);
+    }
     let mut outcome = Play::prepare(setting, asked, control)?.play()?;
     add_limits(setting.device, outcome.bytes_per_second(), &mut outcome.figures);
     add_programmed_bytes(setting.layout.unit_bytes(setting.device), &mut outcome);
@@ -457,7 +468,7 @@ impl Play<'_, '_> {
     /// Submits the next request, and returns it; `None` if a cap holds the request back.
     #[inline]
     fn make(&mut self, at: u64, mark: u64) -> Result<Option<HostRequest>, LabError> {
-        let Some(request) = self.host.take(at, &self.drive) else {
+        let Some(request) = self.host.take(at, Some(&self.drive)) else {
             return self.host.broken().map_or(Ok(None), Err);
         };
         let tag = match &mut self.log {
@@ -495,15 +506,7 @@ impl Play<'_, '_> {
     /// Adds the figures of the drive at the end of a run.
     fn describe(&self, outcome: &mut Outcome) {
         let counters = self.drive.counters();
-        outcome.programs = Programs {
-            host: counters.programmed_for_host,
-            collection: counters.programmed_for_collection,
-            folding: counters.programmed_for_folding,
-            parity: counters.programmed_for_parity,
-            metadata: counters.programmed_for_map,
-            padding: counters.programmed_for_padding,
-            ..Programs::default()
-        };
+        outcome.programs = programs_of(&counters);
         outcome.erases = counters.erases;
         let flash_bytes = self.drive.flash_pages() * u64::from(self.drive.page_bytes());
         outcome.bytes_per_page = self.drive.memory_bytes() as f64 / self.drive.flash_pages() as f64;
@@ -535,6 +538,19 @@ impl Play<'_, '_> {
         if let Some(map) = self.drive.map_counters() {
             add_map_figures(&map, counters.host_pages_written, &mut outcome.figures);
         }
+    }
+}
+
+/// The programs of a drive, by cause.
+fn programs_of(counters: &DriveCounters) -> Programs {
+    Programs {
+        host: counters.programmed_for_host,
+        collection: counters.programmed_for_collection,
+        folding: counters.programmed_for_folding,
+        parity: counters.programmed_for_parity,
+        metadata: counters.programmed_for_map,
+        padding: counters.programmed_for_padding,
+        ..Programs::default()
     }
 }
 

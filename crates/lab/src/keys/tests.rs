@@ -1,5 +1,5 @@
 use super::*;
-use crate::layout::Units;
+use crate::layout::{Sets, Units};
 use crate::presets;
 use serde::de::DeserializeOwned;
 use softflash_drive::Drive;
@@ -143,7 +143,7 @@ fn device(table: Table) -> Result<DeviceSpec, String> {
 }
 
 fn page_mapped(mut table: Table) -> Result<PageMapped, String> {
-    table.retain(|key, _| key != "title" && key != "kind");
+    table.retain(|key, _| key != "title" && key != "kind" && !Sets::KEYS.contains(&key));
     let layout: PageMapped = parsed(table)?;
     let device = DeviceSpec::bare("small", &softflash_nand::presets::small());
     Drive::new(&device, &layout, layout.op_percent).map_err(|error| error.to_string())?;

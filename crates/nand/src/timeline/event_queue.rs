@@ -92,6 +92,13 @@ impl Ring {
         &mut self.keys[place as usize & mask]
     }
 
+    /// The keys of the events that have not been taken.
+    fn pending(&self) -> impl Iterator<Item = u64> {
+        let mask = self.keys.len() - 1;
+        let places = 0..self.end.wrapping_sub(self.begin);
+        places.map(move |place| self.keys[self.begin.wrapping_add(place) as usize & mask])
+    }
+
     /// The first key, or [`NEVER`].
     #[inline]
     fn first(&mut self) -> u64 {
@@ -181,6 +188,16 @@ impl EventQueue {
     pub(super) fn next_at(&self) -> u64 {
         let next = self.firsts[1];
         if next == NEVER { u64::MAX } else { self.base + (next >> self.low_bits) }
+    }
+
+    /// The time of a die's event; `None` if it has none. It looks through all pending events.
+    pub(super) fn at_of_die(&self, die: u32) -> Option<u64> {
+        let key = self
+            .rings
+            .iter()
+            .flat_map(Ring::pending)
+            .find(|&key| (key as u32 & self.owner_mask) >> CLASS_BITS == die)?;
+        Some(self.base + (key >> self.low_bits))
     }
 
     /// Adds an event. No pending or later event is before `now`.

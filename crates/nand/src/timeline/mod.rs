@@ -111,6 +111,12 @@ impl Timeline {
         (at != u64::MAX).then_some(Time(at))
     }
 
+    /// When a die ends what its cell array does now; `None` while that is idle. It takes longer
+    /// than other functions: it looks through the pending events.
+    pub fn busy_until(&self, die: u32) -> Option<Time> {
+        self.clock.events.at_of_die(die).map(Time)
+    }
+
     /// Advances the time to `now`. No event may be before it.
     ///
     /// # Panics

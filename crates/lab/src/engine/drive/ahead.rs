@@ -77,14 +77,17 @@ impl<'a> Ahead<'a> {
         self.now.get(self.taken).map(|next| next.at_ns).or(self.broken.as_ref().map(|_| 0))
     }
 
-    /// The next request; `None` at the end, or after an [error](Ahead::broken) of the trace.
+    /// The next request; `None` at the end, or after an [error](Ahead::broken) of the trace. The
+    /// drive that will take it, if there is only one, prefetches.
     #[inline(always)]
-    pub(super) fn take(&mut self, drive: &Drive) -> Option<HostRequest> {
+    pub(super) fn take(&mut self, drive: Option<&Drive>) -> Option<HostRequest> {
         let Next { request, .. } = *self.now.get(self.taken)?;
         self.taken += 1;
         if self.taken == self.now.len() {
             self.next_batch();
-            self.prefetch(drive);
+            if let Some(drive) = drive {
+                self.prefetch(drive);
+            }
         }
         Some(request)
     }

@@ -234,7 +234,7 @@ impl<'a> Host<'a> {
 
     /// The request to submit now; `None` if a cap holds it back, or after [an error](Host::broken).
     #[inline]
-    pub(super) fn take(&mut self, now: u64, drive: &Drive) -> Option<HostRequest> {
+    pub(super) fn take(&mut self, now: u64, drive: Option<&Drive>) -> Option<HostRequest> {
         if !self.held.is_empty()
             && let Some(request) = self.take_held(now)
         {
@@ -250,7 +250,7 @@ impl<'a> Host<'a> {
         Some(request)
     }
 
-    fn take_of_streams(&mut self, drive: &Drive) -> Option<HostRequest> {
+    fn take_of_streams(&mut self, drive: Option<&Drive>) -> Option<HostRequest> {
         let (_, number) = self.next_of_streams()?;
         let request = self.stream(number).take(drive)?;
         Some(HostRequest { tag: request.tag | (number as u64) << STREAM_SHIFT, ..request })

@@ -152,13 +152,13 @@ impl<'a> Stream<'a> {
     /// The next request, without a look at clients and times.
     #[inline(always)]
     pub(super) fn answer(&mut self, drive: &Drive) -> Option<HostRequest> {
-        self.requests.take(drive)
+        self.requests.take(Some(drive))
     }
 
     /// The request to submit now, with its client as tag; `None` at the end, or after
     /// [an error](Stream::broken).
     #[inline]
-    pub(super) fn take(&mut self, drive: &Drive) -> Option<HostRequest> {
+    pub(super) fn take(&mut self, drive: Option<&Drive>) -> Option<HostRequest> {
         let client = match &mut self.pace {
             Pace::Closed(closed) => closed.take(),
             Pace::Open { arrivals, next_at } => {

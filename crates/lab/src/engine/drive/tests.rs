@@ -1,6 +1,6 @@
 use super::{Asked, Play, Setting};
 use crate::cell::{Cell, LoggedRequest, Parameters, unattended};
-use crate::layout::LayoutKind;
+use crate::layout::{LayoutKind, Sets};
 use crate::presets;
 use crate::workload::Workload;
 use crate::{Outcome, Precondition};
@@ -86,6 +86,7 @@ fn a_steady_state_takes_no_virtual_time_and_leaves_nothing_under_way() {
         let setting = Setting {
             device: &cell.device,
             layout,
+            sets: Sets::default(),
             op_percent: 25.0,
             precondition: Precondition::STEADY,
             limits: cell.limits(),

@@ -136,7 +136,7 @@ fn count_writes(
         let next = host.next_at().filter(|&at| made < PROBED && at.max(drive.now().0) < until);
         let due = next.map(|at| at.max(drive.now().0));
         if let Some(at) = due.filter(|&at| drive.next_at().is_none_or(|event| at <= event.0)) {
-            if let Some(request) = host.take(at, drive) {
+            if let Some(request) = host.take(at, Some(drive)) {
                 if request.kind != AccessKind::Read
                     && let Some(writes) = writes.get_mut(host.flow_of(request.tag))
                 {

@@ -1,6 +1,6 @@
 use crate::cell::{Cell, Control, Parameters, unattended};
 use crate::engine::limits::physical_limits;
-use crate::layout::{Interface, Layout, LayoutKind, Units};
+use crate::layout::{Interface, Layout, LayoutKind, Sets, Units};
 use crate::workload::Workload;
 use crate::{LabError, Outcome, presets};
 use softflash_device::model::UnitKind;
@@ -30,7 +30,11 @@ fn cell(read_fraction: f64, bytes: u32, load: Load, requests: u64) -> Cell {
         layout_name: "sdf".to_owned(),
         workload_name: "w".to_owned(),
         device,
-        layout: Layout { title: String::new(), kind: LayoutKind::Units(units) },
+        layout: Layout {
+            title: String::new(),
+            sets: Sets::default(),
+            kind: LayoutKind::Units(units),
+        },
         workload: Workload::Block(workload),
         parameters: Parameters { requests: Some(requests), ..Parameters::default() },
         seed: 7,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::cell::{LoggedRequest, Parameters, Settling, unattended};
 use crate::engine::units::{Taken, takes};
-use crate::layout::{Interface, Layout, LayoutKind};
+use crate::layout::{Interface, Layout, LayoutKind, Sets};
 use crate::workload::Workload;
 use softflash_device::model::UnitKind;
 use softflash_trace::{Kind, Request, TraceError};
@@ -25,7 +25,11 @@ fn cell(bytes: u32, requests: u64) -> Cell {
         layout_name: "chips".to_owned(),
         workload_name: "w".to_owned(),
         device,
-        layout: Layout { title: String::new(), kind: LayoutKind::Units(layout) },
+        layout: Layout {
+            title: String::new(),
+            sets: Sets::default(),
+            kind: LayoutKind::Units(layout),
+        },
         workload: Workload::Block(workload),
         parameters: Parameters {
             op_percent: Some(60.0),

@@ -71,7 +71,11 @@ pub fn import(
         layout.write_buffer = device.controller.write_buffer_bytes > 0;
     }
     let title = format!("The layout of {}, a configuration of MQSim", file_name(file));
-    let layout = Layout { title, kind: crate::layout::LayoutKind::PageMapped(layout) };
+    let layout = Layout {
+        title,
+        sets: crate::layout::Sets::default(),
+        kind: crate::layout::LayoutKind::PageMapped(layout),
+    };
     let name = name.to_owned();
     Ok(Import { device, layout, workloads: scenarios, without_counterpart, remarks, name })
 }

@@ -1,5 +1,9 @@
 //! Layouts: how a device uses its flash. Experiments vary the layout on the same hardware.
 
+mod sets;
+
+pub use sets::Sets;
+
 use crate::toml_text::of_kind;
 use schemars::JsonSchema;
 use serde::de::Error;
@@ -15,6 +19,9 @@ pub struct Layout {
     /// A description in one line.
     #[serde(default)]
     pub title: String,
+    /// Its sets; of page-mapped layouts.
+    #[serde(flatten)]
+    pub sets: Sets,
     /// The kind, with its fields.
     #[serde(flatten)]
     pub kind: LayoutKind,
@@ -23,6 +30,8 @@ pub struct Layout {
 impl<'de> Deserialize<'de> for Layout {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Layout, D::Error> {
         let mut table = Table::deserialize(deserializer)?;
+        let of_sets = Sets::KEYS.iter().filter_map(|&key| table.remove_entry(key)).collect();
+        let sets: Sets = of_kind(of_sets)?;
         let mut text = |key| match table.remove(key) {
             Some(Value::String(text)) => Ok(Some(text)),
             Some(_) => Err(D::Error::custom(format!("{key}: expected a text in quotes"))),
@@ -36,7 +45,11 @@ impl<'de> Deserialize<'de> for Layout {
             "units" => of_kind(table).map(LayoutKind::Units),
             _ => Err(D::Error::unknown_variant(&kind, &["page-mapped", "units"])),
         }?;
-        Ok(Layout { title, kind })
+        if sets.are_used() && matches!(kind, LayoutKind::Units(_)) {
+            let keys = Sets::KEYS.map(|key| format!("`{key}`")).join(", ");
+            return Err(D::Error::custom(format!("{keys}: only page-mapped layouts have sets")));
+        }
+        Ok(Layout { title, sets, kind })
     }
 }
 

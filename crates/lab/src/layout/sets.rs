@@ -1,0 +1,59 @@
+//! NVM Sets: the channels of a device, divided into drives that do not affect each other.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The sets of a page-mapped device, and how the host uses them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sets {
+    /// Sets of equally many channels, each a drive of its own (NVM Sets). 1: no sets.
+    #[serde(skip_serializing_if = "is_one")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub sets: u16,
+    /// Copies of all data, on as many sets; a read goes to the copy whose die is free first. With
+    /// fewer copies than sets, each group of sets has an equal part of the addresses.
+    #[serde(skip_serializing_if = "is_one")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub copies: u16,
+    /// Length of the windows of copies, in milliseconds: in each one set programs, and the others
+    /// only read; a write completes with its first copy, and the others follow from memory in the
+    /// windows of their sets. 0: no windows, and a write completes with all copies.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(range(max = 3_600_000))]
+    pub window_ms: u32,
+    /// The most writes under way in a set, as a share of its dies; further ones wait at the host,
+    /// and nothing is collected but for them, so that no larger share of the dies programs. 0: no
+    /// limit without windows, and two for each die with them.
+    #[serde(skip_serializing_if = "is_none")]
+    #[schemars(range(min = 0.0, max = 1000.0))]
+    pub pressure: f64,
+}
+
+impl Default for Sets {
+    fn default() -> Sets {
+        Sets { sets: 1, copies: 1, window_ms: 0, pressure: 0.0 }
+    }
+}
+
+impl Sets {
+    /// The keys of a layout that describe its sets.
+    pub const KEYS: [&'static str; 4] = ["sets", "copies", "window_ms", "pressure"];
+
+    /// Whether the device is more than one plain drive.
+    pub fn are_used(&self) -> bool {
+        *self != Sets::default()
+    }
+}
+
+fn is_one(value: &u16) -> bool {
+    *value == 1
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
+fn is_none(value: &f64) -> bool {
+    *value == 0.0
+}
