@@ -152,7 +152,7 @@ impl Domains {
     async fn flush(&self) -> Result<(), VolumeError> {
         for (_, domain) in &self.all {
             domain.flush().await?;
-            domain.prove().await;
+            domain.prove().await?;
         }
         Ok(())
     }

@@ -434,8 +434,11 @@ impl Domain {
 
     /// Returns when the loss of what is durable would be known, which otherwise is the case a
     /// second after its flush.
-    pub async fn prove(&self) {
-        proof::prove(&self.core).await;
+    ///
+    /// # Errors
+    /// That of the flash, which did not take the proof.
+    pub async fn prove(&self) -> Result<(), VolumeError> {
+        proof::prove(&self.core).await
     }
 
     /// Moves everything that is in some of its units to the others, under load. Afterwards the

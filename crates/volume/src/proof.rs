@@ -4,6 +4,7 @@
 
 use crate::classes::numbers::NO_HINT;
 use crate::core::{Core, Shared};
+use crate::error::VolumeError;
 use crate::flusher::flush;
 use crate::frontier;
 use crate::stream::Stream;
@@ -14,12 +15,20 @@ use std::time::Duration;
 /// The longest time between a flush and the proof of its changes.
 const PROOF_TIME: Duration = Duration::from_secs(1);
 
+/// The longest time between a proof that failed and the next try: each one writes a frame.
+const LONGEST_PAUSE: Duration = Duration::from_secs(64);
+
 /// Proves the changes of flushes until the domain is stopped.
 pub(crate) async fn run(core: Shared) {
     while !core.tasks.is_stopped() {
         core.tasks.proof_due(PROOF_TIME).await;
-        if !planted::bug(Bug::EndNotProven) {
-            prove(&core).await;
+        if planted::bug(Bug::EndNotProven) {
+            continue;
+        }
+        let mut pause = PROOF_TIME;
+        while prove(&core).await.is_err() && !core.tasks.is_stopped() {
+            core.tasks.pause(pause).await;
+            pause = LONGEST_PAUSE.min(2 * pause);
         }
     }
 }
@@ -27,30 +36,33 @@ pub(crate) async fn run(core: Shared) {
 /// Frames that are written for one proof: more mean that units fail.
 const MOST_FRAMES: u32 = 16;
 
-/// Writes empty frames until all changes before are proven, or no unit takes one.
-pub(crate) async fn prove(core: &Shared) {
+/// Writes empty frames until all changes before are proven, or no unit takes one. An error if a
+/// frame or its flush failed: another try may succeed.
+pub(crate) async fn prove(core: &Shared) -> Result<(), VolumeError> {
     let end = core.order.next_change();
     let mut last = None;
     for attempt in 0..MOST_FRAMES {
         let Some(unit) = core.order.first_unproven(end) else { break };
         last = other_frontier(core, unit, attempt);
-        if !write(core, last).await {
-            return;
+        if !write(core, last).await? {
+            return Ok(());
         }
     }
     // Another one, in case that the flash loses the last frame without an error.
     if let Some((unit, _)) = last {
-        write(core, other_frontier(core, core.unit_id(unit), 0).or(last)).await;
+        write(core, other_frontier(core, core.unit_id(unit), 0).or(last)).await?;
     }
+    Ok(())
 }
 
-/// Writes an empty frame and makes it durable. False if the domain cannot.
-async fn write(core: &Shared, frontier: Option<(u32, Stream)>) -> bool {
-    let Some((unit, stream)) = frontier else { return false };
-    match frontier::append_empty(core, unit, stream, 1) {
-        Some(written) => written.wait().await.is_ok() && flush(core).await.is_ok(),
-        None => true,
+/// Writes an empty frame and makes it durable. False if no frontier takes it.
+async fn write(core: &Shared, frontier: Option<(u32, Stream)>) -> Result<bool, VolumeError> {
+    let Some((unit, stream)) = frontier else { return Ok(false) };
+    if let Some(written) = frontier::append_empty(core, unit, stream, 1) {
+        written.wait().await?;
+        flush(core).await?;
     }
+    Ok(true)
 }
 
 /// A frontier for data on another unit than one, or on that if it is alone; another one with each

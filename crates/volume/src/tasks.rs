@@ -115,6 +115,14 @@ impl Tasks {
         self.sleep_until(self.now() + after).await;
     }
 
+    /// Waits so long, or until the domain is stopped: that is looked at once a second.
+    pub async fn pause(&self, time: Duration) {
+        let end = self.now() + time;
+        while !self.is_stopped() && self.now() < end {
+            self.sleep_until(end.min(self.now() + Duration::from_secs(1))).await;
+        }
+    }
+
     /// The collection of the units.
     pub fn collection(&self) -> &Collection {
         &self.collection

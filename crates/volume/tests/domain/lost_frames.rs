@@ -4,11 +4,14 @@
 
 use crate::testbed::{Testbed, UNIT, content, unit};
 use softflash_base::random::Rng;
-use softflash_device::{Device, ModelConfig, UnitsImage};
+use softflash_device::{Device, DeviceError, ModelConfig, UnitsImage};
 use softflash_nand::faults::{FaultPlace, FaultSchedule, FaultTime, PlannedFault, Strike};
 use softflash_runtime::RuntimeHandle;
+use softflash_testing::faulty::{Faults, FaultyQueuePair, OperationKind};
 use softflash_volume::{Domain, RecoveryReport, Volume, VolumeError};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 const UNITS: u64 = 300;
@@ -384,6 +387,35 @@ fn the_only_unit_that_has_the_newest_flushed_frame_may_lose_it_a_second_later() 
         lost += outcome.lost;
     }
     assert_eq!(lost, 1, "one head is that of the newest frame");
+}
+
+#[test]
+fn a_proof_whose_flush_failed_is_tried_again_without_another_flush() {
+    let flushes = Arc::new(AtomicU32::new(0));
+    testbed(2).on_flash(async |queue, config, runtime| {
+        let faults = Faults::default();
+        let queue = Box::new(FaultyQueuePair::new(queue, faults.clone()));
+        let (domain, _) = Domain::mount(queue, config, runtime.clone()).await.unwrap();
+        Contents::new().work(&domain, &mut Rng::seeded(3), 10).await;
+        domain.flush().await.unwrap();
+        // The next two flushes are those of the proof.
+        let seen = Arc::clone(&flushes);
+        faults.fail_if(move |command| {
+            let is_flush = OperationKind::of(&command.operation) == OperationKind::Flush;
+            let fails = is_flush && seen.fetch_add(1, Ordering::Relaxed) < 2;
+            fails.then_some(DeviceError::Io { errno: 5 })
+        });
+        let seen_after = [1_050, 1_050, 2_050, 60_000].map(Duration::from_millis);
+        let mut seen = Vec::new();
+        for rest in seen_after {
+            runtime.sleep_until(runtime.now() + rest).await;
+            seen.push(flushes.load(Ordering::Relaxed));
+        }
+        assert_eq!(seen[..2], [1, 2], "a second after each failure: {seen:?}");
+        assert!(seen[2] > 2, "two seconds after the second one: {seen:?}");
+        assert_eq!(seen[2], seen[3], "what is proven is not proven again");
+        domain.stop();
+    });
 }
 
 /// The unit that is left proves its changes itself, also while the blocks of the dead one are not
