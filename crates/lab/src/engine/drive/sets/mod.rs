@@ -257,7 +257,7 @@ impl<'a, 'c> Play<'a, 'c> {
     /// Runs the warm-up: a time that is not measured.
     fn warm_up(&mut self) -> Result<(), LabError> {
         let until = self.now.0 + self.limits.warm_up_ns;
-        let mut course = Course { measures: false, until, ..Course::new(self) };
+        let mut course = Course { measures: false, requests: u64::MAX, until, ..Course::new(self) };
         let mut ended = Vec::new();
         while self.now.0 < until && self.step(&mut course, &mut ended)? {
             if self.control.stopped() {

@@ -90,6 +90,18 @@ fn equal_seeds_give_equal_bytes() {
 }
 
 #[test]
+fn a_warm_up_takes_its_time() {
+    let outcome = tried(Sets { window_ms: 20, ..TWO }, |cell| {
+        (cell.parameters.warm_up_ms, cell.parameters.requests) = (2000, Some(100));
+    });
+    let outcome = outcome.unwrap();
+    assert_eq!((outcome.requests, outcome.completed), (100, 100));
+    // Each takes 20 ms and as long as its set takes to come to rest.
+    let windows = outcome.figures["windows"];
+    assert!((50.0..=100.0).contains(&windows), "{windows} windows in two seconds");
+}
+
+#[test]
 fn a_request_across_the_bounds_of_sets_ends_once() {
     let outcome = tried(Sets { copies: 1, ..TWO }, |cell| {
         let mut workload = BlockWorkload::new("w", RequestSize::Fixed(1 << 20), Pattern::Random);
