@@ -41,7 +41,7 @@ impl<'de> Deserialize<'de> for Layout {
         let missing = "kind is missing; write kind = \"page-mapped\" or kind = \"units\"";
         let kind = text("kind")?.ok_or_else(|| D::Error::custom(missing))?;
         let kind = match kind.as_str() {
-            "page-mapped" => of_kind(table).map(LayoutKind::PageMapped),
+            "page-mapped" => of_kind(table).map(LayoutKind::PageMapped).map_err(Sets::named_in),
             "units" => of_kind(table).map(LayoutKind::Units),
             _ => Err(D::Error::unknown_variant(&kind, &["page-mapped", "units"])),
         }?;

@@ -1,6 +1,7 @@
 //! NVM Sets: the channels of a device, divided into drives that do not affect each other.
 
 use schemars::JsonSchema;
+use serde::de::Error;
 use serde::{Deserialize, Serialize};
 
 /// The sets of a page-mapped device, and how the host uses them.
@@ -40,6 +41,13 @@ impl Sets {
     /// The keys of a layout that describe its sets.
     pub const KEYS: [&'static str; 4] = ["sets", "copies", "window_ms", "pressure"];
 
+    /// The error of a page-mapped layout, which names these keys among those that are known.
+    pub(super) fn named_in<E: Error>(error: E) -> E {
+        let of_list = "expected one of ";
+        let keys = Sets::KEYS.map(|key| format!("`{key}`, ")).concat();
+        E::custom(error.to_string().replacen(of_list, &format!("{of_list}{keys}"), 1))
+    }
+
     /// Whether the device is more than one plain drive.
     pub fn are_used(&self) -> bool {
         *self != Sets::default()
@@ -56,4 +64,24 @@ fn is_zero(value: &u32) -> bool {
 
 fn is_none(value: &f64) -> bool {
     *value == 0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::layout::Layout;
+
+    fn problem(text: &str) -> String {
+        toml::from_str::<Layout>(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn keys_of_sets_are_known_to_page_mapped_layouts_only() {
+        let page_mapped = "kind = \"page-mapped\"\nsets = 2\ncopies = 2\n";
+        let layout: Layout = toml::from_str(page_mapped).unwrap();
+        assert_eq!((layout.sets.sets, layout.sets.copies, layout.sets.window_ms), (2, 2, 0));
+        let unknown = problem("kind = \"page-mapped\"\nsetz = 2\n");
+        assert!(unknown.contains("setz") && unknown.contains("`sets`"), "{unknown}");
+        assert!(problem("kind = \"units\"\nsets = 2\n").contains("only page-mapped layouts"));
+        assert!(problem("kind = \"page-mapped\"\nsets = -1\n").contains("-1"));
+    }
 }
