@@ -2,6 +2,7 @@
 
 mod ahead;
 mod closed;
+mod course;
 mod flows;
 #[cfg(test)]
 mod flows_tests;
@@ -21,13 +22,13 @@ pub(super) mod writing;
 
 use crate::cell::{Cell, Control, Limits};
 use crate::engine::limits::{add_limits, add_programmed_bytes, add_programmed_share};
-use crate::engine::meter::{Completion, CountsPages, Cut, Meter, PageCounts};
+use crate::engine::meter::{Completion, CountsPages, PageCounts};
 use crate::engine::progress::share_of_preparation;
 use crate::error::LabError;
 use crate::layout::Sets;
-use crate::outcome::{ASKED_OP_PERCENT, Backlog, Outcome, Programs, Settled, Span};
+use crate::outcome::{ASKED_OP_PERCENT, Outcome, Programs, Settled, Span};
 use ahead::Ahead;
-use flows::FlowMeters;
+use course::{BusyTimes, Course};
 use foresight::{Foresight, check_one_source};
 use host::Host;
 use log::{Log, client_of};
@@ -56,8 +57,6 @@ pub(super) const CHARTED: usize = 4000;
 
 /// Requests between two checks for a stop.
 const CHECK_EVERY: u64 = 1 << 16;
-/// The maximum number of waiting requests, which take about two gigabytes.
-const MOST_WAITING: u64 = 1 << 24;
 
 /// Marks requests of the measured part.
 const MEASURED: u64 = 1 << 63;
@@ -136,10 +135,10 @@ pub fn simulate(
     asked: Asked<'_>,
     control: &Control,
 ) -> Result<Outcome, LabError> {
-    if setting.sets.are_used() {
-        return sets::simulate(setting, asked, control);
-    }
-    let mut outcome = Play::prepare(setting, asked, control)?.play()?;
+    let mut outcome = match setting.sets.are_used() {
+        true => sets::play(setting, asked, control)?,
+        false => Play::prepare(setting, asked, control)?.play()?,
+    };
     add_limits(setting.device, outcome.bytes_per_second(), &mut outcome.figures);
     add_programmed_bytes(setting.layout.unit_bytes(setting.device), &mut outcome);
     add_programmed_share(setting.device, &mut outcome);
@@ -214,59 +213,6 @@ impl<'a, 'c> Play<'a, 'c> {
     }
 }
 
-/// The measured part of a run.
-struct Course {
-    meter: Meter,
-    /// Busy times of channels and dies at its beginning.
-    busy_before: BusyTimes,
-    /// Requests submitted so far.
-    made: u64,
-    /// Requests in all.
-    requests: u64,
-    /// No request is submitted from then on.
-    until: u64,
-    /// The last arrival, and the requests that had not completed then.
-    last_arrival: (u64, u64),
-    /// Detects a standstill of time in a run with a time limit.
-    standstill: Standstill,
-    /// The figures of each flow, if there are several.
-    flows: FlowMeters,
-}
-
-impl Course {
-    /// Whether the run still submits requests at this time.
-    #[inline]
-    fn goes_on(&self, at: u64) -> bool {
-        self.made < self.requests && at < self.until
-    }
-
-    /// Counts an arrival. Ends a run whose requests arrive so much faster than the drive serves
-    /// them that memory would not suffice.
-    #[inline]
-    fn arrived(&mut self, at: u64) -> Result<(), LabError> {
-        self.made += 1;
-        let waiting = self.made - self.meter.completed();
-        self.last_arrival = (at, waiting);
-        if waiting <= MOST_WAITING {
-            return Ok(());
-        }
-        Err(LabError::Parameter(format!(
-            "{waiting} requests wait for the drive, as they arrive faster than it serves them: use a lower rate \
-             (or --speed), fewer copies, or a faster drive"
-        )))
-    }
-
-    /// What had not completed at the last arrival; `None` if nothing arrived.
-    fn backlog(&self) -> Option<Backlog> {
-        let (at, waiting) = self.last_arrival;
-        (self.made > 0).then(|| Backlog {
-            arrivals_ns: at - self.meter.begin_ns(),
-            waiting,
-            lag_ns: self.meter.last_ns().saturating_sub(at),
-        })
-    }
-}
-
 impl Play<'_, '_> {
     fn play(mut self) -> Result<Outcome, LabError> {
         let mut done: Vec<Done> = Vec::new();
@@ -327,59 +273,17 @@ impl Play<'_, '_> {
         (self.control.on_measured)();
         // No page may be lost or mapped twice.
         self.drive.check().map_err(LabError::Simulation)?;
-        let begin_ns = course.meter.begin_ns();
-        let is_open = self.flows.is_none() && self.host.is_open();
-        let backlog = if is_open { course.backlog() } else { None };
-        let end_ns = course.meter.last_ns();
-        let mut outcome = course.meter.outcome(&self.drive);
-        let ended = self.host.ended_flows(self.flow_count(), end_ns);
-        let begins = self.host.begin_of_flows(self.flow_count());
-        outcome.flows = course.flows.outcomes(end_ns, &begins, &ended);
-        outcome.requests = course.made;
-        outcome.backlog = backlog;
+        let (now, busy) = (self.drive.now(), busy(&self.drive));
+        let mut outcome = course.outcome(&self.host, &self.drive, now, &busy);
         outcome.settled = self.settled;
-        // Started work counts completely, and may complete after the last request.
-        let until_ns = (self.drive.now().0 - begin_ns).max(1) as f64;
-        let share = |(now, before): (&u64, &u64)| (now - before) as f64 / until_ns;
-        let (channels, dies) = busy(&self.drive);
-        let (channels_before, dies_before) = &course.busy_before;
-        outcome.channel_utilisation = channels.iter().zip(channels_before).map(share).collect();
-        outcome.die_utilisation = dies.iter().zip(dies_before).map(share).collect();
         self.describe(&mut outcome);
         Ok(outcome)
     }
 
     /// The measured part, before its first request.
     fn course(&self) -> Course {
-        let meter = Meter::new(self.drive.now(), Cut::of(&self.limits));
-        let busy_before = busy(&self.drive);
-        let until = self.limits.duration_ns.map_or(u64::MAX, |ns| meter.begin_ns() + ns);
-        let requests = match self.limits.requests {
-            Some(requests) if !self.trace => requests,
-            _ => u64::MAX,
-        };
-        Course {
-            meter,
-            busy_before,
-            made: 0,
-            requests,
-            until,
-            last_arrival: (0, 0),
-            standstill: Standstill::default(),
-            flows: self.flow_meters(),
-        }
-    }
-
-    fn flow_count(&self) -> usize {
-        self.flows.map_or(0, |workload| workload.flows.len())
-    }
-
-    /// The meters of the flows; none without flows.
-    fn flow_meters(&self) -> FlowMeters {
-        let Some(workload) = self.flows else { return FlowMeters::default() };
-        let open = self.host.open_flows(workload.flows.len());
-        let names = workload.flows.iter().map(|flow| flow.name());
-        FlowMeters::new(names.zip(open), self.drive.now(), Cut::of_time(&self.limits))
+        let Play { drive, host, flows, limits, trace, .. } = self;
+        Course::new(drive.now(), (limits, *trace), busy(drive), (host, *flows))
     }
 
     /// Runs clients whose next request follows each completion at once, so that requests need no
@@ -485,20 +389,7 @@ impl Play<'_, '_> {
         if self.control.stopped() {
             return Err(LabError::Stopped);
         }
-        let now = self.drive.now().0;
-        let of_requests = match course.requests {
-            u64::MAX => {
-                course.standstill.note(now, course.meter.completed())?;
-                0.0
-            }
-            requests => course.made as f64 / requests as f64,
-        };
-        let begin = course.meter.begin_ns();
-        let of_time = match course.until {
-            u64::MAX => 0.0,
-            until => (now - begin) as f64 / (until - begin) as f64,
-        };
-        let measured = of_requests.max(of_time).min(1.0);
+        let measured = course.progress(self.drive.now().0)?;
         (self.control.on_progress)(self.prepared + (1.0 - self.prepared) * measured);
         Ok(())
     }
@@ -596,9 +487,6 @@ impl CountsPages for Drive {
         }
     }
 }
-
-/// Busy times of channels, and of dies, in nanoseconds.
-type BusyTimes = (Vec<u64>, Vec<u64>);
 
 /// The busy times of channels and dies.
 pub(super) fn busy(drive: &Drive) -> BusyTimes {

@@ -38,6 +38,11 @@ impl FlowMeters {
         FlowMeters { flows: flows.collect() }
     }
 
+    /// The number of flows.
+    pub(super) fn len(&self) -> usize {
+        self.flows.len()
+    }
+
     /// Whether the run has no flows.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {

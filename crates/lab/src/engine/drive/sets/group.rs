@@ -44,8 +44,10 @@ impl Set {
         &self.drive
     }
 
-    pub(super) fn drive_mut(&mut self) -> &mut Drive {
-        &mut self.drive
+    /// The measured part of the run begins.
+    pub(super) fn begin_measured(&mut self) {
+        self.drive.clear_counters();
+        self.staged.begin_measured();
     }
 
     /// The most bytes that have waited in memory for its windows.

@@ -1,7 +1,8 @@
 //! All sets of a device.
 
 use super::group::{Group, Set};
-use crate::engine::drive::{BusyTimes, busy, programs_of};
+use crate::engine::drive::course::BusyTimes;
+use crate::engine::drive::{busy, programs_of};
 use crate::engine::meter::{CountsPages, PageCounts};
 use crate::outcome::Programs;
 use softflash_drive::Drive;
@@ -30,10 +31,9 @@ impl Groups {
         self.group_bytes() * self.0.len() as u64
     }
 
-    /// Sets all counters to 0.
-    pub(super) fn clear_counters(&mut self) {
-        let sets = self.0.iter_mut().flat_map(|group| group.sets_mut());
-        sets.for_each(|set| set.drive_mut().clear_counters());
+    /// The measured part begins: what has been counted so far is no part of it.
+    pub(super) fn begin_measured(&mut self) {
+        self.0.iter_mut().flat_map(Group::sets_mut).for_each(Set::begin_measured);
     }
 
     /// What all sets have programmed, by cause.

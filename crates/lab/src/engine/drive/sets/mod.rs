@@ -4,7 +4,6 @@
 //! A request is of one group of sets, those with copies of its addresses, or of several groups if
 //! it crosses their bounds. [`group`] has the rules; this is the play.
 
-mod course;
 mod group;
 mod groups;
 mod hardware;
@@ -14,16 +13,15 @@ mod staged;
 mod tests;
 
 use super::ahead::Ahead;
+use super::course::Course;
 use super::host::Host;
 use super::state::{self, Hardware};
 use super::{Asked, Setting};
 use crate::cell::{Control, Limits};
-use crate::engine::limits::{add_limits, add_programmed_bytes, add_programmed_share};
 use crate::engine::meter::{Completion, CountsPages};
 use crate::engine::progress::share_of_preparation;
 use crate::error::LabError;
-use crate::outcome::{Backlog, Outcome};
-use course::Course;
+use crate::outcome::Outcome;
 use group::{Group, Set};
 use groups::Groups;
 use hardware::{check, hardware_of_set};
@@ -47,8 +45,8 @@ pub(super) fn capacity_bytes(setting: &Setting<'_>) -> Result<u64, LabError> {
     Ok(bytes * u64::from(setting.sets.sets / setting.sets.copies.max(1)))
 }
 
-/// Runs a workload or a trace on the sets of a device.
-pub(super) fn simulate(
+/// Plays a workload or a trace on the sets of a device.
+pub(super) fn play(
     setting: &Setting<'_>,
     asked: Asked<'_>,
     control: &Control,
@@ -58,11 +56,7 @@ pub(super) fn simulate(
             "a log of requests is of one drive, this layout has `sets`".to_owned(),
         ));
     }
-    let mut outcome = Play::prepare(setting, asked, control)?.play()?;
-    add_limits(setting.device, outcome.bytes_per_second(), &mut outcome.figures);
-    add_programmed_bytes(setting.layout.unit_bytes(setting.device), &mut outcome);
-    add_programmed_share(setting.device, &mut outcome);
-    Ok(outcome)
+    Play::prepare(setting, asked, control)?.play()
 }
 
 /// A run.
@@ -138,9 +132,9 @@ impl<'a, 'c> Play<'a, 'c> {
         if !self.trace {
             self.warm_up()?;
         }
-        self.groups.clear_counters();
+        self.groups.begin_measured();
         (self.control.on_measuring)();
-        let mut course = Course::new(&self);
+        let mut course = self.course();
         if let Some(workload) = self.flows {
             self.host.limit(&workload.flows, self.groups.capacity_bytes(), self.now.0)?;
         }
@@ -154,7 +148,10 @@ impl<'a, 'c> Play<'a, 'c> {
         }
         (self.control.on_measured)();
         self.groups.drives().try_for_each(Drive::check).map_err(LabError::Simulation)?;
-        self.outcome(course)
+        let busy = self.groups.busy();
+        let mut outcome = course.outcome(&self.host, &self.groups, self.now, &busy);
+        self.describe(&mut outcome);
+        Ok(outcome)
     }
 
     /// Submits the next request, or plays the next event. False if there is neither.
@@ -191,8 +188,8 @@ impl<'a, 'c> Play<'a, 'c> {
         let Some(request) = self.host.take(self.now.0, None) else {
             return self.host.broken().map_or(Ok(()), Err);
         };
-        course.arrived(self.now.0, self.parts.len() as u64 + 1)?;
-        if course.measures && !course.flows.is_empty() {
+        course.arrived(self.now.0)?;
+        if !course.flows.is_empty() {
             course.flows.arrived(self.host.flow_of(request.tag), self.now.0);
         }
         let group_bytes = self.groups.group_bytes();
@@ -226,7 +223,7 @@ impl<'a, 'c> Play<'a, 'c> {
     fn completed(&mut self, course: &mut Course, part: UnderWay) -> Result<(), LabError> {
         let UnderWay { request, at_ns, .. } = part;
         self.host.ended(request.tag, self.now.0);
-        if !course.measures || at_ns < course.meter.begin_ns() {
+        if at_ns < course.meter.begin_ns() {
             return Ok(());
         }
         let completion = Completion {
@@ -245,11 +242,11 @@ impl<'a, 'c> Play<'a, 'c> {
         Ok(())
     }
 
-    fn report(&self, course: &Course) -> Result<(), LabError> {
+    fn report(&self, course: &mut Course) -> Result<(), LabError> {
         if self.control.stopped() {
             return Err(LabError::Stopped);
         }
-        let measured = course.share(self.now.0);
+        let measured = course.progress(self.now.0)?;
         (self.control.on_progress)(self.prepared + (1.0 - self.prepared) * measured);
         Ok(())
     }
@@ -257,7 +254,8 @@ impl<'a, 'c> Play<'a, 'c> {
     /// Runs the warm-up: a time that is not measured.
     fn warm_up(&mut self) -> Result<(), LabError> {
         let until = self.now.0 + self.limits.warm_up_ns;
-        let mut course = Course { measures: false, requests: u64::MAX, until, ..Course::new(self) };
+        let mut course = self.course();
+        (course.requests, course.until) = (u64::MAX, until);
         let mut ended = Vec::new();
         while self.now.0 < until && self.step(&mut course, &mut ended)? {
             if self.control.stopped() {
@@ -272,30 +270,10 @@ impl<'a, 'c> Play<'a, 'c> {
         Ok(())
     }
 
-    /// The figures of the run.
-    fn outcome(self, course: Course) -> Result<Outcome, LabError> {
-        let Course { meter, flows, made, last_arrival, busy_before, .. } = course;
-        let (begin_ns, end_ns) = (meter.begin_ns(), meter.last_ns());
-        let mut outcome = meter.outcome(&self.groups);
-        let count = self.flows.map_or(0, |workload| workload.flows.len());
-        let ended = self.host.ended_flows(count, end_ns);
-        let begins = self.host.begin_of_flows(count);
-        outcome.flows = flows.outcomes(end_ns, &begins, &ended);
-        outcome.requests = made;
-        let (arrivals_at, waiting) = last_arrival;
-        let is_open = self.flows.is_none() && self.host.is_open() && made > 0;
-        outcome.backlog = is_open.then(|| Backlog {
-            arrivals_ns: arrivals_at - begin_ns,
-            waiting,
-            lag_ns: end_ns.saturating_sub(arrivals_at),
-        });
-        let until_ns = (self.now.0 - begin_ns).max(1) as f64;
-        let share = |(now, before): (&u64, &u64)| (now - before) as f64 / until_ns;
-        let (channels, dies) = self.groups.busy();
-        outcome.channel_utilisation = channels.iter().zip(&busy_before.0).map(share).collect();
-        outcome.die_utilisation = dies.iter().zip(&busy_before.1).map(share).collect();
-        self.describe(&mut outcome);
-        Ok(outcome)
+    /// The run from now on.
+    fn course(&self) -> Course {
+        let Play { groups, host, flows, limits, trace, now, .. } = self;
+        Course::new(*now, (limits, *trace), groups.busy(), (host, *flows))
     }
 
     /// Adds the figures of the sets at the end of a run.

@@ -58,6 +58,12 @@ impl Staged {
         grains(request).all(|grain| self.grains.contains_key(&grain))
     }
 
+    /// The measured part of the run begins: only from now on [`most_bytes`](Staged::most_bytes)
+    /// counts.
+    pub(super) fn begin_measured(&mut self) {
+        self.most_bytes = self.bytes;
+    }
+
     /// The most bytes that have waited at a time.
     pub(super) fn most_bytes(&self) -> u64 {
         self.most_bytes
