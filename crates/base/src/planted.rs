@@ -31,6 +31,14 @@ macro_rules! bugs {
 }
 
 bugs! {
+    // Pairs of volumes' sets.
+    OlderStagedWriteWins: "of two writes of a mapping unit that are staged, the older one is kept", "volume/src/pair/writing.rs";
+    StagingLostOnRoleChange: "a set of a pair takes its turn without what was staged for the other", "volume/src/pair/turns.rs";
+    BothInMaintenance: "a set takes writes before its partner is at rest", "volume/src/pair/turns.rs";
+    ReadFromStaleCopy: "a set is read although it lacks the newest data", "volume/src/pair/reading.rs";
+    SnapshotWithoutBarrier: "an operation is carried out before both sets have the same data", "volume/src/pair/changing.rs";
+    OlderMemberWins: "after a restart, the older data of a mapping unit replace the newer", "volume/src/pair/forming.rs";
+    ChangesOfTurnNotCopied: "after a restart, what the last turn has changed is not copied", "volume/src/pair/forming.rs";
     // Writing the log.
     AcknowledgedBeforeWrite: "the log reports a batch as durable before it is written", "store/src/shard/log/writer.rs";
     AcknowledgedUnwritten: "events that arrive while a frame is written are acknowledged with it", "store/src/shard/log/writer.rs";

@@ -1,17 +1,17 @@
 //! The mounted domains of a data directory without a server: all its volumes.
 
 use crate::error::DataDirError;
+use crate::mounting::{MountError, form_pairs};
 use crate::open::{OpenDir, block_on};
 use crate::volume_placement::{DomainLoad, most_free};
 use crate::volume_units::ShardDomain;
-use softflash_device::{Device, OpenError};
+use softflash_device::Device;
 use softflash_flash::FlashSource;
 use softflash_runtime::RuntimeHandle;
 use softflash_volume::{Domain, VolumeError};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use thiserror::Error;
 
 /// The domains of all shards.
 pub struct Domains {
@@ -19,17 +19,6 @@ pub struct Domains {
     pub all: Vec<(ShardDomain, Domain)>,
     /// Those that cannot be mounted.
     pub not_mounted: Vec<(ShardDomain, VolumeError)>,
-}
-
-/// Why a domain cannot be mounted.
-#[derive(Debug, Error)]
-pub enum MountError {
-    /// Its part of the device cannot be used.
-    #[error(transparent)]
-    Device(#[from] OpenError),
-    /// The domain.
-    #[error(transparent)]
-    Domain(#[from] VolumeError),
 }
 
 /// Mounts the domains of a directory, calls `work` with them, and stops them whether or not `work`
@@ -72,9 +61,15 @@ impl Domains {
         domains: &[ShardDomain],
         runtime: &RuntimeHandle,
     ) -> Result<Domains, DataDirError> {
-        let mut mounted = Domains { all: Vec::new(), not_mounted: Vec::new() };
+        let mut tried = Vec::new();
         for domain in domains {
-            match domain.mount(FlashSource::Device(Arc::clone(device)), runtime).await {
+            let source = FlashSource::Device(Arc::clone(device));
+            tried.push((domain.clone(), domain.mount(source, runtime).await));
+        }
+        form_pairs(&mut tried).await;
+        let mut mounted = Domains { all: Vec::new(), not_mounted: Vec::new() };
+        for (domain, result) in tried {
+            match result {
                 Ok(new) => mounted.all.push((domain.clone(), new)),
                 Err(MountError::Domain(error)) => {
                     mounted.not_mounted.push((domain.clone(), error));
@@ -134,9 +129,17 @@ impl Domains {
 
     /// The domain for a new volume.
     pub fn most_free(&self) -> Option<&Domain> {
-        let load = |domain: &Domain| DomainLoad::of(domain.space(), &domain.list());
-        let place = most_free(self.all.iter().map(|(_, domain)| load(domain)))?;
-        self.all.get(place).map(|(_, domain)| domain)
+        self.most_free_with(1)
+    }
+
+    /// The domain for a new volume with so many copies.
+    pub fn most_free_with(&self, copies: u8) -> Option<&Domain> {
+        let load = |domain: &&Domain| DomainLoad::of(domain.space(), &domain.list());
+        let is_able = |domain: &&Domain| !domain.is_second() && has_copies(domain, copies);
+        let able: Vec<&Domain> =
+            self.all.iter().map(|(_, domain)| domain).filter(is_able).collect();
+        let place = most_free(able.iter().map(load))?;
+        able.get(place).copied()
     }
 
     /// The domain of a set of this name, or why it cannot be mounted; `None` without such a set.
@@ -163,27 +166,12 @@ impl Domains {
     }
 }
 
-impl ShardDomain {
-    /// Mounts the domain.
-    ///
-    /// # Errors
-    /// [`MountError`].
-    pub async fn mount(
-        &self,
-        flash: FlashSource,
-        runtime: &RuntimeHandle,
-    ) -> Result<Domain, MountError> {
-        let (config, runtime) = (self.config.clone(), runtime.clone());
-        let (domain, report) = match flash {
-            FlashSource::Mounted(flash) => Domain::mount_on(flash, config, runtime).await?,
-            FlashSource::Device(device) => {
-                Domain::mount(device.open_queue_pair(&self.units)?, config, runtime).await?
-            }
-        };
-        tracing::debug!(shard = %self.shard, set = %self.name, ?report, "volumes are mounted");
-        Ok(domain)
-    }
+/// Whether volumes of a domain have so many copies.
+pub fn has_copies(domain: &Domain, copies: u8) -> bool {
+    copies <= if domain.is_paired() { 2 } else { 1 }
+}
 
+impl ShardDomain {
     /// An error of this domain, of the directory at `path`.
     pub fn failed(&self, path: &Path) -> impl FnOnce(VolumeError) -> DataDirError {
         let (path, place) = (path.to_owned(), self.place());

@@ -17,7 +17,9 @@ mod domains;
 mod error;
 mod lock;
 mod manifest;
+mod mounting;
 mod open;
+mod pairs;
 mod plan;
 mod set_table;
 mod sets;
@@ -30,15 +32,20 @@ mod volume_units;
 
 pub use creation::{NewDataDir, contents, is_free, leftovers};
 pub use directory::{DEVICE_NAME, DataDir, USERS_NAME};
-pub use domains::{Domains, MountError, with_domains};
+pub use domains::{Domains, has_copies, with_domains};
 pub use error::DataDirError;
-pub use manifest::{FORMAT_VERSION, MANIFEST_NAME, Manifest, SETS_FORMAT_VERSION, StoreSection};
+pub use manifest::{
+    FORMAT_VERSION, MANIFEST_NAME, Manifest, NEWEST_FORMAT_VERSION, SETS_FORMAT_VERSION,
+    StoreSection,
+};
+pub use mounting::{MountError, MountResult, form_pairs};
 pub use open::{OpenDir, block_on};
+pub use pairs::{MOST_WINDOW_MS, PairOfSets};
 pub use plan::{
     Compressions, NewDevice, Plan, PreparedDataDir, SUPERBLOCK_BYTES, UnfinishedDataDir,
 };
 pub use set_table::{MappedSet, NewSet, Resize, SetError, SetTable};
-pub use sets::{FlashSet, SetFigures, SetKind, SetState};
+pub use sets::{FlashSet, PairStanding, SetFigures, SetKind, SetState, WindowKind};
 pub use shard_flash::ShardFlash;
 pub use slots::{Slots, SlotsError};
 pub use volume_placement::{DomainLoad, most_free};

@@ -13,9 +13,13 @@ use std::path::{Path, PathBuf};
 /// one of version 3 would take patches with values that expire for damaged.
 pub const FORMAT_VERSION: u32 = 4;
 
-/// The version of data directories with a table of sets, the newest that is supported. A program of
+/// The version of data directories with a table of sets and no pairs. A program of
 /// version 4 would give each unit to the owner that it had in the static split.
 pub const SETS_FORMAT_VERSION: u32 = 5;
+
+/// The version of data directories with pairs of sets, the newest that is supported. A program of
+/// version 5 would serve one set of a pair as if there were no other copy.
+pub const NEWEST_FORMAT_VERSION: u32 = 6;
 
 /// Name of the file.
 pub const MANIFEST_NAME: &str = "softflash.toml";
@@ -24,7 +28,7 @@ pub const MANIFEST_NAME: &str = "softflash.toml";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// Version of the directory and its data, at most [`SETS_FORMAT_VERSION`].
+    /// Version of the directory and its data, at most [`NEWEST_FORMAT_VERSION`].
     pub format_version: u32,
     /// The device: a file in the directory, or an absolute path to a block device.
     pub device: PathBuf,
@@ -78,7 +82,10 @@ impl Manifest {
 
     /// This manifest with another table of sets, which has all that the static split says.
     pub(crate) fn with_sets(&self, table: SetTable) -> Manifest {
-        let (format_version, sets) = (SETS_FORMAT_VERSION, Some(table));
+        // Where there were pairs, the flash may still tell of them.
+        let needed =
+            if table.pairs.is_empty() { SETS_FORMAT_VERSION } else { NEWEST_FORMAT_VERSION };
+        let (format_version, sets) = (needed.max(self.format_version), Some(table));
         Manifest { format_version, volumes: None, sets, ..self.clone() }
     }
 
@@ -135,7 +142,12 @@ impl Manifest {
     /// The problem where the version is not that of the tables that are there.
     fn version_problem(&self) -> Option<String> {
         let version = self.format_version;
-        match (version == SETS_FORMAT_VERSION, &self.sets, self.volumes) {
+        match (version >= SETS_FORMAT_VERSION, &self.sets, self.volumes) {
+            (true, Some(sets), None)
+                if version < NEWEST_FORMAT_VERSION && !sets.pairs.is_empty() =>
+            {
+                Some(format!("format_version {version} has no pairs; {NEWEST_FORMAT_VERSION} has"))
+            }
             (true, Some(_), None) | (false, None, _) => None,
             (true, None, _) => Some(format!("format_version {version} needs the table [sets]")),
             (false, Some(_), _) => Some(format!(
@@ -165,9 +177,9 @@ impl Manifest {
             text.parse().map_err(|error: toml::de::Error| damaged(error.message().to_owned()))?;
         let version = table.get("format_version").and_then(toml::Value::as_integer);
         match version {
-            Some(found) if (1..=i64::from(SETS_FORMAT_VERSION)).contains(&found) => {}
-            Some(found) if found > i64::from(SETS_FORMAT_VERSION) => {
-                let (path, supported) = (path.to_owned(), SETS_FORMAT_VERSION);
+            Some(found) if (1..=i64::from(NEWEST_FORMAT_VERSION)).contains(&found) => {}
+            Some(found) if found > i64::from(NEWEST_FORMAT_VERSION) => {
+                let (path, supported) = (path.to_owned(), NEWEST_FORMAT_VERSION);
                 return Err(DataDirError::NewerVersion { path, found, supported });
             }
             Some(found) => return Err(damaged(format!("format_version {found} never existed"))),

@@ -12,6 +12,7 @@ mod problems;
 pub use changes::{NewSet, Resize};
 pub use error::SetError;
 
+use crate::pairs::PairOfSets;
 use crate::slots::Slots;
 use crate::volume_units::{ShardDomain, VolumeSection};
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,9 @@ pub struct SetTable {
     /// The sets for volumes.
     #[serde(default)]
     pub mapped: Vec<MappedSet>,
+    /// Those with a copy each of the same volumes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<PairOfSets>,
 }
 
 /// A set for volumes: the units of a mapped domain.
@@ -76,6 +80,7 @@ impl SetTable {
             next_id: with_volumes.saturating_add(1),
             store: layout::split(of_store, shards),
             mapped: (0..with_volumes).map(mapped).collect(),
+            pairs: Vec::new(),
         }
     }
 
@@ -97,7 +102,13 @@ impl SetTable {
                 op_percent: f64::from(set.op_percent),
                 ..DomainConfig::default()
             },
+            pair: self.pair_of(set.id).cloned(),
         })
+    }
+
+    /// The pair that a set is one of.
+    pub fn pair_of(&self, set: u16) -> Option<&PairOfSets> {
+        self.pairs.iter().find(|pair| pair.includes(set))
     }
 
     /// All sets with their names and units, those of the store first.
@@ -142,7 +153,7 @@ mod tests {
         );
         assert_eq!((split.epoch, split.next_id, split.spare(16).len()), (0, 4, 0));
         let domains: Vec<ShardDomain> = split.domains().collect();
-        let ShardDomain { shard, name, units, config } = &domains[2];
+        let ShardDomain { shard, name, units, config, .. } = &domains[2];
         assert_eq!(
             (*shard, name.as_str(), units.to_string()),
             (ShardId(2), "vol-2", "14-15".into())

@@ -7,7 +7,7 @@ use serde::Serialize;
 use softflash_base::{ShardId, UnitSet};
 use softflash_device::{DeviceInfo, UnitGeometry};
 use softflash_ftl::{Ownership, UnitTelemetry};
-use softflash_volume::Domain;
+use softflash_volume::{Domain, PairFigures, WindowState};
 
 /// Who uses the units of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -46,6 +46,10 @@ pub struct FlashSet {
     pub op_percent: Option<u8>,
     /// Bytes of data that its flash has room for.
     pub usable_bytes: u64,
+    /// The set with the other copy of its volumes.
+    pub pair: Option<String>,
+    /// The time for which it takes writes, or only reads, in milliseconds.
+    pub window_ms: Option<u32>,
 }
 
 /// The state of a set.
@@ -74,10 +78,64 @@ pub struct SetState {
     pub waf: Option<f64>,
     /// The set with the other copy of its volumes.
     pub pair: Option<String>,
-    /// The time for which it only reads, in milliseconds.
+    /// The time for which it takes writes, or only reads, in milliseconds.
     pub window: Option<u64>,
     /// Bytes of data in units that leave it; of mapped sets.
     pub draining_bytes: Option<u64>,
+    /// Of a mounted pair: `whole`, `building` while a copy of everything is made for a set, or
+    /// `alone` while only one set takes writes.
+    pub pair_state: Option<PairStanding>,
+    /// Of a mounted pair: bytes that one of the sets has still to get.
+    pub behind_bytes: Option<u64>,
+    /// Of a set with windows: whether it only reads, or takes writes.
+    pub window_state: Option<WindowKind>,
+    /// The time until the window ends, if nothing ends it before, in milliseconds.
+    pub window_left_ms: Option<u64>,
+    /// Bytes that clients may write before the window has to end.
+    pub window_writes_left_bytes: Option<u64>,
+}
+
+/// How many copies a pair has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PairStanding {
+    /// Two copies of everything.
+    Whole,
+    /// A copy of everything is being made for one of the sets.
+    Building,
+    /// One set takes no writes.
+    Alone,
+}
+
+impl PairStanding {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            PairStanding::Whole => "whole",
+            PairStanding::Building => "building",
+            PairStanding::Alone => "alone",
+        }
+    }
+}
+
+/// The window of a set, by the names of NVM Express.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WindowKind {
+    /// It only reads.
+    Deterministic,
+    /// It takes writes and collects.
+    NonDeterministic,
+}
+
+impl WindowKind {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            WindowKind::Deterministic => "deterministic",
+            WindowKind::NonDeterministic => "non-deterministic",
+        }
+    }
 }
 
 /// What a mounted set tells of itself.
@@ -89,6 +147,10 @@ pub struct SetFigures {
     pub client_bytes_written: u64,
     /// Bytes of data in units that leave the set.
     pub draining_bytes: u64,
+    /// The state of its pair.
+    pub pair: Option<PairFigures>,
+    /// Its window.
+    pub window: Option<WindowState>,
 }
 
 impl Manifest {
@@ -102,7 +164,13 @@ impl Manifest {
     }
 
     fn sets_of(&self, device_units: u16, geometry: &UnitGeometry) -> Vec<FlashSet> {
-        let SetTable { store, mapped, .. } = self.table(device_units);
+        let table = self.table(device_units);
+        let pair_of = |set: u16| {
+            let pair = table.pair_of(set)?;
+            let other = table.mapped.iter().find(|other| other.id == pair.partner_of(set))?;
+            Some((other.name.clone(), pair.window_ms))
+        };
+        let SetTable { store, mapped, .. } = table.clone();
         let store_bytes = capacity::data_bytes_of_shards(self, device_units, geometry);
         let of_store = (0..).zip(store).zip(store_bytes).map(|((shard, units), bytes)| FlashSet {
             id: 0,
@@ -112,6 +180,8 @@ impl Manifest {
             units,
             op_percent: None,
             usable_bytes: bytes,
+            pair: None,
+            window_ms: None,
         });
         let rooms = capacity::volume_rooms(self, device_units, geometry);
         let of_volumes = mapped.into_iter().zip(rooms).map(|(set, room)| FlashSet {
@@ -122,6 +192,8 @@ impl Manifest {
             kind: SetKind::Mapped,
             op_percent: Some(set.op_percent),
             usable_bytes: room,
+            pair: pair_of(set.id).map(|(name, _)| name),
+            window_ms: pair_of(set.id).and_then(|(_, window_ms)| window_ms),
         });
         of_store.chain(of_volumes).collect()
     }
@@ -139,7 +211,7 @@ impl FlashSet {
     /// Its state, by its figures and the telemetry of units, of which others may be among them;
     /// `None` for the figures of a set that is not mounted.
     pub fn state(&self, figures: Option<SetFigures>, units: &[UnitTelemetry]) -> SetState {
-        let FlashSet { id, name, shard, kind, units: numbers, op_percent, usable_bytes } =
+        let FlashSet { id, name, shard, kind, units: numbers, op_percent, usable_bytes, .. } =
             self.clone();
         let own: Vec<_> = units.iter().filter(|unit| numbers.contains(unit.unit.0)).collect();
         let used = |unit: &&UnitTelemetry| {
@@ -149,6 +221,8 @@ impl FlashSet {
         let of_units = || (own.iter().map(used).sum(), usable_bytes);
         let bytes = figures.map(|figures| figures.mapped_bytes.unwrap_or_else(of_units));
         let written = figures.map_or(0, |figures| figures.client_bytes_written);
+        let pair = figures.and_then(|figures| figures.pair);
+        let window = figures.and_then(|figures| figures.window);
         let erases: f64 = own.iter().map(|unit| unit.erase_count_mean).sum();
         SetState {
             id,
@@ -161,9 +235,21 @@ impl FlashSet {
             usable_bytes: bytes.map_or(usable_bytes, |(_, usable)| usable),
             erases_mean: (!own.is_empty()).then(|| erases / own.len() as f64),
             waf: (written > 0).then(|| programmed as f64 / written as f64),
-            pair: None,
-            window: None,
+            pair: self.pair.clone(),
+            window: self.window_ms.map(u64::from),
             draining_bytes: figures.filter(|_| kind == SetKind::Mapped).map(|it| it.draining_bytes),
+            pair_state: pair.map(|pair| match (pair.is_whole, pair.is_building) {
+                (true, _) => PairStanding::Whole,
+                (false, true) => PairStanding::Building,
+                (false, false) => PairStanding::Alone,
+            }),
+            behind_bytes: pair.map(|pair| pair.behind_bytes),
+            window_state: window.map(|window| match window.is_deterministic {
+                true => WindowKind::Deterministic,
+                false => WindowKind::NonDeterministic,
+            }),
+            window_left_ms: window.map(|window| window.left_ns / 1_000_000),
+            window_writes_left_bytes: window.map(|window| window.writes_left_bytes),
         }
     }
 }

@@ -73,8 +73,8 @@ async fn mount(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domains::MountError;
     use crate::error::DataDirError;
+    use crate::mounting::MountError;
     use crate::open::block_on;
     use crate::set_table::SetTable;
     use crate::volume_units::VolumeSection;

@@ -1,6 +1,7 @@
 //! The units that are set aside for volumes. Without a table of sets they are the last ones of the
 //! device, as many for each shard.
 
+use crate::pairs::PairOfSets;
 use serde::{Deserialize, Serialize};
 use softflash_base::{ShardId, UnitSet};
 use softflash_policy::Chosen;
@@ -38,6 +39,8 @@ pub struct ShardDomain {
     pub units: UnitSet,
     /// The settings of the domain.
     pub config: DomainConfig,
+    /// The pair that the set is one of.
+    pub pair: Option<PairOfSets>,
 }
 
 impl ShardDomain {

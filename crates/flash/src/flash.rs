@@ -281,6 +281,20 @@ impl Flash {
         done.await.result
     }
 
+    /// Starts no erase ahead of need on a unit from now on, or some again. A unit that has left
+    /// starts none anyway.
+    pub fn hold_erases(&self, unit: u16, is_held: bool) {
+        self.with_driver(UnitId(unit), |driver| {
+            driver.ftl.borrow_mut().hold_erases(UnitId(unit), is_held).ok();
+            driver.submitted.notify_one();
+        });
+    }
+
+    /// Whether a superblock of a unit is being erased ahead of need.
+    pub fn is_erasing(&self, unit: u16) -> bool {
+        self.ask(unit, Ftl::is_erasing)
+    }
+
     /// A buffer for an append.
     pub fn buffer(&self, bytes: usize) -> IoBuf {
         self.driver.ftl.borrow().buffers().take(bytes)

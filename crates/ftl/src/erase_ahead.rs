@@ -20,6 +20,8 @@ pub(crate) struct EraseAhead {
     not_before: Time,
     /// All free superblocks are to be erased.
     wants_all: bool,
+    /// None is erased ahead of need.
+    is_held: bool,
     /// Why they cannot be.
     failure: Option<FtlError>,
 }
@@ -33,6 +35,7 @@ impl EraseAhead {
             short_since: None,
             not_before: Time::ZERO,
             wants_all: false,
+            is_held: false,
             failure: None,
         }
     }
@@ -41,6 +44,11 @@ impl EraseAhead {
     pub fn want_all(&mut self, wants_all: bool) {
         self.wants_all = wants_all;
         self.failure = None;
+    }
+
+    /// No superblock is erased ahead of need, or some are again.
+    pub fn hold(&mut self, is_held: bool) {
+        self.is_held = is_held;
     }
 
     /// The path to the flash fails.
@@ -77,6 +85,9 @@ impl EraseAhead {
     pub fn due(&self, idle_since: Option<Time>) -> Option<Time> {
         if self.wants_all {
             return Some(self.not_before);
+        }
+        if self.is_held {
+            return None;
         }
         let latest = self.short_since? + self.shortage_patience_ns;
         let due = match idle_since {

@@ -119,6 +119,11 @@ impl Unit {
         self.erase_ahead.want_all(wants_all);
     }
 
+    /// No superblock is erased ahead of need from now on, or some are again.
+    pub fn hold_erases(&mut self, is_held: bool) {
+        self.erase_ahead.hold(is_held);
+    }
+
     /// A superblock cannot be erased because the path to the flash fails: the erase of all of them
     /// ends, if it is under way.
     pub fn note_erase_failure(&mut self, index: u32, error: DeviceError) {

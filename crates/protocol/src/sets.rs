@@ -30,6 +30,20 @@ pub enum SetChange {
         /// The set, which holds no volumes.
         name: String,
     },
+    /// Two sets with a copy each of the same volumes.
+    Pair {
+        /// The set by which its volumes are used.
+        first: String,
+        /// The other one.
+        second: String,
+    },
+    /// Other windows of a pair.
+    Window {
+        /// One of its sets.
+        name: String,
+        /// The time for which a set takes writes, in milliseconds; `None` without windows.
+        window_ms: Option<u32>,
+    },
 }
 
 /// The sets of units of a server.

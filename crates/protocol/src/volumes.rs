@@ -77,6 +77,8 @@ pub enum VolumeChange {
         settings: Vec<SettingText>,
         /// The set of units that holds it; without one, that with the most unused space.
         set: Option<String>,
+        /// The copies that it has at least.
+        copies: u8,
     },
     /// Other settings.
     Set {
@@ -157,6 +159,14 @@ impl VolumeChange {
             | VolumeChange::RollBack { volume, .. }
             | VolumeChange::DeleteSnapshot { volume, .. }
             | VolumeChange::Clone { volume, .. } => Some(volume),
+        }
+    }
+
+    /// The copies that a new volume has at least.
+    pub fn copies(&self) -> u8 {
+        match self {
+            VolumeChange::Create { copies, .. } => *copies,
+            _ => 1,
         }
     }
 

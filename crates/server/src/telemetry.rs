@@ -5,7 +5,7 @@ use softflash_datadir::ShardDomain;
 use softflash_ftl::{ProgramBytes, UnitTelemetry};
 use softflash_protocol::CommandStat;
 use softflash_store::stats::StoreStats;
-use softflash_volume::VolumeFigures;
+use softflash_volume::{PairFigures, VolumeFigures, WindowState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters of one shard's thread, which is their only writer.
@@ -85,6 +85,12 @@ pub struct DomainStats {
     pub volume_refused_writes: u64,
     /// Bytes programmed on its units since the start, by origin.
     pub programmed: ProgramBytes,
+    /// The state of the pair that the set is one of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pair: Option<PairFigures>,
+    /// Its window, where a pair has some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowState>,
     /// Each of its volumes.
     pub by_volume: Vec<VolumeFigures>,
 }

@@ -11,11 +11,11 @@ use crate::registry::{Registry, SWEEP_INTERVAL, Waiting};
 use crate::runtime::TokioRuntime;
 use crate::telemetry::ThreadCounters;
 use crate::transport::Transport;
-use crate::volumes::{HostSpec, VolumeHost};
+use crate::volumes::{HostSpec, VolumeHost, mount_hosts};
 use async_channel::{Receiver, Sender};
 use futures_util::future::{join, join_all};
 use softflash_base::{ShardId, UnitSet};
-use softflash_datadir::ShardFlash;
+use softflash_datadir::{PairOfSets, ShardFlash};
 use softflash_device::Device;
 use softflash_flash::{FlashSource, erase_units};
 use softflash_ftl::UnitTelemetry;
@@ -41,6 +41,8 @@ pub(crate) enum Message {
     Report(oneshot::Sender<Option<Report>>),
     /// Erase units that are in no set.
     Erase(Erasure),
+    /// Make a pair of two sets.
+    Pair(PairOfHosts),
     /// Serve the volumes of a new set.
     Host(Box<HostSpec>),
     /// End all connections after the input received so far, within this time; then reply.
@@ -53,6 +55,13 @@ pub(crate) enum Message {
 pub(crate) struct Erasure {
     pub units: UnitSet,
     pub epoch: u32,
+    pub answer: oneshot::Sender<Result<(), String>>,
+}
+
+/// Two sets of a thread that become a pair.
+pub(crate) struct PairOfHosts {
+    pub names: [String; 2],
+    pub pair: PairOfSets,
     pub answer: oneshot::Sender<Result<(), String>>,
 }
 
@@ -149,10 +158,8 @@ async fn run(
     runtime: RuntimeHandle,
 ) -> Result<(), ServerError> {
     let flash = mount(&spec, &runtime).await;
-    let mut volumes = Vec::new();
-    for (domain, flash) in spec.volumes.into_iter().zip(flash.volumes) {
-        volumes.push(VolumeHost::mount(domain, flash, &runtime).await);
-    }
+    let specs = spec.volumes.into_iter().zip(flash.volumes).collect();
+    let mut volumes = mount_hosts(specs, &runtime).await;
     let spare = spec.options.spare.clone();
     let shard = ShardSpec {
         id: spec.id,
@@ -212,8 +219,9 @@ async fn run(
             // reads their headers only.
             Message::Host(new) => {
                 let source = FlashSource::Device(Arc::clone(&spec.device));
-                volumes.push(VolumeHost::mount(*new, source, &runtime).await);
+                volumes.extend(mount_hosts(vec![(*new, source)], &runtime).await);
             }
+            Message::Pair(sets) => pair(&volumes, sets, &runtime),
             Message::Drain(within, answer) => {
                 let nbd = join_all(volumes.iter().map(|host| host.drain(within)));
                 join(drain(&registry, &runtime, within), nbd).await;
@@ -230,6 +238,22 @@ async fn run(
     }
     let closed = store.close().await.map_err(|error| ServerError::Close { shard, error });
     closed.and(unmounted)
+}
+
+fn pair(volumes: &[VolumeHost], sets: PairOfHosts, runtime: &RuntimeHandle) {
+    let PairOfHosts { names, pair, answer } = sets;
+    let domain = |name: &str| volumes.iter().find_map(|host| host.domain(name)).cloned();
+    let both = names.each_ref().map(|name| domain(name).ok_or(name.clone()));
+    runtime.spawn(Box::pin(async move {
+        let paired = match both {
+            [Ok(first), Ok(second)] => {
+                let paired = first.pair(&second, pair.number(), pair.window()).await;
+                paired.map_err(|error| error.to_string())
+            }
+            [Err(name), _] | [_, Err(name)] => Err(format!("the set `{name}` is not mounted")),
+        };
+        let _ = answer.send(paired);
+    }));
 }
 
 async fn erase(device: Arc<dyn Device>, erasure: Erasure, runtime: RuntimeHandle) {

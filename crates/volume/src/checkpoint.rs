@@ -31,7 +31,11 @@ pub(crate) async fn checkpoint(core: &Shared) -> Result<(), VolumeError> {
 
 /// Makes checkpoints until the domain is stopped.
 pub(crate) async fn run(core: Shared) {
-    core.tasks.serve_checkpoints(async || try_make(&core).await).await;
+    let make = async || {
+        core.order.works().await;
+        try_make(&core).await
+    };
+    core.tasks.serve_checkpoints(make).await;
 }
 
 /// Makes a checkpoint. If it fails, the next one writes all that this one would have written.
@@ -72,13 +76,13 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
     // From here to the first wait, nothing changes: this is the state that the root describes.
     let (sequence, change) = (core.order.next_frame(), core.order.next_change());
     core.roots.restart_count();
-    let (frozen, images) = {
+    let (frozen, images, pair) = {
         let mut map = core.map.borrow_mut();
         let frozen = map.freeze();
         let (held, given_back): (Vec<u32>, Vec<u32>) =
             frozen.into_iter().partition(|&leaf| map.leaves.is_held(leaf));
         given_back.into_iter().for_each(|leaf| drop(map.take_frozen(leaf)));
-        (held, map.images.clone())
+        (held, map.images.clone(), map.pair.clone())
     };
     let mut leaves = stored_leaves(core, &images);
     let open = open_superblocks(core);
@@ -113,8 +117,8 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
     let previous = Some(core.roots.durable());
     let units = unit_marks(core);
     let unit_slots = core.geometry.unit_slots.named();
-    let root =
-        Root { sequence, images, leaves, open, previous, change: Some(change), units, unit_slots };
+    let change = Some(change);
+    let root = Root { sequence, images, leaves, open, previous, change, units, unit_slots, pair };
     let under_way = core.order.begin_root();
     let root_slots = write_root(core, &root).await?;
     assert!(root.sequence <= core.order.next_frame(), "a root of frames that were not appended");
@@ -127,7 +131,7 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
     }
     let proofs = prove(core).await?;
     core.count(|counters| counters.checkpoints += 1);
-    core.order.covered_below(change);
+    change.into_iter().for_each(|change| core.order.covered_below(change));
     adopt(core, &root, &root_slots, &proofs);
     Ok(())
 }
@@ -137,6 +141,7 @@ pub(crate) async fn make(core: &Shared) -> Result<(), VolumeError> {
 pub(crate) async fn prove(core: &Shared) -> Result<Vec<u32>, VolumeError> {
     let mut blocks: Vec<u32> = Vec::new();
     for _ in 0..MOST_ATTEMPTS {
+        core.order.works().await;
         let avoided = blocks.last().map(|&block| core.geometry.unit_of(block));
         let Some(unit) = unit_apart(core, avoided).await? else { break };
         let mut buffer = core.flash.buffer(core.flash.page_bytes());

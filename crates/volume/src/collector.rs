@@ -210,6 +210,7 @@ pub(crate) async fn collect(
     let mut frames = BTreeMap::new();
     let mut at = slots.start;
     loop {
+        core.order.works().await;
         let next = core.map.borrow().next_valid(at, slots.end);
         let Some(first) = next else { break };
         at = first + run_length(core, first, slots.end);

@@ -15,6 +15,7 @@ use crate::frontier::Frontiers;
 use crate::geometry::Geometry;
 use crate::map_space::map_units;
 use crate::order::Order;
+use crate::pair_link::PairLink;
 use crate::retiring::Retiring;
 use crate::room::{most_data, usable_units};
 use crate::roots::Roots;
@@ -44,6 +45,7 @@ pub(crate) struct Core {
     pub tasks: Tasks,
     pub roots: Roots,
     pub retiring: Retiring,
+    link: PairLink,
     device_uuid: u128,
     counters: Counters,
 }
@@ -71,6 +73,7 @@ impl Core {
             tasks: Tasks::new(runtime, geometry.unit_slots.count()),
             roots: Roots::default(),
             retiring: Retiring::default(),
+            link: PairLink::default(),
             counters: Counters::default(),
             flash,
             device_uuid,
@@ -87,6 +90,11 @@ impl Core {
             return Err(VolumeError::Unsupported { reason });
         }
         Ok(core)
+    }
+
+    /// The link to the pair that the domain is one of.
+    pub fn link(&self) -> &PairLink {
+        &self.link
     }
 
     /// Counters since the mount.

@@ -23,8 +23,9 @@ use crate::joining;
 use crate::latencies::VolumeLatencies;
 use crate::listing::{self, VolumeInfo};
 use crate::opening::{self, open};
-use crate::operations::{Change, change, check_name, check_size};
+use crate::operations::{Change, check_name, check_size};
 use crate::order::Order;
+use crate::pair;
 use crate::proof;
 use crate::recovery::leaves::damaged_copies;
 use crate::recovery::nameless::release_free;
@@ -283,7 +284,7 @@ impl Domain {
         let size = check_size(size_bytes)?;
         settings.iter().try_for_each(|setting| setting.check())?;
         let settings = VolumeSettings::default().with(settings);
-        change(&self.core, |images| {
+        self.change(|images| {
             if images.volume(name).is_ok() {
                 return Err(VolumeError::Exists { name: name.to_owned() });
             }
@@ -311,9 +312,9 @@ impl Domain {
 
     async fn resize_to(&self, name: &str, bytes: u64, may_lose: bool) -> Result<(), VolumeError> {
         let size = check_size(bytes)?;
-        change(&self.core, |images| {
+        self.change(|images| {
             let image = images.volume(name)?;
-            let beyond = self.core.map.borrow().data_beyond(image, size).filter(|_| !may_lose);
+            let beyond = self.here().map.borrow().data_beyond(image, size).filter(|_| !may_lose);
             if let Some(Beyond { units, end }) = beyond {
                 let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
                 let (size, lost, end) = (bytes(size), bytes(units), bytes(end));
@@ -329,7 +330,7 @@ impl Domain {
     /// writes until it holds less.
     pub async fn set(&self, name: &str, settings: &[Setting]) -> Result<(), VolumeError> {
         settings.iter().try_for_each(|setting| setting.check())?;
-        change(&self.core, |images| {
+        self.change(|images| {
             let image = images.volume(name)?;
             let before = images.get(image).map(|image| image.settings).unwrap_or_default();
             let operation = Operation::Set { image, settings: before.with(settings) };
@@ -341,7 +342,7 @@ impl Domain {
 
     /// Deletes a volume without snapshots.
     pub async fn delete(&self, name: &str) -> Result<(), VolumeError> {
-        change(&self.core, |images| {
+        self.change(|images| {
             let image = images.volume(name)?;
             if let Some((_, snapshot)) = images.snapshots_of(image).next() {
                 let snapshot = snapshot.name.clone();
@@ -356,7 +357,7 @@ impl Domain {
     /// Takes a snapshot of a volume: of all writes that have completed.
     pub async fn snapshot(&self, volume: &str, name: &str) -> Result<(), VolumeError> {
         check_name(name)?;
-        change(&self.core, |images| {
+        self.change(|images| {
             let of = images.volume(volume)?;
             if images.snapshots_of(of).any(|(_, snapshot)| snapshot.name == name) {
                 return Err(VolumeError::Exists { name: format!("{volume}@{name}") });
@@ -371,7 +372,7 @@ impl Domain {
 
     /// Deletes a snapshot without clones.
     pub async fn delete_snapshot(&self, volume: &str, name: &str) -> Result<(), VolumeError> {
-        change(&self.core, |images| {
+        self.change(|images| {
             let image = images.snapshot(volume, name)?;
             if let Some((_, clone)) = images.clones_of(image).next() {
                 let clone = clone.name.clone();
@@ -391,7 +392,7 @@ impl Domain {
         name: &str,
     ) -> Result<(), VolumeError> {
         check_name(name)?;
-        change(&self.core, |images| {
+        self.change(|images| {
             let of = images.snapshot(volume, snapshot)?;
             if images.volume(name).is_ok() {
                 return Err(VolumeError::Exists { name: name.to_owned() });
@@ -406,7 +407,10 @@ impl Domain {
 
     /// The volumes, by name.
     pub fn list(&self) -> Vec<VolumeInfo> {
-        listing::volumes(&self.core.map.borrow())
+        match self.is_second() {
+            true => Vec::new(),
+            false => listing::volumes(&self.here().map.borrow()),
+        }
     }
 
     /// Bytes of volumes and snapshots that are lost: reads of them fail until they are written or
@@ -417,19 +421,28 @@ impl Domain {
 
     /// Opens a volume.
     pub fn volume(&self, name: &str) -> Result<Volume, VolumeError> {
-        let image = self.core.map.borrow().images.volume(name)?;
+        if self.is_second() {
+            return Err(VolumeError::NoVolume { name: name.to_owned() });
+        }
+        let image = self.here().map.borrow().images.volume(name)?;
         Ok(Volume::new(Rc::clone(&self.core), image))
     }
 
     /// Opens a snapshot, for reads. They count as those of its volume.
     pub fn open_snapshot(&self, volume: &str, snapshot: &str) -> Result<Volume, VolumeError> {
-        let image = self.core.map.borrow().images.snapshot(volume, snapshot)?;
+        if self.is_second() {
+            return Err(VolumeError::NoVolume { name: volume.to_owned() });
+        }
+        let image = self.here().map.borrow().images.snapshot(volume, snapshot)?;
         Ok(Volume::new(Rc::clone(&self.core), image))
     }
 
     /// Returns when all completed writes and changes are durable.
     pub async fn flush(&self) -> Result<(), VolumeError> {
-        flusher::flush(&self.core).await
+        match pair::of(&self.core) {
+            None => flusher::flush(&self.core).await,
+            Some(pair) => pair.flush().await,
+        }
     }
 
     /// Returns when the loss of what is durable would be known, which otherwise is the case a
@@ -438,7 +451,12 @@ impl Domain {
     /// # Errors
     /// That of the flash, which did not take the proof.
     pub async fn prove(&self) -> Result<(), VolumeError> {
-        proof::prove(&self.core).await
+        match pair::of(&self.core) {
+            None => proof::prove(&self.core).await,
+            // A new epoch of a pair is proven.
+            Some(_) if self.is_second() => Ok(()),
+            Some(pair) => pair.settle().await,
+        }
     }
 
     /// Moves everything that is in some of its units to the others, under load. Afterwards the
@@ -502,6 +520,10 @@ impl Domain {
 
     /// Makes a checkpoint, from which recovery starts.
     pub async fn checkpoint(&self) -> Result<(), VolumeError> {
+        if let Some(pair) = pair::of(&self.core) {
+            // A domain at rest makes none.
+            pair.settle().await?;
+        }
         checkpoint::checkpoint(&self.core).await
     }
 
@@ -520,12 +542,13 @@ impl Domain {
     /// The space in use.
     pub fn space(&self) -> DomainSpace {
         let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
-        DomainSpace {
+        let own = DomainSpace {
             used_bytes: bytes(self.core.map.borrow().used()),
             usable_bytes: bytes(self.core.space.usable()),
             flash_bytes: bytes(self.core.geometry.slots()),
             is_full: self.core.is_full(),
-        }
+        };
+        self.space_of_pair(own)
     }
 
     /// The superblocks that collection may choose: all but the free ones, the open ones, those
@@ -586,7 +609,11 @@ impl Domain {
 
     /// The figures of each volume for monitors, by name.
     pub fn figures(&self) -> Vec<VolumeFigures> {
-        let map = self.core.map.borrow();
+        if self.is_second() {
+            return Vec::new();
+        }
+        let here = self.here();
+        let map = here.map.borrow();
         let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
         let volumes = map.images.iter().filter(|(_, image)| image.is_volume());
         let figures = |(id, image): (ImageId, &Image)| {
@@ -613,7 +640,11 @@ impl Domain {
     /// Ends the tasks of the domain. Writes that were not flushed may be lost.
     pub fn stop(&self) {
         let core = &self.core;
+        if let Some(pair) = pair::of(core) {
+            pair.stop();
+        }
         core.tasks.stop();
+        core.order.resume();
         core.retiring.ask();
         core.clients.wake();
         core.space.notify();

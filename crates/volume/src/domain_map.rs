@@ -4,6 +4,7 @@
 use crate::format::entry::{Entry, data_seed};
 use crate::format::leaf::LEAF_UNITS;
 use crate::format::operation::Operation;
+use crate::format::pair::PairRecord;
 use crate::geometry::Geometry;
 use crate::image::{Image, ImageId, Images, Role};
 use crate::leaves::{LeafOwner, Leaves};
@@ -52,6 +53,8 @@ pub(crate) struct DomainMap {
     /// Slots that hold data.
     used: u32,
     held: Held,
+    /// Of a domain that is one of a pair.
+    pub pair: Option<PairRecord>,
     /// Frozen leaves that changed before the checkpoint wrote them, as they were.
     saved: HashMap<u32, [Vec<u8>; 2]>,
     /// Recovery changes the map without its reverse; see [`DomainMap::recovered`].
@@ -71,6 +74,7 @@ impl DomainMap {
             geometry,
             used: 0,
             held: Held::default(),
+            pair: None,
             saved: HashMap::new(),
             recovering: true,
         }
@@ -140,6 +144,7 @@ impl DomainMap {
         self.detach(logical, UNSET);
         self.attach(logical, slot, low(checksum));
         self.held.changed(volume, before, self.used);
+        self.note_changed(volume, lba, 1);
     }
 
     /// Maps a mapping unit of an image to a new slot of the same data: for recovery, where
@@ -168,6 +173,7 @@ impl DomainMap {
         // The map has the checksum of older data.
         self.checksums[index(logical)] = 0;
         self.held.changed(volume, before, self.used);
+        self.note_changed(volume, lba, 1);
     }
 
     /// Lets reads of a mapping unit fail that an image itself holds: for recovery, where the data
@@ -180,6 +186,11 @@ impl DomainMap {
 
     /// Makes a range of a volume read as zeros.
     pub fn discard(&mut self, volume: ImageId, lba: u32, count: u32) {
+        self.note_changed(volume, lba, count);
+        self.unmap(volume, lba, count);
+    }
+
+    fn unmap(&mut self, volume: ImageId, lba: u32, count: u32) {
         let Some(image) = self.images.get(volume) else { return };
         let (mark, before) = (zeros(image), self.used);
         let end = lba.saturating_add(count).min(image.size);
@@ -205,10 +216,11 @@ impl DomainMap {
 
     /// Applies a change of the images, with its effect on the map.
     pub fn apply(&mut self, operation: &Operation) {
-        match operation {
+        self.note_operation(operation);
+        match operation.inner() {
             Operation::Resize { image, size } => {
                 let before = self.images.get(*image).map_or(0, |image| image.size);
-                self.discard(*image, *size, before.saturating_sub(*size));
+                self.unmap(*image, *size, before.saturating_sub(*size));
             }
             Operation::Delete { image } => {
                 let (volume, before) = (self.volume_of(*image), self.used);
@@ -224,7 +236,7 @@ impl DomainMap {
             _ => {}
         }
         self.images.apply(operation);
-        if matches!(operation, Operation::Promote { .. }) && !self.recovering {
+        if matches!(operation.inner(), Operation::Promote { .. }) && !self.recovering {
             // Slots went from one volume to another.
             self.count_held();
         }
@@ -578,6 +590,7 @@ pub(crate) fn low(checksum: u64) -> u32 {
 }
 
 mod beyond;
+mod changed;
 pub(crate) use beyond::Beyond;
 mod differences;
 pub(crate) use differences::Difference;

@@ -12,6 +12,7 @@ pub(crate) async fn end(core: &Core) -> Result<(), VolumeError> {
     // No frame begins from here on.
     set_draining(core, &units, true);
     core.tasks.stop();
+    core.order.resume();
     core.order.all_ended().await;
     let blocks = units.iter().flat_map(|&unit| core.geometry.blocks_of(unit));
     for superblock in blocks.filter_map(|block| core.superblocks.take(block)) {

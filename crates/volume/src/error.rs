@@ -95,6 +95,15 @@ pub enum VolumeError {
         /// The volume.
         name: String,
     },
+    /// No set has as many copies of its volumes as were asked for.
+    #[error(
+        "{} has one copy of its volumes; `softflash set pair` (on a server FLASH.SET PAIR) makes a pair \
+         of two sets", set.as_ref().map_or("each set".to_owned(), |set| format!("the set `{set}`"))
+    )]
+    TooFewCopies {
+        /// The set, if one was named.
+        set: Option<String>,
+    },
     /// All numbers of images are used.
     #[error("the domain has numbered {most} volumes and snapshots, and can number no more")]
     TooManyImages {

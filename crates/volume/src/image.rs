@@ -147,7 +147,7 @@ impl Images {
         if operation.creates().is_some_and(|image| self.images.contains_key(&image)) {
             return;
         }
-        match operation {
+        match operation.inner() {
             Operation::Create { image, name, size, settings } => {
                 let mut volume = Image::new(name.clone(), Role::Volume { parent: None }, *size);
                 volume.settings = *settings;
@@ -184,6 +184,7 @@ impl Images {
                 }
             }
             Operation::Promote { clone, snapshot } => self.promote(*clone, *snapshot),
+            Operation::Pair(_) | Operation::OfPair { .. } => {}
         }
     }
 

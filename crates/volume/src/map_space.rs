@@ -52,8 +52,17 @@ fn root_units(core: &Core, map: &DomainMap) -> u32 {
     let units = usize::from(core.geometry.unit_count());
     let open = units * core.frontiers.streams().count();
     let units = [units, core.geometry.unit_slots.named().len()];
-    parts(most_bytes(&map.images, cast::index(map.leaves.held()), open, units))
+    let changed = map.pair.as_ref().map(|_| cast::index(most_changed(core)));
+    parts(most_bytes(&map.images, cast::index(map.leaves.held()), open, units, changed))
 }
+
+/// The most ranges that change in a domain of a pair before the next turn: the root names them.
+pub(crate) fn most_changed(core: &Core) -> u32 {
+    (core.geometry.slots() / SLOTS_OF_A_RANGE).clamp(256, 1 << 16)
+}
+
+/// Slots for each range that may change: a root takes a bit more than a ten thousandth of them.
+const SLOTS_OF_A_RANGE: u32 = 64;
 
 /// Mapping units of the leaves and roots of a map with so many more leaves, with their copies and
 /// the heads of their frames.

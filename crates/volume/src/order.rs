@@ -16,6 +16,8 @@ pub(crate) struct Order {
     rewrites: Cell<u64>,
     /// Reset while an operation is written.
     gate: Event,
+    /// Reset while the domain rests: no frame begins.
+    works: Event,
 }
 
 impl Order {
@@ -23,7 +25,9 @@ impl Order {
     pub fn from(frames: Frames, changes: Changes) -> Order {
         let gate = Event::new();
         gate.set();
-        Order { frames, changes, rewrites: Cell::new(0), gate }
+        let works = Event::new();
+        works.set();
+        Order { frames, changes, rewrites: Cell::new(0), gate, works }
     }
 
     /// The number of the next frame.
@@ -140,11 +144,40 @@ impl Order {
 
     /// Whether frames may be appended.
     pub fn is_open(&self) -> bool {
-        self.gate.is_set()
+        self.gate.is_set() && self.works.is_set()
     }
 
     /// Waits until frames may be appended.
     pub async fn opened(&self) {
+        while !self.is_open() {
+            self.gate.wait().await;
+            self.works.wait().await;
+        }
+    }
+
+    /// No frame begins from now on, beside those of an operation that is being written and the
+    /// padding of a flush.
+    pub fn rest(&self) {
+        self.works.reset();
+    }
+
+    /// Frames begin again.
+    pub fn resume(&self) {
+        self.works.set();
+    }
+
+    /// Whether no frame begins.
+    pub fn rests(&self) -> bool {
+        !self.works.is_set()
+    }
+
+    /// Waits as long as the domain rests.
+    pub async fn works(&self) {
+        self.works.wait().await;
+    }
+
+    /// Waits until no operation is being written.
+    pub async fn operation_ended(&self) {
         self.gate.wait().await;
     }
 

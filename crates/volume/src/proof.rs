@@ -22,6 +22,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(64);
 pub(crate) async fn run(core: Shared) {
     while !core.tasks.is_stopped() {
         core.tasks.proof_due(PROOF_TIME).await;
+        core.order.works().await;
         if planted::bug(Bug::EndNotProven) {
             continue;
         }

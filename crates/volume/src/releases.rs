@@ -13,6 +13,7 @@ use softflash_base::planted::{self, Bug};
 pub(crate) async fn run(core: Shared) {
     while !core.tasks.is_stopped() {
         core.retiring.asked().await;
+        core.order.works().await;
         if let Err(error) = release_collected(&core).await {
             tracing::warn!(%error, "superblocks are not released: their copies are not durable");
         }

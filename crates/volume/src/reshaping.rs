@@ -5,7 +5,7 @@ use crate::domain::Domain;
 use crate::error::VolumeError;
 use crate::format::operation::Operation;
 use crate::image::{ImageId, Images, Role};
-use crate::operations::{Change, change, check_name};
+use crate::operations::{Change, check_name};
 
 impl Domain {
     /// Gives a volume another name. Handles of it stay valid.
@@ -14,7 +14,7 @@ impl Domain {
     /// [`VolumeError::Exists`] where a volume of the domain has that name.
     pub async fn rename(&self, name: &str, new: &str) -> Result<(), VolumeError> {
         check_name(new)?;
-        change(&self.core, |images| {
+        self.change(|images| {
             let image = images.volume(name)?;
             if images.volume(new).is_ok() {
                 return Err(VolumeError::Exists { name: new.to_owned() });
@@ -31,7 +31,7 @@ impl Domain {
     /// # Errors
     /// [`VolumeError::NotNewest`] where the volume has a newer snapshot.
     pub async fn roll_back(&self, volume: &str, snapshot: &str) -> Result<(), VolumeError> {
-        change(&self.core, |images| {
+        self.change(|images| {
             let (image, found) = (images.volume(volume)?, images.snapshot(volume, snapshot)?);
             match images.snapshots_of(image).next() {
                 Some((newest, _)) if newest == found => {
@@ -55,7 +55,7 @@ impl Domain {
     /// [`VolumeError::NotClone`]; [`VolumeError::Exists`] where the clone has a snapshot of the
     /// same name; [`VolumeError::OutOfSpace`] where the map would leave too little for the data.
     pub async fn promote(&self, clone: &str) -> Result<(), VolumeError> {
-        change(&self.core, |images| {
+        self.change(|images| {
             let image = images.volume(clone)?;
             let snapshot = images.get(image).and_then(|image| image.parent());
             let not_clone = || VolumeError::NotClone { name: clone.to_owned() };

@@ -135,6 +135,18 @@ impl Tenant {
         }
     }
 
+    /// The tenant of copies of a volume's data, which count for none of its limits.
+    pub fn of_copies(volume: ImageId) -> Tenant {
+        Tenant::new(volume)
+    }
+
+    /// Takes these settings.
+    pub fn adopt(&self, settings: VolumeSettings) {
+        if self.settings() != settings {
+            self.set(settings);
+        }
+    }
+
     pub fn settings(&self) -> VolumeSettings {
         self.settings.get()
     }

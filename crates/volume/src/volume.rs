@@ -10,6 +10,7 @@ use crate::image::{Image, ImageId};
 use crate::latencies::{Latencies, VolumeLatencies};
 use crate::limits;
 use crate::operations::{Change, change};
+use crate::pair;
 use crate::reader;
 use crate::tenant::{Access, Tenant};
 use crate::writer;
@@ -63,14 +64,16 @@ impl Volume {
 
     /// The current size.
     pub fn size_bytes(&self) -> Result<u64, VolumeError> {
-        let map = self.core.map.borrow();
+        let here = self.here();
+        let map = here.map.borrow();
         let image = map.images.get(self.image).ok_or(VolumeError::Deleted)?;
         Ok(u64::from(image.size) * cast::wide(MAPPING_UNIT_BYTES))
     }
 
     /// Whether it is a snapshot.
     pub fn is_read_only(&self) -> bool {
-        let map = self.core.map.borrow();
+        let here = self.here();
+        let map = here.map.borrow();
         map.images.get(self.image).is_none_or(|image| !image.is_volume())
     }
 
@@ -81,7 +84,10 @@ impl Volume {
         let lba = self.check(offset, bytes)?;
         let _timed = self.time(|latencies| &mut latencies.read);
         let _permit = self.begin(Access::Read, bytes).await?;
-        reader::read(&self.core, self.image, lba, into, self.hint).await
+        match pair::of(&self.core) {
+            None => reader::read(&self.core, self.image, lba, into, self.hint).await,
+            Some(pair) => pair::read(&pair, self.image, lba, into, self.hint).await,
+        }
     }
 
     /// Writes whole mapping units from `offset` on. Each is written wholly or not at all, also if
@@ -91,7 +97,7 @@ impl Volume {
         let lba = self.check_write(offset, bytes)?;
         let _timed = self.time(|latencies| &mut latencies.write);
         let _permit = self.begin(Access::Write, bytes).await?;
-        let written = writer::write(&self.core, &self.tenant, lba, data, self.hint).await;
+        let written = self.put(lba, data).await;
         self.note_space(&written);
         written
     }
@@ -106,6 +112,13 @@ impl Volume {
         let _timed = self.time(|latencies| &mut latencies.discard);
         let _permit = self.begin(Access::Discard, 0).await?;
         let image = self.image;
+        while let Some(pair) = pair::of(&self.core) {
+            let done = pair::discard(&pair, image, lba..lba.saturating_add(count)).await;
+            if !self.has_left(&done) {
+                return done;
+            }
+        }
+        let _under_way = self.core.link().unpaired.begin();
         change(&self.core, |images| match images.get(image) {
             Some(_) => Ok((Change::Discard { image, lba, count }, ())),
             None => Err(VolumeError::Deleted),
@@ -113,19 +126,42 @@ impl Volume {
         .await
     }
 
+    async fn put(&self, lba: u32, data: &[u8]) -> Result<(), VolumeError> {
+        while let Some(pair) = pair::of(&self.core) {
+            let done = pair::write(&pair, (self.image, lba), data, self.hint).await;
+            if !self.has_left(&done) {
+                return done;
+            }
+        }
+        let _under_way = self.core.link().unpaired.begin();
+        writer::write(&self.core, &self.tenant, lba, data, self.hint).await
+    }
+
+    /// Whether a request to a pair has failed only because the domain has left it.
+    fn has_left(&self, done: &Result<(), VolumeError>) -> bool {
+        matches!(done, Err(VolumeError::Stopped))
+            && !self.core.tasks.is_stopped()
+            && pair::of(&self.core).is_none()
+    }
+
     /// Returns when all completed writes and discards are durable.
     pub async fn flush(&self) -> Result<(), VolumeError> {
         let _timed = self.time(|latencies| &mut latencies.flush);
-        flusher::flush(&self.core).await
+        match pair::of(&self.core) {
+            None => flusher::flush(&self.core).await,
+            Some(pair) => pair.flush().await,
+        }
     }
 
     /// Whether each mapping unit of a range holds data; those that do not read as zeros.
     pub fn allocated(&self, offset: u64, bytes: u64) -> Result<Vec<bool>, VolumeError> {
         let lba = self.check(offset, bytes)?;
-        let map = self.core.map.borrow();
+        let here = self.here();
+        let map = here.map.borrow();
         let count = u32::try_from(bytes / cast::wide(MAPPING_UNIT_BYTES)).unwrap_or(u32::MAX);
         let units = lba..lba.saturating_add(count);
-        Ok(units.map(|lba| map.find(self.image, lba) != domain_map::Found::Zeros).collect())
+        let is_mapped = |lba: u32| map.find(self.image, lba) != domain_map::Found::Zeros;
+        Ok(units.map(is_mapped).collect())
     }
 
     /// The first range from `offset` on, of at most `most_bytes`, in which this volume or snapshot
@@ -143,7 +179,8 @@ impl Volume {
     ) -> Result<Option<Changed>, VolumeError> {
         let unit = cast::wide(MAPPING_UNIT_BYTES);
         let units = |bytes: u64| u32::try_from(bytes / unit).unwrap_or(u32::MAX);
-        let map = self.core.map.borrow();
+        let here = self.here();
+        let map = here.map.borrow();
         let exists = |volume: &Volume| map.images.get(volume.image).is_some();
         if !exists(self) || base.is_some_and(|base| !exists(base)) {
             return Err(VolumeError::Deleted);
@@ -192,8 +229,9 @@ impl Volume {
     }
 
     fn check_write(&self, offset: u64, bytes: u64) -> Result<u32, VolumeError> {
-        self.core.tasks.check_running()?;
-        let map = self.core.map.borrow();
+        let here = self.here();
+        here.tasks.check_running()?;
+        let map = here.map.borrow();
         let image = map.images.get(self.image).ok_or(VolumeError::Deleted)?;
         if !image.is_volume() {
             return Err(VolumeError::ReadOnly);
@@ -204,9 +242,18 @@ impl Volume {
     }
 
     fn check(&self, offset: u64, bytes: u64) -> Result<u32, VolumeError> {
-        let map = self.core.map.borrow();
+        let here = self.here();
+        let map = here.map.borrow();
         let image = map.images.get(self.image).ok_or(VolumeError::Deleted)?;
         first_unit(image, offset, bytes)
+    }
+
+    /// The domain that knows the volume: of a pair the one that has everything.
+    fn here(&self) -> Shared {
+        match pair::of(&self.core) {
+            None => Rc::clone(&self.core),
+            Some(pair) => Rc::clone(pair.lead()),
+        }
     }
 }
 

@@ -68,6 +68,7 @@ pub(crate) async fn unit_for(
     let mut woken_after = None;
     loop {
         core.tasks.check_running()?;
+        core.order.works().await;
         // Collection moves data inside their unit, so that it always ends, unless that leaves.
         let own = own.filter(|&own| moves && !core.space.is_draining(own));
         let chosen = own.or_else(|| placement::unit_for(core, stream));
@@ -146,6 +147,21 @@ pub(crate) async fn write(
         result = result.and(ended);
     }
     result
+}
+
+/// Lets reads of a mapping unit fail, as its newest data are lost: as a write of data that fit no
+/// checksum.
+pub(crate) async fn write_lost(
+    core: &Shared,
+    tenant: &Rc<Tenant>,
+    lba: u32,
+) -> Result<(), VolumeError> {
+    let data = [0; MAPPING_UNIT_BYTES];
+    let checksum = !checksum::checksum64(data_seed(tenant.volume, lba), &data);
+    let entry = Entry::Data { image: tenant.volume, lba, checksum };
+    let completion = add(core, tenant, lba, entry, &data, Hint::COLLECTION).await?;
+    send_if_idle(core);
+    completion.wait().await
 }
 
 /// Adds a mapping unit to the frame that is being filled.

@@ -35,6 +35,7 @@ mod nbd_tls;
 mod old_directories;
 mod operations;
 mod outputs;
+mod pairs;
 mod read_only;
 mod real_cache;
 mod real_clients;

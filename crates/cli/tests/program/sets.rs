@@ -17,7 +17,7 @@ use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
 
-fn listed(data: &Path) -> Value {
+pub fn listed(data: &Path) -> Value {
     json(&softflash(["set", "list", data.to_str().unwrap(), "-o", "json"]))
 }
 
@@ -26,7 +26,7 @@ fn column(sets: &Value, name: &str) -> Vec<Value> {
 }
 
 /// The field of a set in the reply of a server.
-fn field<'a>(set: &'a Reply, name: &str) -> &'a Reply {
+pub fn field<'a>(set: &'a Reply, name: &str) -> &'a Reply {
     let Reply::Array(words) = set else { panic!("{set:?} is no map") };
     let (pairs, _) = words.as_chunks::<2>();
     let of_name = |[key, _]: &&[Reply; 2]| key.clone().text() == name;
@@ -111,18 +111,18 @@ fn a_directory_without_volumes_has_the_sets_of_its_shards() {
 }
 
 /// A subcommand of `set` with success, and its JSON.
-fn set(data: &Path, subcommand: &str, more: &[&str]) -> Value {
+pub fn set(data: &Path, subcommand: &str, more: &[&str]) -> Value {
     let words = [&["set", subcommand, data.to_str().unwrap()], more, &["-o", "json"]].concat();
     json(&softflash(words))
 }
 
-fn of_set(data: &Path, name: &str) -> Value {
+pub fn of_set(data: &Path, name: &str) -> Value {
     let sets = listed(data);
     let found = sets.as_array().unwrap().iter().find(|set| set["name"] == name).cloned();
     found.unwrap_or_else(|| panic!("no `{name}` in {sets}"))
 }
 
-fn write_volume(data: &Path, name: &str, bytes: &[u8]) {
+pub fn write_volume(data: &Path, name: &str, bytes: &[u8]) {
     on_domains(data, async |_, domain| {
         if let Ok(volume) = domain.volume(name) {
             volume.write(0, bytes).await.unwrap();
@@ -131,7 +131,7 @@ fn write_volume(data: &Path, name: &str, bytes: &[u8]) {
 }
 
 /// The name of the set that holds a volume, and the beginning of its data.
-fn read_volume(data: &Path, name: &str, bytes: usize) -> (String, Vec<u8>) {
+pub fn read_volume(data: &Path, name: &str, bytes: usize) -> (String, Vec<u8>) {
     let found = std::cell::RefCell::new(None);
     on_domains(data, async |of, domain| {
         if let Ok(volume) = domain.volume(name) {
@@ -236,7 +236,7 @@ fn a_unit_passes_to_a_new_set_and_back() {
     check_clean(&data);
 }
 
-fn softflash_ok(words: &[&str]) {
+pub fn softflash_ok(words: &[&str]) {
     let output = softflash(words);
     assert!(output.status.success(), "{words:?}: {}", said(&output));
 }
@@ -374,17 +374,17 @@ fn a_resize_that_ends_early_loses_nothing() {
 }
 
 /// FLASH.SET with these words.
-fn set_of(server: &Server, words: &[&str]) -> Reply {
+pub fn set_of(server: &Server, words: &[&str]) -> Reply {
     let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
     server.client().call(&[&[&b"FLASH.SET"[..]], &words[..]].concat())
 }
 
-fn changed(server: &Server, words: &[&str]) {
+pub fn changed(server: &Server, words: &[&str]) {
     let reply = set_of(server, words);
     assert!(reply.is_ok(), "{words:?}: {reply:?}");
 }
 
-fn refused(server: &Server, words: &[&str], parts: &[&str]) {
+pub fn refused(server: &Server, words: &[&str], parts: &[&str]) {
     let reply = set_of(server, words);
     let error = reply.error().unwrap_or_else(|| panic!("{words:?} is accepted"));
     assert!(parts.iter().all(|part| error.contains(part)), "{words:?}: {error}");

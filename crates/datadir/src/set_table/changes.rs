@@ -1,6 +1,7 @@
 //! Changes of the table of sets. Each makes the table that follows, at the next epoch.
 
 use super::{MappedSet, SetError, SetTable};
+use crate::pairs::PairOfSets;
 use crate::slots::Slots;
 use crate::volume_units::spare_space_problem;
 use softflash_base::{UnitSet, cast};
@@ -119,7 +120,55 @@ impl SetTable {
     /// [`SetError`].
     pub fn without_set(&self, name: &str) -> Result<SetTable, SetError> {
         let (place, mut next) = (self.mapped_place(name)?, self.next()?);
-        next.mapped.remove(place);
+        let set = next.mapped.remove(place);
+        next.pairs.retain(|pair| !pair.includes(set.id));
+        Ok(next)
+    }
+
+    /// The table in which two sets are a pair.
+    ///
+    /// # Errors
+    /// [`SetError`].
+    pub fn with_pair(&self, first: &str, second: &str) -> Result<SetTable, SetError> {
+        let places = [self.mapped_place(first)?, self.mapped_place(second)?];
+        let [one, other] = places.map(|place| &self.mapped[place]);
+        if one.id == other.id {
+            return Err(SetError::PairOfOne { name: first.to_owned() });
+        }
+        if let Some(set) = [one, other].into_iter().find(|set| self.pair_of(set.id).is_some()) {
+            return Err(SetError::IsPaired { name: set.name.clone() });
+        }
+        if one.shard != other.shard {
+            let names = [one, other].map(|set| set.name.clone());
+            return Err(SetError::OtherShard { names, shards: [one.shard, other.shard] });
+        }
+        let mut next = self.next()?;
+        let (first, second, since) = (one.id, other.id, next.epoch);
+        next.pairs.push(PairOfSets { first, second, since, window_ms: None });
+        Ok(next)
+    }
+
+    /// The table without the pair of a set.
+    ///
+    /// # Errors
+    /// [`SetError`].
+    pub fn without_pair(&self, name: &str) -> Result<SetTable, SetError> {
+        let set = self.mapped[self.mapped_place(name)?].id;
+        let mut next = self.next()?;
+        next.pairs.retain(|pair| !pair.includes(set));
+        Ok(next)
+    }
+
+    /// The table with other windows of a pair, of which a set is named.
+    ///
+    /// # Errors
+    /// [`SetError`].
+    pub fn with_window(&self, name: &str, window_ms: Option<u32>) -> Result<SetTable, SetError> {
+        let set = self.mapped[self.mapped_place(name)?].id;
+        let mut next = self.next()?;
+        let pair = next.pairs.iter_mut().find(|pair| pair.includes(set));
+        let pair = pair.ok_or_else(|| SetError::NotPaired { name: name.to_owned() })?;
+        pair.window_ms = window_ms;
         Ok(next)
     }
 

@@ -83,6 +83,73 @@ pub enum SetError {
         /// How many units it would have.
         units: usize,
     },
+    /// A pair has two sets.
+    #[error("a pair has two sets, and `{name}` is one; name another one")]
+    PairOfOne {
+        /// The set.
+        name: String,
+    },
+    /// The set is one of a pair already.
+    #[error(
+        "the set `{name}` is one of a pair already; `softflash set delete` of a set ends its pair"
+    )]
+    IsPaired {
+        /// The set.
+        name: String,
+    },
+    /// The sets of a pair are served by one thread.
+    #[error(
+        "the sets `{}` and `{}` are of the shards {} and {}; a pair is of one shard: `softflash set \
+         create --shard` chooses it", names[0], names[1], shards[0], shards[1]
+    )]
+    OtherShard {
+        /// Their names.
+        names: [String; 2],
+        /// Their shards.
+        shards: [u16; 2],
+    },
+    /// Both sets of a pair to be have volumes.
+    #[error(
+        "the sets `{}` and `{}` both hold volumes; one set of a new pair is empty, and gets a copy of \
+         the other one's volumes", names[0], names[1]
+    )]
+    BothHoldVolumes {
+        /// Their names.
+        names: [String; 2],
+    },
+    /// Clients use the volumes by the first set of a pair.
+    #[error(
+        "the set `{name}` is the first of a pair, by which its volumes are served; delete the second \
+         one, or stop the server and use `softflash set delete`"
+    )]
+    FirstOfPair {
+        /// The set.
+        name: String,
+    },
+    /// The set has one copy of its volumes.
+    #[error(
+        "the set `{name}` has one copy of its volumes; `softflash set pair` (on a server FLASH.SET \
+         PAIR) gives it a second one"
+    )]
+    OneCopy {
+        /// The set.
+        name: String,
+    },
+    /// No sets are a pair.
+    #[error(
+        "no set has two copies of its volumes; `softflash set pair` (on a server FLASH.SET PAIR) makes \
+         a pair of two sets"
+    )]
+    NoPair,
+    /// Only pairs have windows.
+    #[error(
+        "the set `{name}` is none of a pair, and so has no windows: one set takes writes while the \
+         other one only reads; `softflash set pair` (on a server FLASH.SET PAIR) makes a pair"
+    )]
+    NotPaired {
+        /// The set.
+        name: String,
+    },
     /// The set holds volumes.
     #[error(
         "the set `{name}` holds {}, for instance `{volume}`; delete what it holds first", count(*volumes)

@@ -2,6 +2,7 @@
 
 use super::changes::name_problem;
 use super::{MappedSet, SetTable, store_name};
+use crate::pairs::{MOST_WINDOW_MS, PairOfSets};
 use crate::volume_units::spare_space_problem;
 use softflash_base::UnitSet;
 
@@ -12,7 +13,42 @@ impl SetTable {
         let of_all =
             || self.of_numbers(shards).or_else(|| self.same_twice()).or_else(|| self.two_owners());
         let of_each = || self.mapped.iter().find_map(|set| self.of_set(set, shards));
-        of_all().or_else(of_each).or_else(|| self.shortage(device_units))
+        let of_pairs = || self.of_pairs();
+        of_all().or_else(of_each).or_else(of_pairs).or_else(|| self.shortage(device_units))
+    }
+
+    /// The problem of the pairs.
+    fn of_pairs(&self) -> Option<String> {
+        self.pairs.iter().enumerate().find_map(|(place, pair)| {
+            let PairOfSets { first, second, window_ms, .. } = pair;
+            let of = |set: &u16| self.mapped.iter().find(|mapped| mapped.id == *set);
+            let others = &self.pairs[..place];
+            match (of(first), of(second)) {
+                (None, _) => Some(format!("set {first} is one of a pair, and there is none")),
+                (_, None) => Some(format!("set {second} is one of a pair, and there is none")),
+                (Some(one), Some(_)) if first == second => {
+                    Some(format!("the set `{}` is a pair with itself; a pair has two", one.name))
+                }
+                (Some(one), Some(other)) if one.shard != other.shard => Some(format!(
+                    "the sets `{}` and `{}` are a pair, and of two shards; a pair is of one",
+                    one.name, other.name
+                )),
+                (Some(one), Some(other)) => {
+                    let twice = [one, other].into_iter();
+                    let mut twice = twice.filter(|set| others.iter().any(|it| it.includes(set.id)));
+                    match (twice.next(), window_ms) {
+                        (Some(set), _) => {
+                            Some(format!("the set `{}` is one of two pairs; keep one", set.name))
+                        }
+                        (None, Some(ms)) if *ms == 0 || *ms > MOST_WINDOW_MS => Some(format!(
+                            "the windows of `{}` have {ms} ms; use 1 to {MOST_WINDOW_MS}",
+                            one.name
+                        )),
+                        (None, _) => None,
+                    }
+                }
+            }
+        })
     }
 
     /// The problem of the numbers of the table.
@@ -118,6 +154,15 @@ op_percent = 25
 slots = \"7\"
 ";
 
+    /// Two pairs could follow the sets.
+    const PAIR: &str = "\
+[[pairs]]
+first = 1
+second = 5
+since = 3
+window_ms = 100
+";
+
     fn problem(from: &str, to: &str) -> String {
         assert!(GOOD.contains(from), "{from}");
         let table: SetTable = toml::from_str(&GOOD.replacen(from, to, 1)).unwrap();
@@ -152,6 +197,34 @@ slots = \"7\"
         ];
         for (from, to, expected) in cases {
             let problem = problem(from, to);
+            assert!(problem.contains(expected), "{to}: {problem}");
+        }
+    }
+
+    #[test]
+    fn each_problem_of_a_pair_is_named() {
+        let problem = |replaced: &[(&str, &str)]| {
+            let mut text = format!("{}\n{PAIR}", GOOD.replace("shard = 1", "shard = 0"));
+            for (from, to) in replaced {
+                assert!(text.contains(from), "{from}");
+                text = text.replacen(from, to, 1);
+            }
+            let table: SetTable = toml::from_str(&text).unwrap();
+            if replaced.is_empty() {
+                assert_eq!(toml::from_str(&toml::to_string(&table).unwrap()), Ok(table.clone()));
+            }
+            table.problem(2, 8).unwrap_or_default()
+        };
+        assert_eq!(problem(&[]), "");
+        for (from, to, expected) in [
+            ("first = 1", "first = 2", "set 2 is one of a pair, and there is none"),
+            ("second = 5", "second = 4", "set 4"),
+            ("second = 5", "second = 1", "`vol-0` is a pair with itself"),
+            ("name = \"fast\"\nshard = 0", "name = \"fast\"\nshard = 1", "of two shards"),
+            ("window_ms = 100", "window_ms = 0", "have 0 ms; use 1 to 60000"),
+            (PAIR, &format!("{PAIR}{PAIR}"), "`vol-0` is one of two pairs"),
+        ] {
+            let problem = problem(&[(from, to)]);
             assert!(problem.contains(expected), "{to}: {problem}");
         }
     }

@@ -83,6 +83,14 @@ impl Ftl {
         self.units.unit(unit).load()
     }
 
+    /// Whether a superblock of a unit is being erased ahead of need.
+    ///
+    /// # Panics
+    /// If the unit is not in [`units`](Ftl::units).
+    pub fn is_erasing(&self, unit: UnitId) -> bool {
+        self.units.unit(unit).is_erasing()
+    }
+
     /// Number of superblocks of a unit in each state.
     ///
     /// # Panics

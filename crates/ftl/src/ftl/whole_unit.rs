@@ -65,6 +65,17 @@ impl Ftl {
         Ok(self.begin_unit_work(place, Goal::GivenUp).1)
     }
 
+    /// Starts no erase ahead of need on a unit from now on, or some again: a superblock that is
+    /// opened is still erased, if it was not before.
+    ///
+    /// # Errors
+    /// [`NotOurs`](FtlError::NotOurs).
+    pub fn hold_erases(&mut self, unit: UnitId, is_held: bool) -> Result<(), FtlError> {
+        let place = self.units.place(unit)?;
+        self.units[place].hold_erases(is_held);
+        Ok(())
+    }
+
     fn begin_unit_work(&mut self, place: usize, goal: Goal) -> (u32, RequestId) {
         let (request, id) = self.requests.begin_single(Hint::HEADER.at(Priority::Background));
         self.unit_work.push(UnitWork { place, request, goal });

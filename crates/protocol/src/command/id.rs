@@ -81,7 +81,9 @@ ids! {
     FlashSetDelete
     FlashSetHelp
     FlashSetList
+    FlashSetPair
     FlashSetResize
+    FlashSetWindow
     FlashStats
     FlashUnits
     FlashVolume

@@ -301,12 +301,26 @@ pub(super) const SET: &[Spec] =
             "Return all sets of units",
         ),
         command(
+            CommandId::FlashSetPair,
+            "flash.set|pair",
+            4,
+            &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
+        )
+        .docs(Group::Server, "0.1.0", "Make a pair of two sets of units for volumes"),
+        command(
             CommandId::FlashSetResize,
             "flash.set|resize",
             4,
             &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
         )
         .docs(Group::Server, "0.1.0", "Change the number of units of a set"),
+        command(
+            CommandId::FlashSetWindow,
+            "flash.set|window",
+            4,
+            &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
+        )
+        .docs(Group::Server, "0.1.0", "Change the windows of a pair of sets"),
     ];
 
 /// Subcommands of FLASH.RECORD.

@@ -25,7 +25,7 @@ pub(crate) fn list(keyspace: KeyspaceContext<'_>) -> LocalBoxFuture<'_, Result<R
     .boxed_local()
 }
 
-/// FLASH.SET CREATE, RESIZE and DELETE
+/// FLASH.SET CREATE, RESIZE, DELETE, PAIR and WINDOW
 pub(crate) fn change<'a>(
     session: &'a mut Session,
     _: &'a Store,
@@ -56,7 +56,32 @@ fn parse(args: &[Bytes]) -> Result<SetChange> {
         }
         (b"resize", [units]) => Ok(SetChange::Resize { name, units: units_of(units)? }),
         (b"delete", []) => Ok(SetChange::Delete { name }),
+        (b"pair", [second]) => {
+            let second = String::from_utf8_lossy(second).into_owned();
+            Ok(SetChange::Pair { first: name, second })
+        }
+        (b"window", [time]) => Ok(SetChange::Window { name, window_ms: window_of(time)? }),
         _ => Err(CommandError::SYNTAX),
+    }
+}
+
+/// The length of windows in milliseconds: `none`, `100ms`, or `2s`.
+fn window_of(word: &Bytes) -> Result<Option<u32>> {
+    let text = String::from_utf8_lossy(word).to_ascii_lowercase();
+    let (digits, scale) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        _ if text == "none" => return Ok(None),
+        (Some(digits), _) => (digits, 1),
+        (None, Some(digits)) => (digits, 1000),
+        (None, None) => (text.as_str(), 0),
+    };
+    let ms = digits.parse::<u32>().ok().and_then(|number| number.checked_mul(scale));
+    match ms {
+        Some(ms @ 1..=60_000) => Ok(Some(ms)),
+        _ => Err(CommandError::quoting(&[
+            b"ERR '",
+            word.as_ref(),
+            b"' is no length of windows; use 1ms to 60s, or none",
+        ])),
     }
 }
 
@@ -85,6 +110,12 @@ pub(crate) fn help(_: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
         "    first, under load. It goes on if the client leaves.",
         "DELETE <name>",
         "    Delete a set that holds no volumes. Its units become spare.",
+        "PAIR <name> <name>",
+        "    Make a pair of two sets of a shard: each has a copy of all volumes. One of them holds no",
+        "    volumes, and gets a copy of everything under load.",
+        "WINDOW <name> <time>|none",
+        "    One set of a pair takes writes for so long (as 100ms), while the other one only reads, in",
+        "    turns; without windows both take every write.",
         "LIST",
         "    All sets of units: id, name, shard, kind (store or mapped), units, op_percent (spare",
         "    space for collection), used_bytes, usable_bytes, erases_mean (of a block), waf (bytes",

@@ -50,9 +50,9 @@ pub(crate) fn list<'a>(
 pub(crate) fn help(_: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
     Ok(Reply::lines(&[
         "FLASH.VOLUME <subcommand> [<arg> [value] ...]. Subcommands are:",
-        "CREATE <name> <size> [SET <set>] [<setting> <value> ...]",
+        "CREATE <name> <size> [SET <set>] [COPIES 1|2] [<setting> <value> ...]",
         "    Create a thin volume; the size is in bytes, or with KiB, MiB, GiB or TiB. It is in this",
-        "    set of units, else in the one with the most unused space.",
+        "    set of units, else in the one with the most unused space; two copies need a pair of sets.",
         "SET <name> <setting> <value> [<setting> <value> ...]",
         "    Change settings of a volume: quota (bytes that it and its snapshots may hold), iops",
         "    and bandwidth (limits a second; `none` removes one, and a quota), weight (1 to 1000),",
@@ -89,14 +89,15 @@ fn parse(args: &[Bytes]) -> Result<VolumeChange> {
     let name = text(name);
     match (&subcommand.to_ascii_lowercase()[..], more) {
         (b"create", [bytes, words @ ..]) => {
-            let is_set = |(name, _): &SettingText| name.eq_ignore_ascii_case("set");
-            let (sets, settings): (Vec<_>, Vec<_>) = settings(words)?.into_iter().partition(is_set);
-            let mut sets = sets.into_iter().map(|(_, set)| set);
-            let (size_bytes, set) = (size(bytes)?, sets.next());
-            match sets.next() {
-                None => Ok(VolumeChange::Create { name, size_bytes, settings, set }),
-                Some(_) => Err(CommandError::SYNTAX),
-            }
+            let mut settings = settings(words)?;
+            let set = take_one(&mut settings, "set")?;
+            let copies = match take_one(&mut settings, "copies")?.as_deref() {
+                None | Some("1") => 1,
+                Some("2") => 2,
+                Some(_) => return Err(CommandError::Known("ERR a volume has 1 or 2 copies")),
+            };
+            let size_bytes = size(bytes)?;
+            Ok(VolumeChange::Create { name, size_bytes, settings, set, copies })
         }
         (b"set", words @ [_, ..]) => Ok(VolumeChange::Set { name, settings: settings(words)? }),
         (b"resize", [bytes, words @ ..]) => {
@@ -123,6 +124,17 @@ fn parse(args: &[Bytes]) -> Result<VolumeChange> {
             Ok(VolumeChange::Clone { volume: name, snapshot: text(snapshot), name: text(new) })
         }
         _ => Err(CommandError::SYNTAX),
+    }
+}
+
+/// Takes the value of a word out of settings, which may be there once.
+fn take_one(settings: &mut Vec<SettingText>, word: &str) -> Result<Option<String>> {
+    let is_it = |(name, _): &mut SettingText| name.eq_ignore_ascii_case(word);
+    let mut found = settings.extract_if(.., is_it);
+    let value = found.next().map(|(_, value)| value);
+    match found.next() {
+        None => Ok(value),
+        Some(_) => Err(CommandError::SYNTAX),
     }
 }
 

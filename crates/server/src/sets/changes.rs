@@ -4,8 +4,8 @@
 
 use super::STOPPING;
 use super::directory::Directory;
-use crate::thread::{Erasure, Message};
-use crate::volumes::{HostSpec, UnitChange, Volumes};
+use crate::thread::{Erasure, Message, PairOfHosts};
+use crate::volumes::{HostSpec, PairChange, UnitChange, Volumes};
 use async_channel::Sender;
 use softflash_base::UnitSet;
 use softflash_datadir::{DEFAULT_OP_PERCENT, NewSet, Resize, SetTable, ShardDomain};
@@ -14,6 +14,7 @@ use softflash_protocol::sets::SetChange;
 use softflash_protocol::shared::recording::volume::VolumeRecordings;
 use softflash_volume::UnitSlots;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Mutex, oneshot};
 
 /// The threads of the shards, and what a new domain on one of them needs.
@@ -56,6 +57,8 @@ impl Changes {
             }
             SetChange::Resize { name, units } => self.resize(&name, units).await,
             SetChange::Delete { name } => self.delete(&name).await,
+            SetChange::Pair { first, second } => self.pair([first, second]).await,
+            SetChange::Window { name, window_ms } => self.window(&name, window_ms).await,
         }
     }
 
@@ -114,9 +117,59 @@ impl Changes {
         })
     }
 
+    /// Makes a pair of two sets. One that is empty gets a copy of everything, after the return.
+    async fn pair(&self, names: [String; 2]) -> Outcome<()> {
+        let [first, second] = &names;
+        let next = self.directory.plan(|table| table.with_pair(first, second))?;
+        self.directory.check(&next)?;
+        let pair = next.pairs.last().cloned().ok_or_else(|| STOPPING.to_owned())?;
+        let shard = self.domain(first)?.shard.0;
+        self.volumes()?.check_pair([first, second]).await.map_err(|error| error.to_string())?;
+        self.replace(next).await?;
+        let (answer, paired) = oneshot::channel();
+        self.send(shard, Message::Pair(PairOfHosts { names: names.clone(), pair, answer }))?;
+        let paired = paired.await.unwrap_or_else(|_| Err(STOPPING.to_owned()));
+        if paired.is_err() {
+            let before = self.directory.plan(|table| table.without_pair(first))?;
+            self.replace(before).await?;
+        }
+        paired
+    }
+
+    async fn window(&self, name: &str, window_ms: Option<u32>) -> Outcome<()> {
+        let next = self.directory.plan(|table| table.with_window(name, window_ms))?;
+        self.directory.check(&next)?;
+        self.replace(next).await?;
+        let window = window_ms.map(|ms| Duration::from_millis(ms.into()));
+        let change = PairChange::Window(window);
+        self.volumes()?.change_pair(name, change).await.map_err(|error| error.to_string())
+    }
+
+    /// Ends the pair of a set, whose partner keeps the volumes.
+    async fn end_pair(&self, name: &str) -> Outcome<()> {
+        let of = self.domain(name)?;
+        let Some(pair) = &of.pair else { return Ok(()) };
+        let partner = pair.partner_of(of.config.domain);
+        let domains = self.directory.domains();
+        let partner = domains.iter().find(|domain| domain.config.domain == partner);
+        let partner = partner.ok_or_else(|| STOPPING.to_owned())?;
+        let volumes = self.volumes()?;
+        volumes.check_second(name).await.map_err(|error| error.to_string())?;
+        let ended = volumes.change_pair(&partner.name, PairChange::End).await;
+        ended.map_err(|error| error.to_string())
+    }
+
     async fn delete(&self, name: &str) -> Outcome<()> {
         let next = self.directory.plan(|table| table.without_set(name))?;
         self.directory.check(&next)?;
+        let had_pair = self.domain(name)?.pair.is_some();
+        self.end_pair(name).await?;
+        if had_pair {
+            // Its volumes are those that the other set keeps.
+            let ended = self.volumes()?.end_copy(name, self.directory.replace(next)).await;
+            self.update()?;
+            return ended;
+        }
         let ended = self.volumes()?.end(name, self.directory.replace(next)).await;
         self.update()?;
         ended

@@ -74,7 +74,7 @@ impl SetAdmin for Sets {
                     let figures = stats.map(|stats| SetFigures {
                         mapped_bytes: None,
                         client_bytes_written: stats.host_bytes_written,
-                        draining_bytes: 0,
+                        ..SetFigures::default()
                     });
                     set.state(figures, units.unwrap_or_default())
                 }
@@ -85,6 +85,8 @@ impl SetAdmin for Sets {
                         mapped_bytes: Some((domain.volume_used_bytes, domain.volume_usable_bytes)),
                         client_bytes_written: domain.volume_bytes_written,
                         draining_bytes: domain.draining_bytes,
+                        pair: domain.pair,
+                        window: domain.window,
                     });
                     set.state(figures, &units)
                 }
@@ -114,5 +116,13 @@ fn entry(set: SetState) -> Reply {
         (Reply::Text("pair"), or_null(set.pair.map(text))),
         (Reply::Text("window"), or_null(set.window.map(number))),
         (Reply::Text("draining_bytes"), or_null(set.draining_bytes.map(number))),
+        (Reply::Text("pair_state"), or_null(set.pair_state.map(|it| Reply::Text(it.name())))),
+        (Reply::Text("behind_bytes"), or_null(set.behind_bytes.map(number))),
+        (Reply::Text("window_state"), or_null(set.window_state.map(|it| Reply::Text(it.name())))),
+        (Reply::Text("window_left_ms"), or_null(set.window_left_ms.map(number))),
+        (
+            Reply::Text("window_writes_left_bytes"),
+            or_null(set.window_writes_left_bytes.map(number)),
+        ),
     ])
 }

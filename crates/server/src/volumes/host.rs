@@ -1,12 +1,12 @@
 //! A domain on the thread of its shard: answers requests until the shard closes.
 
 use super::requests::{
-    Request, ShardCounters, ShardVolumes, apply, exports, is_exclusive, taken_away,
+    PairChange, Request, ShardCounters, ShardVolumes, apply, exports, is_exclusive, taken_away,
 };
 use super::unit_changes;
 use crate::error::ServerError;
 use crate::nbd::connections::Connections;
-use softflash_datadir::ShardDomain;
+use softflash_datadir::{MountResult, ShardDomain, form_pairs};
 use softflash_flash::FlashSource;
 use softflash_protocol::shared::recording::volume::VolumeRecordings;
 use softflash_runtime::RuntimeHandle;
@@ -26,9 +26,29 @@ pub(crate) struct HostSpec {
 
 /// A domain with the NBD connections to it; nothing if it could not be mounted.
 pub(crate) struct VolumeHost {
+    /// The name of its set.
+    set: String,
     /// Where its volumes are, for messages.
     place: String,
     mounted: Option<Mounted>,
+}
+
+/// Mounts domains, each on its flash, and forms their pairs; then they answer requests. If one
+/// cannot be mounted, its requests are answered with the reason: keys and other volumes do not
+/// depend on it.
+pub(crate) async fn mount_hosts(
+    specs: Vec<(HostSpec, FlashSource)>,
+    runtime: &RuntimeHandle,
+) -> Vec<VolumeHost> {
+    let (mut domains, mut rest) = (Vec::new(), Vec::new());
+    for (HostSpec { domain, requests, recordings }, flash) in specs {
+        let mounted = domain.mount(flash, runtime).await;
+        domains.push((domain, mounted));
+        rest.push((requests, recordings));
+    }
+    form_pairs(&mut domains).await;
+    let all = domains.into_iter().zip(rest);
+    all.map(|(mounted, rest)| VolumeHost::serve(mounted, rest, runtime)).collect()
 }
 
 struct Mounted {
@@ -39,27 +59,34 @@ struct Mounted {
 }
 
 impl VolumeHost {
-    /// Mounts the domain on its flash, and answers requests from then on. If it cannot be mounted,
-    /// requests are answered with the reason: keys and other volumes do not depend on it.
-    pub async fn mount(spec: HostSpec, flash: FlashSource, runtime: &RuntimeHandle) -> VolumeHost {
-        let HostSpec { domain: of, requests, recordings } = spec;
-        let place = of.place();
-        match of.mount(flash, runtime).await {
+    fn serve(
+        (of, mounted): (ShardDomain, MountResult),
+        (requests, recordings): (UnboundedReceiver<Request>, Arc<VolumeRecordings>),
+        runtime: &RuntimeHandle,
+    ) -> VolumeHost {
+        let (set, place) = (of.name.clone(), of.place());
+        match mounted {
             Ok(domain) => {
                 let connections = Rc::new(Connections::new(runtime.clone(), recordings));
                 let has_ended = Rc::default();
                 let (shared, ended) = (Rc::clone(&connections), Rc::clone(&has_ended));
                 let answering = answer(domain.clone(), shared, ended, requests, runtime.clone());
                 runtime.spawn(Box::pin(answering));
-                VolumeHost { place, mounted: Some(Mounted { domain, connections, has_ended }) }
+                let mounted = Some(Mounted { domain, connections, has_ended });
+                VolumeHost { set, place, mounted }
             }
             Err(error) => {
                 let error = of.not_mounted(&error);
                 tracing::error!("{error}; keys and all other volumes are served");
                 runtime.spawn(Box::pin(refuse(error, requests)));
-                VolumeHost { place, mounted: None }
+                VolumeHost { set, place, mounted: None }
             }
         }
+    }
+
+    /// The domain of a set, if it is mounted here.
+    pub fn domain(&self, set: &str) -> Option<&Domain> {
+        self.mounted.as_ref().filter(|_| self.set == set).map(|mounted| &mounted.domain)
     }
 
     /// Ends the NBD connections: requests under way complete, within this time.
@@ -71,7 +98,8 @@ impl VolumeHost {
 
     /// Makes everything durable with a checkpoint, so that the next start is fast, and ends.
     pub async fn close(self) -> Result<(), ServerError> {
-        let VolumeHost { place, mounted: Some(Mounted { domain, has_ended, .. }) } = self else {
+        let VolumeHost { place, mounted: Some(Mounted { domain, has_ended, .. }), .. } = self
+        else {
             return Ok(());
         };
         if has_ended.get() {
@@ -102,9 +130,10 @@ async fn refuse(error: VolumeError, mut requests: UnboundedReceiver<Request>) {
             Request::Stats(answer) => drop(answer.send(Err(error.clone()))),
             Request::Units(answer) => drop(answer.send(Err(error.clone()))),
             Request::Exports(answer) => drop(answer.send(Err(error.clone()))),
-            Request::Change(_, answer) | Request::ChangeUnits(_, answer) | Request::End(answer) => {
-                drop(answer.send(Err(error.clone())))
-            }
+            Request::Change(_, answer)
+            | Request::ChangeUnits(_, answer)
+            | Request::ChangePair(_, answer)
+            | Request::End(answer) => drop(answer.send(Err(error.clone()))),
             Request::Serve(_) => {}
         }
     }
@@ -122,14 +151,23 @@ async fn answer(
         match request {
             Request::Describe(answer) => {
                 let (volumes, space) = (domain.list(), domain.space());
-                let _ = answer.send(Ok(ShardVolumes { volumes, space }));
+                let (is_second, is_paired) = (domain.is_second(), domain.is_paired());
+                let _ = answer.send(Ok(ShardVolumes { volumes, space, is_second, is_paired }));
             }
             Request::Stats(answer) => {
                 let (space, counters) = (domain.space(), domain.counters());
                 let programmed = domain.programmed();
                 let (volumes, draining_bytes) = (domain.figures(), domain.draining_bytes());
-                let counters =
-                    ShardCounters { space, draining_bytes, counters, programmed, volumes };
+                let (pair, window) = (domain.pair_figures(), domain.window());
+                let counters = ShardCounters {
+                    space,
+                    draining_bytes,
+                    counters,
+                    programmed,
+                    volumes,
+                    pair,
+                    window,
+                };
                 let _ = answer.send(Ok(counters));
             }
             Request::Units(answer) => {
@@ -159,6 +197,15 @@ async fn answer(
                 let domain = domain.clone();
                 runtime.spawn(Box::pin(async move {
                     let _ = answer.send(unit_changes::apply(change, &domain).await);
+                }));
+            }
+            Request::ChangePair(change, answer) => {
+                let domain = domain.clone();
+                runtime.spawn(Box::pin(async move {
+                    let _ = answer.send(match change {
+                        PairChange::Window(window) => domain.set_window(window).await,
+                        PairChange::End => domain.unpair().await,
+                    });
                 }));
             }
             Request::End(answer) => {

@@ -8,7 +8,7 @@ mod registry;
 mod requests;
 mod unit_changes;
 
-pub(crate) use host::{HostSpec, VolumeHost};
+pub(crate) use host::{HostSpec, VolumeHost, mount_hosts};
 pub(crate) use registry::{Answers, Volumes};
-pub(crate) use requests::{ExportInfo, Request, SNAPSHOT_MARK};
+pub(crate) use requests::{ExportInfo, PairChange, Request, SNAPSHOT_MARK};
 pub(crate) use unit_changes::UnitChange;

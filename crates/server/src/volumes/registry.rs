@@ -1,6 +1,6 @@
 //! The handle of all domains, for any thread.
 
-use super::requests::{Answer, ExportInfo, Request, ShardCounters, ShardVolumes};
+use super::requests::{Answer, ExportInfo, PairChange, Request, ShardCounters, ShardVolumes};
 use super::unit_changes::UnitChange;
 use crate::nbd::client::Client;
 use crate::telemetry::DomainStats;
@@ -107,6 +107,51 @@ impl Volumes {
         Ok(self.ask(number, |answer| Request::ChangeUnits(change, answer)).await?)
     }
 
+    /// Fails if two sets cannot become a pair: both hold volumes.
+    pub async fn check_pair(&self, sets: [&str; 2]) -> Result<(), ChangeError> {
+        let mut holding = Vec::new();
+        for set in sets {
+            let number = self.of_name(set)?;
+            let described = self.ask(number, Request::Describe).await?;
+            holding.extend(described.volumes.first().map(|_| set.to_owned()));
+        }
+        match <[String; 2]>::try_from(holding) {
+            Ok(names) => Err(SetError::BothHoldVolumes { names }.into()),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Fails unless a set is the second of its pair: clients use the volumes by the first one.
+    pub async fn check_second(&self, set: &str) -> Result<(), ChangeError> {
+        let number = self.of_name(set)?;
+        match self.ask(number, Request::Describe).await {
+            Ok(described) if !described.is_second && described.is_paired => {
+                Err(SetError::FirstOfPair { name: set.to_owned() }.into())
+            }
+            // Nobody uses one that is not mounted.
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Changes the pair of a set.
+    pub async fn change_pair(&self, set: &str, change: PairChange) -> Result<(), ChangeError> {
+        let number = self.of_name(set)?;
+        Ok(self.ask(number, |answer| Request::ChangePair(change, answer)).await?)
+    }
+
+    /// As [`end`](Volumes::end), of a set whose volumes another one has, too.
+    pub async fn end_copy(
+        &self,
+        set: &str,
+        forget: impl Future<Output = Result<(), String>>,
+    ) -> Result<(), String> {
+        let _naming = self.shared.naming.lock().await;
+        let number = self.of_name(set).map_err(|error| error.to_string())?;
+        let addressed = self.addressed(number).ok_or_else(|| VolumeError::Stopped.to_string())?;
+        forget.await?;
+        ask(&addressed, Request::End).await.map_err(|error| error.to_string())
+    }
+
     /// Calls `forget`, which takes a set without volumes out of the table of sets, and ends its
     /// domain then. No volume comes into being meanwhile.
     pub async fn end(
@@ -183,12 +228,28 @@ impl Volumes {
                 let missing = || VolumeError::NoVolume { name: name.to_owned() };
                 unknown.clone().unwrap_or_else(missing)
             })?,
-            (None, Some(set)) => self.of_set(set, &all)?,
+            (None, Some(set)) => {
+                let number = self.of_set(set, &all)?;
+                let of = all.mounted.iter().find(|(it, _)| *it == number);
+                if of.is_some_and(|(_, of)| !of.has_copies(change.copies())) {
+                    return Err(SetError::OneCopy { name: set.to_owned() }.into());
+                }
+                number
+            }
             (None, None) => {
                 let load = |domain: &ShardVolumes| DomainLoad::of(domain.space, &domain.volumes);
-                let most_free = most_free(all.mounted.iter().map(|(_, domain)| load(domain)));
-                let chosen = most_free.and_then(|place| all.mounted.get(place));
-                let none = || unknown.clone().map_or(ChangeError::NoSets, ChangeError::Volume);
+                let able = |(_, of): &&(usize, ShardVolumes)| {
+                    !of.is_second && of.has_copies(change.copies())
+                };
+                let able: Vec<_> = all.mounted.iter().filter(able).collect();
+                let most_free = most_free(able.iter().map(|(_, domain)| load(domain)));
+                let chosen = most_free.and_then(|place| able.get(place));
+                let no_pair = change.copies() > 1 && !all.mounted.is_empty();
+                let none = || match (&unknown, no_pair) {
+                    (Some(error), _) => ChangeError::Volume(error.clone()),
+                    (None, true) => SetError::NoPair.into(),
+                    (None, false) => ChangeError::NoSets,
+                };
                 chosen.map(|(number, _)| *number).ok_or_else(none)?
             }
         };
@@ -308,6 +369,8 @@ fn domain_stats(named: DomainStats, of: ShardCounters) -> DomainStats {
         volume_flushes: of.counters.flushes,
         volume_used_bytes: of.space.used_bytes,
         volume_usable_bytes: of.space.usable_bytes,
+        pair: of.pair,
+        window: of.window,
         volume_full: u64::from(of.space.is_full),
         volume_refused_writes: of.counters.refused,
         programmed: of.programmed,

@@ -5,8 +5,10 @@ use crate::nbd::client::Client;
 use softflash_ftl::{ProgramBytes, UnitTelemetry};
 use softflash_protocol::volumes::{SettingText, VolumeChange};
 use softflash_volume::{
-    Domain, DomainCounters, DomainSpace, Setting, VolumeError, VolumeFigures, VolumeInfo,
+    Domain, DomainCounters, DomainSpace, PairFigures, Setting, VolumeError, VolumeFigures,
+    VolumeInfo, WindowState,
 };
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// The answer to a message. A caller that has stopped waiting gets none.
@@ -26,10 +28,20 @@ pub(crate) enum Request {
     Change(VolumeChange, Answer<()>),
     /// Change the units of the domain.
     ChangeUnits(UnitChange, Answer<()>),
+    /// Change the pair that the domain is one of.
+    ChangePair(PairChange, Answer<()>),
     /// End the domain, whose set is deleted, and give its units up.
     End(Answer<()>),
     /// Serve an NBD client that has chosen an export of the domain.
     Serve(Box<Client>),
+}
+
+/// A change of a pair.
+pub(crate) enum PairChange {
+    /// Other windows, or none.
+    Window(Option<Duration>),
+    /// The pair ends, and the domain keeps the volumes.
+    End,
 }
 
 /// The counters of a domain, and the figures of its volumes.
@@ -41,6 +53,8 @@ pub(crate) struct ShardCounters {
     pub counters: DomainCounters,
     pub programmed: ProgramBytes,
     pub volumes: Vec<VolumeFigures>,
+    pub pair: Option<PairFigures>,
+    pub window: Option<WindowState>,
 }
 
 /// The state of a domain.
@@ -48,6 +62,17 @@ pub(crate) struct ShardCounters {
 pub(crate) struct ShardVolumes {
     pub volumes: Vec<VolumeInfo>,
     pub space: DomainSpace,
+    /// Whether the other domain of a pair has its volumes.
+    pub is_second: bool,
+    /// Whether its volumes have two copies.
+    pub is_paired: bool,
+}
+
+impl ShardVolumes {
+    /// Whether volumes of the domain have so many copies.
+    pub fn has_copies(&self, copies: u8) -> bool {
+        copies <= if self.is_paired { 2 } else { 1 }
+    }
 }
 
 /// What NBD can export: a volume, or a snapshot as `VOLUME@SNAPSHOT`.
@@ -64,7 +89,7 @@ pub(crate) const SNAPSHOT_MARK: char = '@';
 /// Carries a change out; durable when it returns.
 pub(super) async fn apply(change: VolumeChange, domain: &Domain) -> Result<(), VolumeError> {
     match &change {
-        VolumeChange::Create { name, size_bytes, settings, set: _ } => {
+        VolumeChange::Create { name, size_bytes, settings, .. } => {
             domain.create_with(name, *size_bytes, &parse(settings)?).await?;
             warn_if_larger_than_its_domain(name, domain)
         }

@@ -73,7 +73,11 @@ impl Pair {
                 let copy = images[&snapshot].clone();
                 images.insert(image, copy);
             }
-            Operation::Set { .. } | Operation::Rename { .. } | Operation::Promote { .. } => {}
+            Operation::Set { .. }
+            | Operation::Rename { .. }
+            | Operation::Promote { .. }
+            | Operation::Pair(_)
+            | Operation::OfPair { .. } => {}
         }
     }
 

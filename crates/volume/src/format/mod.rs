@@ -13,6 +13,8 @@ pub(crate) mod entry;
 pub(crate) mod frame;
 pub(crate) mod leaf;
 pub(crate) mod operation;
+pub(crate) mod pair;
+pub(crate) mod pair_state;
 pub(crate) mod record;
 pub(crate) mod root;
 pub(crate) mod settings;

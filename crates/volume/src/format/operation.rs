@@ -9,6 +9,7 @@
 )]
 
 use super::bytes::{Append, Reader};
+use super::pair_state::PairState;
 use super::settings;
 use crate::image::ImageId;
 use crate::settings::VolumeSettings;
@@ -34,12 +35,25 @@ pub(crate) enum Operation {
     RollBack { image: ImageId, snapshot: ImageId },
     /// The snapshot that a clone was made from, and the older ones, become those of the clone.
     Promote { clone: ImageId, snapshot: ImageId },
+    /// The domain is one of a pair, with this state; what was recorded of changes since the state
+    /// before is forgotten.
+    Pair(PairState),
+    /// The operation with this number of a pair: both domains carry it out.
+    OfPair { number: u64, operation: Box<Operation> },
 }
 
 impl Operation {
+    /// The operation itself, of a pair or not.
+    pub fn inner(&self) -> &Operation {
+        match self {
+            Operation::OfPair { operation, .. } => operation,
+            operation => operation,
+        }
+    }
+
     /// The image that it creates.
     pub fn creates(&self) -> Option<ImageId> {
-        match self {
+        match self.inner() {
             Operation::Create { image, .. }
             | Operation::Snapshot { image, .. }
             | Operation::Clone { image, .. } => Some(*image),
@@ -48,7 +62,9 @@ impl Operation {
             | Operation::Set { .. }
             | Operation::Rename { .. }
             | Operation::RollBack { .. }
-            | Operation::Promote { .. } => None,
+            | Operation::Promote { .. }
+            | Operation::Pair(_)
+            | Operation::OfPair { .. } => None,
         }
     }
 
@@ -93,6 +109,15 @@ impl Operation {
                 bytes.add_u32(image.0);
                 bytes.add_u32(snapshot.0);
             }
+            Operation::Pair(state) => {
+                bytes.add_u8(11);
+                state.add(&mut bytes);
+            }
+            Operation::OfPair { number, operation } => {
+                bytes.add_u8(12);
+                bytes.add_u64(*number);
+                bytes.add(&operation.encode());
+            }
         }
         bytes
     }
@@ -101,6 +126,21 @@ impl Operation {
     pub fn decode(bytes: &[u8]) -> Option<Operation> {
         let mut reader = Reader(bytes);
         let kind = reader.u8()?;
+        match kind {
+            11 => {
+                let state = PairState::read(&mut reader)?;
+                return reader.0.is_empty().then_some(Operation::Pair(state));
+            }
+            12 => {
+                let number = reader.u64()?;
+                // An operation of a pair is none itself.
+                let inner = Operation::decode(reader.0).filter(|inner| {
+                    !matches!(inner, Operation::OfPair { .. } | Operation::Pair(_))
+                })?;
+                return Some(Operation::OfPair { number, operation: Box::new(inner) });
+            }
+            _ => {}
+        }
         let first = ImageId(reader.u32()?);
         let operation = match kind {
             1 | 7 => {
@@ -151,13 +191,21 @@ mod tests {
             Operation::Rename { image, name },
             Operation::RollBack { image, snapshot: of },
             Operation::Promote { clone: image, snapshot: of },
+            Operation::Pair(PairState {
+                pair: 1 << 40,
+                epoch: 1 << 41,
+                operations: 9,
+                is_whole: true,
+                is_partner_whole: false,
+            }),
+            Operation::OfPair { number: 1 << 33, operation: Box::new(Operation::Delete { image }) },
         ] {
             let bytes = operation.encode();
             assert_eq!(Operation::decode(&bytes), Some(operation));
             assert_eq!(Operation::decode(&bytes[..bytes.len() - 1]), None);
             assert_eq!(Operation::decode(&[bytes, vec![0]].concat()), None);
         }
-        assert_eq!(Operation::decode(&[11, 0, 0, 0, 0]), None);
+        assert_eq!(Operation::decode(&[13, 0, 0, 0, 0]), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 )]
 
 use super::bytes::{Append, Reader};
+use super::pair::{self, PairRecord};
 use super::settings;
 use crate::image::{Image, ImageId, Images, Role};
 use crate::settings::VolumeSettings;
@@ -77,10 +78,14 @@ pub(crate) struct Root {
     /// The unit in each unit slot, where a table of sets names them; the units have slots in their
     /// order otherwise, and in versions before 5.
     pub unit_slots: Vec<Option<u16>>,
+    /// Of a domain that is one of a pair.
+    pub pair: Option<PairRecord>,
 }
 
-/// Written where a table of sets names unit slots.
-const VERSION: u32 = 5;
+/// Written where the domain is one of a pair.
+const VERSION: u32 = 6;
+/// The version without pairs, which is written where a table of sets names unit slots.
+const FIFTH_VERSION: u32 = 5;
 /// The version without unit slots, which is written where there is no table of sets.
 const FOURTH_VERSION: u32 = 4;
 /// The version before volumes could be promoted: their data have one seed.
@@ -98,7 +103,12 @@ const NO_UNIT: u16 = u16::MAX;
 impl Root {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        bytes.add_u32(if self.unit_slots.is_empty() { FOURTH_VERSION } else { VERSION });
+        let version = match (&self.pair, self.unit_slots.is_empty()) {
+            (Some(_), _) => VERSION,
+            (None, false) => FIFTH_VERSION,
+            (None, true) => FOURTH_VERSION,
+        };
+        bytes.add_u32(version);
         bytes.add_u64(self.sequence);
         bytes.add_u32(self.images.last());
         bytes.add_count(self.images.iter().count());
@@ -125,9 +135,12 @@ impl Root {
             bytes.add_u32(mark.unit.into());
             bytes.add_u64(mark.generation);
         }
-        if !self.unit_slots.is_empty() {
+        if version > FOURTH_VERSION {
             bytes.add_count(self.unit_slots.len());
             self.unit_slots.iter().for_each(|unit| bytes.add_u32(unit.unwrap_or(NO_UNIT).into()));
+        }
+        if let Some(pair) = &self.pair {
+            pair.add(&mut bytes);
         }
         bytes
     }
@@ -181,7 +194,11 @@ impl Root {
             let read = (0..reader.count(4)?).map(|_| unit(reader.u32()?));
             unit_slots = read.collect::<Option<Vec<Option<u16>>>>()?;
         }
-        Some(Root { sequence, images, leaves, open, previous, change, units, unit_slots })
+        let pair = match version > FIFTH_VERSION {
+            true => Some(PairRecord::read(&mut reader)?),
+            false => None,
+        };
+        Some(Root { sequence, images, leaves, open, previous, change, units, unit_slots, pair })
     }
 }
 
@@ -242,21 +259,26 @@ fn image(reader: &mut Reader<'_>, version: u32) -> Option<(ImageId, Image)> {
     Some((id, Image { name, role, size, settings, other_seeds, older, newer, leaves }))
 }
 
-/// The most bytes of a root of these images, with so many leaves, open superblocks, units, and unit
-/// slots of a table.
+/// The most bytes of a root of these images, with so many leaves, open superblocks, units, unit
+/// slots of a table, and ranges that have changed in a pair.
 pub(crate) fn most_bytes(
     images: &Images,
     leaves: usize,
     open: usize,
     [units, unit_slots]: [usize; 2],
+    changed: Option<usize>,
 ) -> usize {
     let image = |image: &Image| {
         let numbers = 1 + image.other_seeds.len() + image.leaves.len();
         LEAST_IMAGE_BYTES + settings::BYTES + image.name.len() + 4 * numbers
     };
     let images: usize = images.iter().map(|(_, it)| image(it)).sum();
-    let unit_slots = if unit_slots == 0 { 0 } else { 4 + 4 * unit_slots };
-    ROOT_BYTES + images + 28 * leaves + 16 * open + 12 * units + unit_slots
+    let unit_slots = match (unit_slots, changed) {
+        (0, None) => 0,
+        (unit_slots, _) => 4 + 4 * unit_slots,
+    };
+    let pair = changed.map_or(0, pair::most_bytes);
+    ROOT_BYTES + images + 28 * leaves + 16 * open + 12 * units + unit_slots + pair
 }
 
 /// Bytes of a root without images, leaves, open superblocks and units.
@@ -298,13 +320,28 @@ mod tests {
             change: Some(1 << 34),
             units: vec![UnitMark { unit: 3, generation: 1 << 36 }],
             unit_slots: Vec::new(),
+            pair: None,
         };
-        // Programs that know no table of sets read roots of domains without one.
-        for (unit_slots, version) in [(Vec::new(), 4), (vec![Some(9), None, Some(3)], 5)] {
-            let root = Root { unit_slots, ..root.clone() };
+        let table = || vec![Some(9), None, Some(3)];
+        let pair = || {
+            let mut record = PairRecord::default();
+            record.changed.insert(ImageId(1), 3..9);
+            Some(record)
+        };
+        // Programs that know no table of sets, or no pairs, read roots of domains without.
+        for (unit_slots, pair, version) in [
+            (Vec::new(), None, 4),
+            (table(), None, 5),
+            (table(), pair(), 6),
+            (Vec::new(), pair(), 6),
+        ] {
+            let root = Root { unit_slots, pair, ..root.clone() };
             let bytes = root.encode();
             assert_eq!(bytes[0], version);
-            assert_eq!(bytes.len(), most_bytes(&root.images, 1, 1, [1, root.unit_slots.len()]));
+            let changed = root.pair.as_ref().map(|pair| pair.changed.len());
+            let most = most_bytes(&root.images, 1, 1, [1, root.unit_slots.len()], changed);
+            let spare = if changed.is_some() { most - bytes.len() } else { 0 };
+            assert_eq!(bytes.len() + spare, most);
             assert_eq!(Root::decode(&bytes), Some(root));
             for cut in 0..bytes.len() {
                 assert_eq!(Root::decode(&bytes[..cut]), None, "{cut} bytes");
@@ -333,7 +370,7 @@ mod tests {
         assert_eq!((root.previous, root.change), (None, None));
         let again = Root { previous: Some(0), change: Some(0), ..root.clone() };
         assert_eq!(Root::decode(&root.encode()), Some(again));
-        bytes[0] = 6;
+        bytes[0] = 7;
         assert_eq!(Root::decode(&bytes), None, "a newer version");
     }
 }

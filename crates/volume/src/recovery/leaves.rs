@@ -78,6 +78,7 @@ fn name_owners(core: &Core, root: &Root) {
         root.leaves.iter().map(|stored| (stored.leaf, stored.halves)).collect();
     let mut map = core.map.borrow_mut();
     map.images = root.images.clone();
+    map.pair = root.pair.clone();
     let leaves = root.images.iter().flat_map(|(_, image)| image.leaves.iter().flatten());
     map.grow(leaves.max().map_or(0, |&last| last + 1));
     for (image, contents) in root.images.iter() {

@@ -80,13 +80,13 @@ impl Protected {
             Entry::Discard { image, lba, count } => {
                 self.add_range(core, image, lba..lba.saturating_add(count));
             }
-            Entry::Operation { .. } => match operation {
+            Entry::Operation { .. } => match operation.as_ref().map(Operation::inner) {
                 Some(Operation::Resize { image, size }) => {
-                    self.add_range(core, image, size..u32::MAX);
+                    self.add_range(core, *image, *size..u32::MAX);
                 }
                 // A rollback replaces data where the snapshot has others.
                 Some(Operation::Delete { image } | Operation::RollBack { image, .. }) => {
-                    self.add_range(core, image, 0..u32::MAX);
+                    self.add_range(core, *image, 0..u32::MAX);
                 }
                 _ => {}
             },

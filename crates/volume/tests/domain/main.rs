@@ -15,6 +15,7 @@ mod images;
 mod limits;
 mod live_sets;
 mod lost_frames;
+mod pairs;
 mod policies;
 mod quota;
 mod reads_and_writes;

@@ -4,8 +4,8 @@ use super::changed::Named;
 use crate::directories::block_on;
 use clap::Args;
 use softflash_console::CliError;
-use softflash_datadir::{DataDirError, OpenDir, SetError, ShardDomain};
-use softflash_volume::Domain;
+use softflash_datadir::{DataDirError, Domains, OpenDir, SetError, ShardDomain};
+use softflash_volume::{Domain, VolumeError};
 use std::sync::Arc;
 
 /// Arguments of `set delete`.
@@ -22,9 +22,42 @@ impl Delete {
         let Delete { set } = self;
         let directory = set.open()?;
         let table = set.planned(&directory, directory.table().without_set(&set.name))?;
-        refuse_volumes(&directory, set.domain(&directory)?)?;
+        let of = set.domain(&directory)?;
+        match of.pair {
+            // The other set keeps the volumes, if it has all.
+            Some(_) => make_level(&directory, &set.name)?,
+            None => refuse_volumes(&directory, of)?,
+        }
         set.tell(&directory.replace_table(&table)?, "deleted set")
     }
+}
+
+/// Fails unless the other set of a pair has all volumes.
+fn make_level(directory: &OpenDir, name: &str) -> Result<(), CliError> {
+    let OpenDir { path, device, domains, .. } = directory;
+    device.mend_label().map_err(DataDirError::from)?;
+    block_on(|runtime| async move {
+        let of_set = domains.iter().find(|of| of.name == name);
+        let partner = of_set.and_then(|of| Some(of.pair.as_ref()?.partner_of(of.config.domain)));
+        // One that cannot be mounted is not needed, if the other one has everything.
+        let mounted = Domains::mount(device, domains, &runtime).await?;
+        let keeps = mounted.all.iter().find(|(of, _)| Some(of.config.domain) == partner);
+        let level = match keeps {
+            Some((_, domain)) => match domain.pair_figures() {
+                Some(_) if !domain.leads() => {
+                    let reason = "the other set of its pair has not all volumes".to_owned();
+                    Err(VolumeError::Unsupported { reason })
+                }
+                _ => domain.checkpoint().await,
+            },
+            None => {
+                let reason = "the other set of its pair cannot be mounted".to_owned();
+                Err(VolumeError::Unsupported { reason })
+            }
+        };
+        mounted.stop();
+        Ok(level.map_err(DataDirError::volume(path))?)
+    })
 }
 
 /// Fails if a set holds volumes, or if damage keeps them from being listed.

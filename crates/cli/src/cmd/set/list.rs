@@ -44,7 +44,9 @@ fn look(directory: &OpenDir) -> Result<(Vec<SetState>, Result<(), CliError>), Cl
                         .map(|(_, domain)| {
                             let space = domain.space();
                             let mapped_bytes = Some((space.used_bytes, space.usable_bytes));
-                            let figures = SetFigures { mapped_bytes, ..SetFigures::default() };
+                            let (pair, window) = (domain.pair_figures(), domain.window());
+                            let figures =
+                                SetFigures { mapped_bytes, pair, window, ..SetFigures::default() };
                             (figures, domain.units())
                         })
                         .unzip();
@@ -66,8 +68,19 @@ fn look(directory: &OpenDir) -> Result<(Vec<SetState>, Result<(), CliError>), Cl
     })
 }
 
-const HEADER: [&str; 9] =
-    ["set", "id", "shard", "kind", "units", "spare", "used", "usable", "erases mean"];
+const HEADER: [&str; 11] = [
+    "set",
+    "id",
+    "shard",
+    "kind",
+    "units",
+    "spare",
+    "used",
+    "usable",
+    "erases mean",
+    "pair",
+    "window",
+];
 
 fn row(set: &SetState) -> Vec<String> {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
@@ -81,5 +94,7 @@ fn row(set: &SetState) -> Vec<String> {
         or_dash(set.used_bytes.map(human_bytes)),
         human_bytes(set.usable_bytes),
         or_dash(set.erases_mean.map(|mean| format!("{mean:.1}"))),
+        or_dash(set.pair.clone()),
+        or_dash(set.window.map(|ms| format!("{ms} ms"))),
     ]
 }

@@ -6,8 +6,10 @@ mod delete;
 mod draining;
 mod joining;
 mod list;
+mod pair;
 mod resize;
 mod watching;
+mod window;
 
 use clap::{Args, Subcommand};
 use softflash_console::CliError;
@@ -24,11 +26,13 @@ Examples:
   softflash set create ./data fast --units 1
   softflash volume create ./data index 5GiB --set fast
   softflash set delete ./data fast           once its volumes are deleted
+  softflash set pair ./data vol-0 copy       two copies of the volumes
+  softflash set window ./data vol-0 100ms    calm reads
 
 A set is some of the units of the device, used by the store of a shard or by volumes. `format` \
 makes the first ones: its --volume-units are the last units, as many for each shard. Units in no \
 set are spare. These commands need a stopped server; a running one changes its sets by \
-FLASH.SET CREATE, RESIZE and DELETE.")]
+FLASH.SET CREATE, RESIZE, DELETE, PAIR and WINDOW.")]
 pub struct Set {
     #[command(subcommand)]
     what: What,
@@ -79,6 +83,28 @@ Examples:
   softflash volume delete ./data index
   softflash set delete ./data fast")]
     Delete(delete::Delete),
+    /// Make a pair of two sets for volumes: each has a copy of all volumes
+    #[command(after_help = "\
+Examples:
+  softflash set create ./data copy --units 4 --shard 0
+  softflash set pair ./data vol-0 copy
+  softflash volume create ./data disk 10GiB --copies 2
+
+One of the sets holds no volumes, and gets a copy of those of the other one. The sets may have \
+other numbers of units: volumes have the space of the smaller one. Reads go to the set with less to \
+do, and to the other one where data cannot be read. If a set fails, the other one serves alone. \
+`set delete` of a set ends the pair; the other one keeps the volumes.")]
+    Pair(pair::Pair),
+    /// Let the sets of a pair take writes in turns, so that one of them only reads
+    #[command(after_help = "\
+Examples:
+  softflash set window ./data vol-0 100ms
+  softflash set window ./data vol-0 none
+
+While one set takes writes for so long, the other one programs and erases nothing, and serves the \
+reads. What is written has one copy until the next turn. A device file isolates nothing in time: \
+windows are for a device whose sets are dies of their own.")]
+    Window(window::Window),
 }
 
 impl Set {
@@ -89,6 +115,8 @@ impl Set {
             What::Create(create) => create.run(),
             What::Resize(resize) => resize.run(),
             What::Delete(delete) => delete.run(),
+            What::Pair(pair) => pair.run(),
+            What::Window(window) => window.run(),
         }
     }
 }

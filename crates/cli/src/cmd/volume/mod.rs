@@ -18,6 +18,7 @@ use settings::SettingArgs;
 use softflash_console::CliError;
 use softflash_console::output::Form;
 use softflash_console::sizes::{human_bytes, parse_size};
+use softflash_datadir::has_copies;
 use softflash_volume::VolumeError;
 use std::path::PathBuf;
 
@@ -50,8 +51,9 @@ Examples:
   softflash volume create ./data logs 20GiB --quota 10GiB \\
       --temperature hot --bandwidth 50MiB
   softflash volume create ./data index 5GiB --set vol-1
+  softflash volume create ./data orders 5GiB --copies 2
 
-`softflash set list` names the sets.")]
+`softflash set list` names the sets, and which of them are pairs.")]
     Create {
         #[command(flatten)]
         volume: Named,
@@ -61,6 +63,9 @@ Examples:
         /// The set of units that holds it; without, the one with the most unused space
         #[arg(long)]
         set: Option<String>,
+        /// The copies that it has at least: 2 need a pair of sets (`set pair`)
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+        copies: u8,
         #[command(flatten)]
         settings: SettingArgs,
     },
@@ -210,8 +215,8 @@ impl Volume {
             What::GiveUp(give_up) => give_up.run(),
             What::Export(export) => export.run(),
             What::Import(import) => import.run(),
-            What::Create { volume, size, set, settings } => {
-                volume.create(size, set.as_deref(), &settings)
+            What::Create { volume, size, set, copies, settings } => {
+                volume.create(size, (set.as_deref(), copies), &settings)
             }
             What::Set { volume, settings } => volume.set(&settings),
             What::Resize { volume, size, shrink } => volume.resize(size, shrink),
@@ -227,15 +232,21 @@ impl Volume {
 }
 
 impl Named {
-    fn create(&self, size: u64, set: Option<&str>, settings: &SettingArgs) -> Result<(), CliError> {
+    fn create(
+        &self,
+        size: u64,
+        (set, copies): (Option<&str>, u8),
+        settings: &SettingArgs,
+    ) -> Result<(), CliError> {
         let (name, settings) = (&self.name, settings.given());
         let usable_bytes = self.change_in(set, async |domains| {
             domains.check_unused(name)?;
             let chosen = match set {
                 Some(set) => domains.of_set(set).transpose()?,
-                None => domains.most_free(),
+                None => domains.most_free_with(copies),
             };
-            let domain = chosen.ok_or(VolumeError::Stopped)?;
+            let too_few = || VolumeError::TooFewCopies { set: set.map(str::to_owned) };
+            let domain = chosen.filter(|domain| has_copies(domain, copies)).ok_or_else(too_few)?;
             domain.create_with(name, size, &settings).await?;
             Ok(domain.space().usable_bytes)
         })?;

@@ -1,0 +1,93 @@
+//! The mount of domains, and of the pairs of them.
+
+use crate::volume_units::ShardDomain;
+use softflash_device::OpenError;
+use softflash_flash::FlashSource;
+use softflash_runtime::RuntimeHandle;
+use softflash_volume::{Domain, VolumeError};
+use thiserror::Error;
+
+/// Why a domain cannot be mounted.
+#[derive(Debug, Error)]
+pub enum MountError {
+    /// Its part of the device cannot be used.
+    #[error(transparent)]
+    Device(#[from] OpenError),
+    /// The domain.
+    #[error(transparent)]
+    Domain(#[from] VolumeError),
+}
+
+impl ShardDomain {
+    /// Mounts the domain.
+    ///
+    /// # Errors
+    /// [`MountError`].
+    pub async fn mount(
+        &self,
+        flash: FlashSource,
+        runtime: &RuntimeHandle,
+    ) -> Result<Domain, MountError> {
+        let (config, runtime) = (self.config.clone(), runtime.clone());
+        let (domain, report) = match flash {
+            FlashSource::Mounted(flash) => Domain::mount_on(flash, config, runtime).await?,
+            FlashSource::Device(device) => {
+                Domain::mount(device.open_queue_pair(&self.units)?, config, runtime).await?
+            }
+        };
+        tracing::debug!(shard = %self.shard, set = %self.name, ?report, "volumes are mounted");
+        Ok(domain)
+    }
+}
+
+/// A domain that is mounted, or why it is not.
+pub type MountResult = Result<Domain, MountError>;
+
+/// Forms the pairs of the domains that are mounted, before anything uses their volumes. Where one
+/// set of a pair is not mounted, the other one serves its volumes, if it has all. A domain that
+/// cannot serve is stopped, and has an error instead.
+pub async fn form_pairs(domains: &mut [(ShardDomain, MountResult)]) {
+    for place in 0..domains.len() {
+        let partner = match &domains[place].0.pair {
+            Some(pair) => {
+                let other = pair.partner_of(domains[place].0.config.domain);
+                domains.iter().position(|(of, _)| of.config.domain == other)
+            }
+            None => None,
+        };
+        let (of, mounted) = &domains[place];
+        let Ok(domain) = mounted else { continue };
+        let formed = match (&of.pair, partner) {
+            (None, _) => domain.forget_pair().await,
+            (Some(pair), Some(partner)) => match &domains[partner].1 {
+                // The first one forms it, and the second one has it by then.
+                Ok(second) if pair.first == of.config.domain => {
+                    domain.pair(second, pair.number(), pair.window()).await
+                }
+                Ok(_) => Ok(()),
+                Err(error) => {
+                    let (name, partner) = (&of.name, &domains[partner].0.name);
+                    tracing::error!(
+                        "the set `{partner}` of a pair is not mounted ({error}); `{name}` serves \
+                         its volumes alone"
+                    );
+                    domain.serve_alone(pair.number()).await
+                }
+            },
+            (Some(pair), None) => domain.serve_alone(pair.number()).await,
+        };
+        if let Err(error) = formed {
+            let both = [Some(place), partner.filter(|_| of.pair.is_some())];
+            for place in both.into_iter().flatten() {
+                refuse(&mut domains[place].1, error.clone());
+            }
+        }
+    }
+}
+
+fn refuse(mounted: &mut MountResult, error: VolumeError) {
+    if let Ok(domain) = mounted {
+        domain.stop();
+        *mounted = Err(error.into());
+    }
+}
