@@ -37,6 +37,17 @@ bugs! {
     BothInMaintenance: "a set takes writes before its partner is at rest", "volume/src/pair/turns.rs";
     ReadFromStaleCopy: "a set is read although it lacks the newest data", "volume/src/pair/reading.rs";
     SnapshotWithoutBarrier: "an operation is carried out before both sets have the same data", "volume/src/pair/changing.rs";
+    TurnBeforeLevel: "a set takes its turn before the other one has what it lacks", "volume/src/pair/turns.rs";
+    FlushOfOtherSet: "a flush makes the data of the set durable that only reads", "volume/src/pair/changing.rs";
+    WorkDuringRest: "a set that only reads goes on to collect", "volume/src/resting.rs";
+    ErasesDuringRest: "a set that only reads erases superblocks ahead of need", "volume/src/resting.rs";
+    TurnNotDurable: "a set takes writes before its turn is recorded durably", "volume/src/pair/mod.rs";
+    BuiltTooEarly: "a set counts as whole before all data are copied to it", "volume/src/pair/building.rs";
+    PartOfCopyCounts: "a set that a copy is being made for counts as whole after a restart", "volume/src/pair/states.rs";
+    DiscardOfOneSet: "a set that only reads keeps what is discarded in the other", "volume/src/pair/writing.rs";
+    OverlapsTogether: "writes to the same mapping units are under way in both sets at once", "volume/src/pair/traffic.rs";
+    ChangesNotInRoots: "a root lacks what a set of a pair has changed since its turn", "volume/src/format/pair.rs";
+    OperationOfOneSet: "writes begin before an operation is durable on both sets of a pair", "volume/src/pair/changing.rs";
     OlderMemberWins: "after a restart, the older data of a mapping unit replace the newer", "volume/src/pair/forming.rs";
     ChangesOfTurnNotCopied: "after a restart, what the last turn has changed is not copied", "volume/src/pair/forming.rs";
     // Writing the log.

@@ -290,9 +290,9 @@ impl Flash {
         });
     }
 
-    /// Whether a superblock of a unit is being erased ahead of need.
-    pub fn is_erasing(&self, unit: u16) -> bool {
-        self.ask(unit, Ftl::is_erasing)
+    /// Whether a unit programs or erases, or will soon.
+    pub fn is_changing(&self, unit: u16) -> bool {
+        self.ask(unit, Ftl::is_changing)
     }
 
     /// A buffer for an append.

@@ -75,6 +75,11 @@ impl Commands {
         self.ops.values().any(is_of_unit)
     }
 
+    /// Whether a program or an erase of a unit is waiting or in the device. Looks at all commands.
+    pub fn any_changes(&self, unit: usize) -> bool {
+        self.ops.values().any(|op| op.unit == unit && op.work.is_mutation())
+    }
+
     /// Adds a command to the account of its superblock and to the queue of its die.
     pub fn add(&mut self, unit: &mut Unit, op: Op) {
         let op = self.add_op(unit, op);

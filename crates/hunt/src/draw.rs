@@ -133,6 +133,7 @@ impl Scenario {
                 self.volumes = Some(VolumeShape::drawn(&mut self, &mut rng));
             }
             Profile::Volumes => self.volumes = Some(VolumeShape::drawn(&mut self, &mut rng)),
+            Profile::Pairs => self.volumes = Some(VolumeShape::of_pair(&mut self, &mut rng)),
             Profile::Superblocks => {
                 self.superblocks = Some(SuperblockShape::drawn(&mut self, &mut rng));
             }

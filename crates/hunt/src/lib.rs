@@ -52,6 +52,7 @@ mod live_values;
 mod long_events;
 pub mod medium;
 pub mod memory;
+mod pair_shape;
 mod planned_faults;
 #[cfg(feature = "planted")]
 pub mod planted;

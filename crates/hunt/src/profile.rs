@@ -46,6 +46,9 @@ pub enum Profile {
     /// Volumes with snapshots and clones instead of a store; half of the scenarios also lose older
     /// pages of a word line, or have pages that decay after a cut
     Volumes,
+    /// Volumes with two copies, in sets that are a pair, half of them with windows; in some
+    /// scenarios the flash of one set is lost: nothing may be lost, and the set must be made again
+    Pairs,
     /// Parity over patches that are merged all the time, so that groups are rewritten, and units
     /// that return again and again in their state before the last cut: nothing may be lost. Volumes
     /// must report losses
@@ -94,7 +97,7 @@ impl Profile {
     pub(crate) fn damages(self) -> bool {
         use Profile::*;
         match self {
-            Survived | Clocks | Volumes | Superblocks => false,
+            Survived | Clocks | Volumes | Pairs | Superblocks => false,
             Decaying | Paired | Worn | Misread | Silent | Dead | Unit => true,
             Mirrored | Parity | Regrouped | Repaired => true,
         }
@@ -156,6 +159,11 @@ impl Profile {
                 0 | 1 => scenario.faults.paired_page_loss = 0.5,
                 2 | 3 => scenario.faults.cut_pages.unstable = 1.0,
                 4 => damage_volumes(scenario, rng),
+                _ => {}
+            },
+            Profile::Pairs => match rng.below(4) {
+                0 => scenario.faults.paired_page_loss = 0.5,
+                1 => scenario.faults.cut_pages.unstable = 1.0,
                 _ => {}
             },
             Profile::Worn => {

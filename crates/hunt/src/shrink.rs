@@ -87,11 +87,21 @@ fn steps(scenario: &Scenario) -> Vec<Scenario> {
     for change in resp_changes {
         step(&|scenario| scenario.resp.iter_mut().for_each(change));
     }
-    let volume_changes: [fn(&mut VolumeShape); 13] = [
+    let volume_changes: [fn(&mut VolumeShape); 15] = [
         |volumes| volumes.contest = false,
         |volumes| volumes.hand_overs = 0.0,
         |volumes| (volumes.has_table, volumes.hand_overs) = (false, 0.0),
         |volumes| volumes.bursts = 0.0,
+        |volumes| {
+            if let Some(pair) = &mut volumes.pair {
+                pair.losses = 0.0;
+            }
+        },
+        |volumes| {
+            if let Some(pair) = &mut volumes.pair {
+                pair.window_us = 0;
+            }
+        },
         |volumes| volumes.lifts = 0.0,
         |volumes| volumes.reshapes = 0.0,
         |volumes| volumes.units = volumes.units.div_ceil(2),

@@ -1,6 +1,7 @@
 //! The clients of volumes in a scenario.
 
 use crate::fault_plan::FaultPlan;
+use crate::pair_shape::PairShape;
 use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
@@ -47,6 +48,9 @@ pub struct VolumeShape {
     /// spare one is erased and joins. Only with a table of sets.
     #[serde(default, skip_serializing_if = "is_never")]
     pub hand_overs: f64,
+    /// Two sets with a copy each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pair: Option<PairShape>,
     /// Which data without hints share superblocks.
     #[serde(default, skip_serializing_if = "predicts_nothing")]
     pub lifetime: LifetimePolicy,
@@ -126,7 +130,17 @@ impl VolumeShape {
             lifetime,
             has_table: has_table || hand_overs > 0.0,
             hand_overs,
+            pair: None,
         }
+    }
+
+    /// As [`drawn`](VolumeShape::drawn), of volumes with two copies. A quota is that of one of the
+    /// sets, and volumes compete for both.
+    pub fn of_pair(scenario: &mut Scenario, rng: &mut Rng) -> VolumeShape {
+        let mut of_pair = Rng::seeded(scenario.seed).fork("pair");
+        let shape = VolumeShape::drawn(scenario, rng);
+        let pair = Some(PairShape::drawn(scenario, &mut of_pair));
+        VolumeShape { pair, has_table: true, contest: false, settings: 0.0, lifts: 0.0, ..shape }
     }
 }
 

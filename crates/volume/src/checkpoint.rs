@@ -241,6 +241,7 @@ impl<'a> MapWriter<'a> {
         let mut open_frame = match self.open_frame.take() {
             Some(open_frame) => open_frame,
             None => {
+                core.order.works().await;
                 let own = self.unit.filter(|&unit| takes_map(core, unit));
                 let unit = match own {
                     Some(unit) => unit,
@@ -309,6 +310,7 @@ async fn program(core: &Shared, open_frame: OpenFrame) -> Result<Programmed, Vol
 /// Appends a frame again, to another unit if one takes it; returns the slot of its head. A map
 /// without copies is whole, so this takes no space that its other frames may need, and may fail.
 async fn copy(core: &Shared, first: u32, buffer: IoBuf, entries: Vec<Entry>) -> Option<u32> {
+    core.order.works().await;
     let own = core.geometry.unit_of(core.geometry.block_of(first));
     let needed = cast::saturating_u32(buffer.len() / MAPPING_UNIT_BYTES);
     if !allows_copies(core, needed) {
@@ -349,6 +351,7 @@ async fn write_root(core: &Shared, root: &Root) -> Result<Vec<u32>, VolumeError>
     let mut slots = Vec::new();
     let mut avoided = None;
     for _ in 0..COPIES {
+        core.order.works().await;
         let Some(unit) = unit_apart(core, avoided).await? else { break };
         let copy = match write_copy(core, number, &bytes, unit).await {
             Ok(copy) => copy,

@@ -77,6 +77,7 @@ fn begin(core: &Shared, unit: u32) {
         blocks.all(|block| core.superblocks.handle(block).is_none()),
         "a unit joins slot {unit}, in which the domain has superblocks"
     );
+    core.flash.hold_erases(core.unit_id(unit), core.order.rests());
     core.frontiers.add_unit(unit);
     core.space.add_unit(unit);
     core.tasks.collection().add_unit(unit);

@@ -44,6 +44,7 @@ pub(crate) async fn prove(core: &Shared) -> Result<(), VolumeError> {
     let mut last = None;
     for attempt in 0..MOST_FRAMES {
         let Some(unit) = core.order.first_unproven(end) else { break };
+        core.order.works().await;
         last = other_frontier(core, unit, attempt);
         if !write(core, last).await? {
             return Ok(());
@@ -51,6 +52,7 @@ pub(crate) async fn prove(core: &Shared) -> Result<(), VolumeError> {
     }
     // Another one, in case that the flash loses the last frame without an error.
     if let Some((unit, _)) = last {
+        core.order.works().await;
         write(core, other_frontier(core, core.unit_id(unit), 0).or(last)).await?;
     }
     Ok(())

@@ -83,12 +83,9 @@ impl Ftl {
         self.units.unit(unit).load()
     }
 
-    /// Whether a superblock of a unit is being erased ahead of need.
-    ///
-    /// # Panics
-    /// If the unit is not in [`units`](Ftl::units).
-    pub fn is_erasing(&self, unit: UnitId) -> bool {
-        self.units.unit(unit).is_erasing()
+    /// Whether a unit programs or erases, or will: it has such commands. Looks at all commands.
+    pub fn is_changing(&self, unit: UnitId) -> bool {
+        self.units.place(unit).is_ok_and(|place| self.commands.any_changes(place))
     }
 
     /// Number of superblocks of a unit in each state.

@@ -40,16 +40,11 @@ impl Unit {
     /// time.
     pub fn erase_ahead_due(&self) -> Option<Time> {
         let due = self.erase_ahead.due((self.load == 0).then_some(self.idle_since))?;
-        let erasing = self.is_erasing();
+        let erasing = self.slots.in_state(State::Erasing) + self.idle_under_erase > 0;
         // What a worn-out unit holds is to be erased, too, before another owner gets it.
         let takes_data = !self.leaves && !self.space().is_worn_out();
         let is_of_use = takes_data || self.erase_ahead.wants_all();
         (!erasing && self.can_erase_ahead() && is_of_use).then_some(due)
-    }
-
-    /// Whether a superblock is being erased ahead of need.
-    pub fn is_erasing(&self) -> bool {
-        self.slots.in_state(State::Erasing) + self.idle_under_erase > 0
     }
 
     /// Whether a superblock may be erased ahead of need.

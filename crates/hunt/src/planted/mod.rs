@@ -144,6 +144,10 @@ fn profile_of(bug: Bug) -> Profile {
         _ => {}
     }
     let is_of = |place: &&str| bug.place().starts_with(place);
+    if ["volume/src/pair/", "volume/src/resting.rs", "volume/src/format/pair.rs"].iter().any(is_of)
+    {
+        return Profile::Pairs;
+    }
     if ["volume/", "mapping/"].iter().any(is_of) {
         Profile::Volumes
     } else if is_of(&"store/src/repair/") {

@@ -46,7 +46,8 @@ impl<'a> HandOvers<'a> {
             return Ok(());
         }
         let sets = self.session.sets;
-        if sets.borrow().sets().len() > 1 && self.rng.chance(DELETIONS) {
+        let is_pair = sets.borrow().is_pair();
+        if !is_pair && sets.borrow().sets().len() > 1 && self.rng.chance(DELETIONS) {
             sets.borrow_mut().delete_second();
         }
         let Some(unit) = sets.borrow().any_spare(&mut self.rng) else { return Ok(()) };

@@ -31,7 +31,7 @@ use sets::SetTable;
 use softflash_base::Time;
 use softflash_base::checksum::identity;
 use softflash_base::random::Rng;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Runs a scenario of volumes; the error describes the failure.
@@ -45,6 +45,7 @@ pub fn run(scenario: &Scenario, shape: &VolumeShape) -> Result<Record, String> {
             .map(|client| Rc::new(RefCell::new(Reference::new(client, shape.units))))
             .collect(),
         sets: RefCell::new(SetTable::new(scenario, shape)),
+        is_whole: Cell::new(false),
         rng: Rng::seeded(scenario.seed).fork("cuts of volumes"),
         record: Record::default(),
         open: 0,
@@ -100,6 +101,8 @@ struct Trial<'a> {
     medium: Medium,
     references: Vec<Rc<RefCell<Reference>>>,
     sets: RefCell<SetTable>,
+    /// Both sets of a pair had everything in the last session.
+    is_whole: Cell<bool>,
     rng: Rng,
     record: Record,
     /// Cuts since the last comparison.
@@ -123,6 +126,7 @@ impl Trial<'_> {
                 nested += 1;
             }
             self.open += 1;
+            self.lose_set(compared)?;
         }
         // The first recovers from the last cut; the second must find the same.
         self.session(None, false)?;
@@ -133,6 +137,30 @@ impl Trial<'_> {
         let Trial { scenario, shape, medium, references, .. } = self;
         let repairs = Repairs { scenario, shape, medium, references, old_unit };
         repairs.check(&mut self.rng.fork("repairs")).map_err(SessionFailure::Wrong)
+    }
+
+    /// The flash of a set of a pair is lost, if the other one has everything: with windows, what
+    /// was written since the last turn is in one set only.
+    fn lose_set(&mut self, compared: bool) -> Result<(), SessionFailure> {
+        let Some(pair) = &self.shape.pair else { return Ok(()) };
+        // Units of a drive cannot be overwritten.
+        let may_lose = compared && self.is_whole.get() && self.medium.flash().is_some();
+        if !may_lose || !self.faults_rng.chance(pair.losses) {
+            return Ok(());
+        }
+        if pair.window_us > 0 {
+            self.session(None, false)?;
+        }
+        if !self.is_whole.replace(false) {
+            return Ok(());
+        }
+        let lost = self.faults_rng.below(2) as usize;
+        let units: Vec<u16> = self.sets.borrow().sets()[lost].units().iter().collect();
+        for unit in units {
+            let blanked = self.medium.overwrite(unit, |page| page.fill(0));
+            blanked.map_err(SessionFailure::Wrong)?;
+        }
+        Ok(())
     }
 
     /// A unit before the last session, if the scenario has repairs, and may bring it back.
@@ -159,6 +187,7 @@ impl Trial<'_> {
             medium: &self.medium,
             references: &self.references,
             sets: &self.sets,
+            is_whole: &self.is_whole,
             cut,
             contest,
             seed: self.rng.next_u64(),

@@ -18,7 +18,7 @@ use softflash_base::random::Rng;
 use softflash_base::{Time, UnitSet};
 use softflash_device::QueuePair;
 use softflash_flash::Flash;
-use softflash_ftl::{FtlConfig, Owners};
+use softflash_ftl::{FtlConfig, Owners, ProgramBytes};
 use softflash_runtime::RuntimeHandle;
 use softflash_volume::{Domain, DomainConfig, VolumeError, VolumeSettings};
 use std::cell::{Cell, RefCell};
@@ -36,6 +36,8 @@ pub struct Session<'a> {
     pub sets: &'a RefCell<SetTable>,
     /// When the power fails; none: after the clients' requests.
     pub cut: Option<Time>,
+    /// Set while both sets of a pair have everything.
+    pub is_whole: &'a Cell<bool>,
     /// Whether three volumes compete at the end.
     pub contest: bool,
     pub seed: u64,
@@ -106,11 +108,16 @@ impl<'a> Session<'a> {
         let mut hand_overs = HandOvers::drawn(self);
         hand_overs.join(runtime).await?;
         let domains = self.mount(runtime).await?;
+        if let Some(pair) = &self.shape.pair {
+            let paired = domains[0].pair(&domains[1], PAIR, pair.window()).await;
+            paired.map_err(|error| self.not_mounted(error))?;
+        }
         let references = self.references_of(&domains);
         for (domain, reference) in &references {
             self.compare(domain, reference, runtime).await?;
         }
         domains.iter().try_for_each(Domain::check_map).map_err(SessionFailure::Wrong)?;
+        compare_copies(&domains[0]).await?;
         compared.set(true);
         let requests = self.cut.is_none().then_some(self.scenario.clients.requests);
         let clients = (0_u64..).zip(&references).map(|(number, &(domain, reference))| {
@@ -139,9 +146,14 @@ impl<'a> Session<'a> {
         });
         // The first error ends the session: in one with a cut, clients work until then.
         let clients = try_join_all(clients);
-        let ((), _) =
-            try_join(hand_overs.leave(runtime, &domains), clients).await.map_err(ended_by)?;
+        let work = try_join(hand_overs.leave(runtime, &domains), clients);
+        let watch = pin!(self.watch(&domains, runtime));
+        match select(pin!(work), watch).await {
+            Either::Left((ended, _)) => drop(ended.map_err(ended_by)?),
+            Either::Right((failure, _)) => return Err(failure),
+        }
         let domain = &domains[0];
+        compare_copies(domain).await?;
         if self.contest {
             let slots = u64::from(LEAST_SLOTS.max(SLOTS_OF_UNIT * self.scenario.flash.channels));
             let rng = Rng::seeded(self.seed).fork("contest");
@@ -151,12 +163,33 @@ impl<'a> Session<'a> {
             domain.check_map().map_err(SessionFailure::Wrong)?;
             domain.flush().await.map_err(failure)?;
         }
+        if self.shape.pair.is_some() {
+            domain.prove().await.map_err(failure)?;
+        }
         if self.scenario.may_lose() || self.scenario.repairs > 0 {
             rest(runtime).await;
         }
         self.references.iter().for_each(|reference| reference.borrow_mut().settle());
         domains.iter().for_each(Domain::stop);
         Ok(())
+    }
+
+    /// Looks at a pair again and again: a set that only reads programs and erases nothing. Ends
+    /// with the first failure.
+    async fn watch(&self, domains: &[Domain], runtime: &RuntimeHandle) -> SessionFailure {
+        let mut before = None;
+        loop {
+            let now = at_rest(domains);
+            self.is_whole.set(domains[0].pair_figures().is_some_and(|figures| figures.is_whole));
+            if let (Some(before), Some(now)) = (&before, &now)
+                && is_same_rest(before, now)
+                && before != now
+            {
+                return SessionFailure::Wrong(format!("a set at rest works: {before:?}, {now:?}"));
+            }
+            before = now;
+            runtime.sleep_until(runtime.now() + LOOK_NS).await;
+        }
     }
 
     /// Mounts the domain of each set, on one FTL.
@@ -192,7 +225,8 @@ impl<'a> Session<'a> {
         let clients = usize::from(self.scenario.clients.count);
         let (of_clients, of_second) = self.references.split_at(clients);
         let of_clients = of_clients.iter().map(|reference| (&domains[0], reference));
-        of_clients.chain(domains[1..].iter().zip(of_second)).collect()
+        let second = if self.shape.pair.is_some() { &[] } else { &domains[1..] };
+        of_clients.chain(second.iter().zip(of_second)).collect()
     }
 
     /// Of several units, one may be lost: the others say which data it held.
@@ -247,6 +281,39 @@ impl<'a> Session<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// The number of the pair.
+const PAIR: u64 = 7 << 32;
+
+/// Time between two looks at a pair, in nanoseconds.
+const LOOK_NS: u64 = 200_000;
+
+/// The set of a pair that only reads, the operations and turns so far, and what it has programmed
+/// and erased.
+type AtRest = (usize, [u64; 2], (ProgramBytes, u64));
+
+fn at_rest(domains: &[Domain]) -> Option<AtRest> {
+    let rests = |domain: &Domain| domain.window().is_some_and(|window| window.is_deterministic);
+    let set = domains.iter().position(rests)?;
+    let figures = domains[0].pair_figures()?;
+    let work = (domains[set].programmed(), domains[set].erases());
+    Some((set, [figures.turns, figures.operations], work))
+}
+
+/// Whether a set has only read in between, as far as it says.
+fn is_same_rest((before, since, _): &AtRest, (now, until, _): &AtRest) -> bool {
+    before == now && since == until
+}
+
+/// Both sets of a pair have the same data.
+async fn compare_copies(domain: &Domain) -> Result<(), SessionFailure> {
+    match domain.compare_copies().await.map_err(failure)? {
+        None => Ok(()),
+        Some(difference) => {
+            Err(SessionFailure::Wrong(format!("the sets of a pair differ: {difference}")))
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use softflash_volume::{DomainConfig, UnitSlots};
 use std::collections::BTreeSet;
 use std::iter::once;
 use std::num::NonZeroU32;
+use std::ops::Range;
 
 /// A mapped set.
 #[derive(Debug, Clone)]
@@ -27,6 +28,8 @@ pub struct SetTable {
     sets: Vec<Set>,
     spare: BTreeSet<u16>,
     next_domain: u16,
+    /// Both sets are there for ever: they are a pair.
+    is_pair: bool,
 }
 
 impl Set {
@@ -55,16 +58,32 @@ impl SetTable {
     /// than the units, behind an empty slot.
     pub fn new(scenario: &Scenario, shape: &VolumeShape) -> SetTable {
         let units = 0..scenario.flash.channels;
-        let slots = match shape.has_table {
-            true => once(None).chain(units.rev().map(Some)).collect(),
-            false => units.map(Some).collect(),
+        let slots_of = |units: Range<u16>| -> Vec<Option<u16>> {
+            match shape.has_table {
+                true => once(None).chain(units.rev().map(Some)).collect(),
+                false => units.map(Some).collect(),
+            }
         };
         let domain = DomainConfig::default().domain;
+        if shape.pair.is_some() {
+            let half = units.end / 2;
+            let first = Set { domain, slots: slots_of(0..half) };
+            let second = Set { domain: domain + 1, slots: slots_of(half..units.end) };
+            return SetTable {
+                epoch: 1,
+                sets: vec![first, second],
+                spare: BTreeSet::new(),
+                next_domain: domain + 2,
+                is_pair: true,
+            };
+        }
+        let slots = slots_of(units);
         SetTable {
             epoch: shape.has_table.into(),
             sets: vec![Set { domain, slots }],
             spare: BTreeSet::new(),
             next_domain: domain + 1,
+            is_pair: false,
         }
     }
 
@@ -83,6 +102,11 @@ impl SetTable {
     /// Its epoch; 0 without a table.
     pub fn epoch(&self) -> u32 {
         self.epoch
+    }
+
+    /// Whether the sets are a pair.
+    pub fn is_pair(&self) -> bool {
+        self.is_pair
     }
 
     /// A spare unit, if there is one.

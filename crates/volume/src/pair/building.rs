@@ -20,6 +20,7 @@ use crate::image::{ImageId, Images};
 use crate::reader;
 use crate::writer;
 use softflash_base::cast;
+use softflash_base::planted::{self, Bug};
 use softflash_ftl::Hint;
 use std::rc::Rc;
 
@@ -118,16 +119,29 @@ async fn build_volume(
         let Some((size, name)) = found else { break };
         operate(target, &Operation::Resize { image: volume, size }).await?;
         copy_difference(pair, (from, to), snapshot, base, volume).await?;
+        if !has_all(source, [Some(snapshot), base]) {
+            // The difference from a snapshot that was deleted meanwhile is none: it begins again.
+            return drop_tree(pair, to, volume).await;
+        }
         target.tasks.flush().await?;
         operate(target, &Operation::Snapshot { of: volume, image: snapshot, name }).await?;
         base = Some(snapshot);
     }
     let size = source.map.borrow().images.get(volume).map_or(size, |image| image.size);
     operate(target, &Operation::Resize { image: volume, size }).await?;
+    if !has_all(source, [Some(volume), base]) {
+        return drop_tree(pair, to, volume).await;
+    }
     mark_difference(pair, (from, to), volume, base);
     pair.behind[to].built(volume);
     pair.wake_copies[to].notify_one();
     Ok(())
+}
+
+/// Whether a domain has these images.
+fn has_all(core: &Shared, images: [Option<ImageId>; 2]) -> bool {
+    let map = core.map.borrow();
+    images.into_iter().flatten().all(|image| map.images.get(image).is_some())
 }
 
 /// Copies what a snapshot has and the one before it has not.
@@ -222,6 +236,9 @@ async fn drop_tree(pair: &Pair, to: Member, image: ImageId) -> Result<(), Volume
             Some(next) => left.push(next),
             None => {
                 left.pop();
+                // No copy of older data ends behind the next image of this number.
+                pair.behind[to].build(image);
+                drop(pair.traffic.enter(image, 0..u32::MAX).await);
                 pair.behind[to].forget(image);
                 if core.map.borrow().images.get(image).is_some() {
                     operate(core, &Operation::Delete { image }).await?;
@@ -248,6 +265,9 @@ async fn end(pair: &Rc<Pair>, from: Member, to: Member) -> Result<bool, VolumeEr
     };
     if differs {
         return Ok(false);
+    }
+    if planted::bug(Bug::BuiltTooEarly) {
+        pair.behind[to].forget_all();
     }
     catch_up(pair, to).await?;
     pair.level().await?;

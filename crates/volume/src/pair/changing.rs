@@ -97,14 +97,15 @@ impl Pair {
         let operation = Operation::OfPair { number, operation: Box::new(operation) };
         if alone {
             operate(self.member(lead), &operation).await?;
+            self.mark_effect(partner(lead), operation.inner());
         } else {
             Figures::add(&self.figures.operations, u64::from(in_turns));
             let follower = partner(lead);
             if in_turns {
-                resume(self.member(follower));
+                self.interrupt(follower);
             }
             let done = self.on_both(lead, &operation).await;
-            if in_turns && let Err(error) = rest(self.member(follower)).await {
+            if in_turns && let Err(error) = self.rest_again(follower).await {
                 tracing::warn!(%error, "a set of a pair does not come to rest");
             }
             done?;
@@ -113,6 +114,18 @@ impl Pair {
             self.behind.iter().for_each(|behind| behind.forget(image));
         }
         Ok(())
+    }
+
+    /// A member that is being built lacks what an operation has changed in a volume.
+    fn mark_effect(&self, member: Member, operation: &Operation) {
+        let changed = match operation {
+            // What was beyond the end reads as zeros, also once the volume is larger again.
+            Operation::Resize { image, size } => (*image, *size..u32::MAX),
+            Operation::RollBack { image, .. } => (*image, 0..u32::MAX),
+            _ => return,
+        };
+        let (image, range) = changed;
+        self.behind[member].mark(image, range);
     }
 
     /// Both members have the same data durably before an operation, so that a snapshot is the same.
@@ -126,8 +139,14 @@ impl Pair {
         }
         operate(self.member(lead), operation).await?;
         self.member(lead).tasks.flush().await?;
+        // Durable before the next write: a mount that finds the write on one member, and not the
+        // operation, would carry the operation out behind it.
         let follower = partner(lead);
-        if let Err(error) = operate(self.member(follower), operation).await {
+        let mut followed = operate(self.member(follower), operation).await;
+        if followed.is_ok() && !planted::bug(Bug::OperationOfOneSet) {
+            followed = self.member(follower).tasks.flush().await;
+        }
+        if let Err(error) = followed {
             tracing::error!(%error, "an operation failed on one set of a pair");
             self.lose(follower);
         }
@@ -152,12 +171,24 @@ impl Pair {
             course @ Course::Turns(_) => Some(partner(course.lead())),
             Course::Together | Course::Alone { .. } => None,
         };
-        resting.into_iter().for_each(|member| resume(self.member(member)));
+        resting.into_iter().for_each(|member| self.interrupt(member));
         let leveled = self.level().await;
         if let Some(member) = resting {
-            rest(self.member(member)).await?;
+            self.rest_again(member).await?;
         }
         leveled
+    }
+
+    /// A member leaves its deterministic window, to which it comes back.
+    fn interrupt(&self, member: Member) {
+        self.is_interrupted.set(true);
+        resume(self.member(member));
+    }
+
+    async fn rest_again(&self, member: Member) -> Result<(), VolumeError> {
+        rest(self.member(member)).await?;
+        self.is_interrupted.set(false);
+        Ok(())
     }
 
     /// Sets or ends the windows.
@@ -294,6 +325,11 @@ impl Pair {
 
     async fn flush_writer(&self, member: Member, writes: bool) -> Result<(), VolumeError> {
         match writes {
+            true if planted::bug(Bug::FlushOfOtherSet) => {
+                let is_alone = matches!(*self.course.borrow(), Course::Alone { .. });
+                let flushed = if is_alone { member } else { partner(member) };
+                flush_domain(self.member(flushed)).await
+            }
             true => flush_domain(self.member(member)).await,
             false => Ok(()),
         }

@@ -103,10 +103,12 @@ async fn copy(
 ) -> Result<(), VolumeError> {
     let core = pair.member(member);
     let Some(size) = core.map.borrow().images.get(image).map(|image| image.size) else {
-        // It was deleted.
-        pair.behind[member].clear(image, &range);
+        // It was deleted, or is not there yet.
+        pair.behind[member].clear(image, &(0..u32::MAX));
         return Ok(());
     };
+    // Beyond the end there is nothing to copy.
+    pair.behind[member].clear(image, &(size..u32::MAX));
     let inside = range.start..range.end.min(size);
     let mut parts: Vec<(u32, u32, Part)> = Vec::new();
     for lba in inside {

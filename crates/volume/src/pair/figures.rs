@@ -50,7 +50,8 @@ impl Pair {
         let room = self.behind[partner(writer)].staged_room();
         let ranges = u64::from(most.saturating_sub(changed) / 2) * cast::wide(MAPPING_UNIT_BYTES);
         Some(WindowState {
-            is_deterministic: windows.of(member) == Window::Deterministic,
+            is_deterministic: windows.of(member) == Window::Deterministic
+                && !self.is_interrupted.get(),
             length_ns,
             left_ns: left,
             writes_left_bytes: room.min(ranges),

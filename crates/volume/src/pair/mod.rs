@@ -41,6 +41,7 @@ use behind::Behind;
 use course::{Course, Figures, Member, partner};
 pub(crate) use forming::{alone, forget, form};
 pub(crate) use reading::read;
+use softflash_base::planted::{self, Bug};
 use softflash_base::{Time, cast};
 use softflash_runtime::{ByteSemaphore, Notify};
 use std::cell::{Cell, RefCell};
@@ -78,6 +79,8 @@ pub(crate) struct Pair {
     window_ns: Cell<Option<u64>>,
     /// Members that take no more writes, or of which a copy is being made.
     lost: [Cell<bool>; 2],
+    /// The deterministic window is interrupted.
+    is_interrupted: Cell<bool>,
     /// Why the member that is left cannot go on.
     alone_failure: RefCell<Option<VolumeError>>,
     /// When the lost member is tried again at the earliest.
@@ -101,6 +104,7 @@ impl Pair {
             figures: Figures::default(),
             window_ns: Cell::new(None),
             lost: Default::default(),
+            is_interrupted: Cell::new(false),
             alone_failure: RefCell::default(),
             revived_at: Cell::new(Time::ZERO),
             is_stopped: Cell::new(false),
@@ -226,6 +230,9 @@ async fn record(core: &Shared, state: PairState) -> Result<(), VolumeError> {
     let before = state_of(core);
     assert!(state.pair == 0 || state.epoch >= before.epoch, "{state:?} follows {before:?}");
     change(core, |_| Ok((Change::Operation(Operation::Pair(state)), ()))).await?;
+    if planted::bug(Bug::TurnNotDurable) {
+        return Ok(());
+    }
     core.tasks.flush().await?;
     prove(core).await
 }

@@ -3,6 +3,7 @@
 use super::Pair;
 use super::course::{Member, partner};
 use crate::format::pair_state::PairState;
+use softflash_base::planted::{self, Bug};
 
 /// The states of the members while one of them is built, in the order in which they are recorded.
 pub(super) fn building_states(pair: &Pair, from: Member) -> [(Member, PairState); 2] {
@@ -17,7 +18,7 @@ pub(super) fn states_to_build(
 ) -> [(Member, PairState); 2] {
     let epoch = 1 + states[0].epoch.max(states[1].epoch);
     let operations = states[from].operations;
-    let is_partner_whole = false;
+    let is_partner_whole = planted::bug(Bug::PartOfCopyCounts);
     let of = |is_whole| PairState { pair, epoch, operations, is_whole, is_partner_whole };
-    [(from, of(true)), (partner(from), of(false))]
+    [(from, of(true)), (partner(from), of(is_partner_whole))]
 }

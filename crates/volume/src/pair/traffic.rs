@@ -2,6 +2,7 @@
 //! other, so that both members have them in the same order.
 
 use crate::image::ImageId;
+use softflash_base::planted::{self, Bug};
 use softflash_runtime::Notify;
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -33,6 +34,9 @@ impl Traffic {
     }
 
     fn is_taken(&self, image: ImageId, range: &Range<u32>) -> bool {
+        if planted::bug(Bug::OverlapsTogether) {
+            return false;
+        }
         let under_way = self.under_way.borrow();
         under_way.iter().any(|(other, taken)| {
             *other == image && taken.start < range.end && range.start < taken.end

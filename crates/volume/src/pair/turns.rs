@@ -96,7 +96,8 @@ fn next(pair: &Pair, renewed_at: Time) -> Next {
                 return Next::Wait(Some(ends_at));
             }
             // It has to have everything before the other one may count as the newer one.
-            match pair.behind[writer].is_empty() || is_full(writer) {
+            let is_level = pair.behind[writer].is_empty() || planted::bug(Bug::TurnBeforeLevel);
+            match is_level || is_full(writer) {
                 true => {
                     Figures::add(&pair.figures.early_turns, u64::from(now < ends_at));
                     Next::Turn
@@ -190,18 +191,25 @@ async fn turn(pair: &Rc<Pair>) -> Result<(), VolumeError> {
         course @ Course::Turns(_) => course.lead(),
         _ => return Ok(()),
     };
-    if !planted::bug(Bug::StagingLostOnRoleChange) {
-        catch_up(pair, writer).await?;
-    } else {
+    if planted::bug(Bug::StagingLostOnRoleChange) {
         pair.behind[writer].forget_all();
     }
+    if !planted::bug(Bug::TurnBeforeLevel) {
+        catch_up(pair, writer).await?;
+    }
     let later = partner(writer);
+    pair.is_interrupted.set(false);
     let lacks = pair.behind[writer].units();
-    assert_eq!(lacks, 0, "the other member would count as the newer one");
+    assert!(
+        lacks == 0 || planted::bug(Bug::TurnBeforeLevel),
+        "the other member would count as the newer one, and {lacks} mapping units are lacking"
+    );
     let tasks = &pair.member(writer).tasks;
     with_windows(pair, |windows, now| windows.drain(now), tasks.now().0);
     let rested = rest(pair.member(writer)).await;
     let rests = rested.is_ok();
+    // Reads go to the one that rests from here on.
+    with_windows(pair, |windows, now| windows.at_rest(now), tasks.now().0);
     if rests || planted::bug(Bug::BothInMaintenance) {
         resume(pair.member(later));
     }
@@ -209,15 +217,8 @@ async fn turn(pair: &Rc<Pair>) -> Result<(), VolumeError> {
         Ok(()) => pair.next_epoch(&[later]).await,
         Err(error) => Err(error),
     };
-    with_windows(pair, |windows, now| windows.at_rest(now), tasks.now().0);
     if begun.is_err() {
-        // The turn is taken back: two more changes of the windows lead to the same writer.
-        with_windows(pair, |windows, now| windows.drain(now), tasks.now().0);
-        with_windows(pair, |windows, now| windows.at_rest(now), tasks.now().0);
-        resume(pair.member(writer));
-        if let Err(error) = rest(pair.member(later)).await {
-            tracing::warn!(%error, "a set of a pair does not come to rest");
-        }
+        take_back(pair, writer).await;
     }
     if let Err(error) = &begun
         && is_fatal(error)
@@ -226,6 +227,17 @@ async fn turn(pair: &Rc<Pair>) -> Result<(), VolumeError> {
     }
     drop(exclusive);
     begun
+}
+
+/// A turn that has failed is taken back: the writer goes on.
+async fn take_back(pair: &Pair, writer: Member) {
+    let later = pair.member(partner(writer));
+    if let Err(error) = rest(later).await {
+        tracing::warn!(%error, "a set of a pair does not come to rest");
+    }
+    with_windows(pair, |windows, now| windows.drain(now), later.tasks.now().0);
+    with_windows(pair, |windows, now| windows.at_rest(now), later.tasks.now().0);
+    resume(pair.member(writer));
 }
 
 fn with_windows(

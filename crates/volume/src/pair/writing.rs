@@ -252,6 +252,7 @@ fn settle_one(
             }
             own.clear(*image, range);
         }
+        (Ok(()), Content::Zeros) if planted::bug(Bug::DiscardOfOneSet) => {}
         (Ok(()), Content::Zeros) => {
             later.mark(*image, range.clone());
             own.clear(*image, range);
