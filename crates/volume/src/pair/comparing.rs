@@ -39,13 +39,18 @@ pub(super) fn contents(first: &Shared, second: &Shared) -> Option<String> {
             Found::Zeros => None,
             Found::Lost { checksum } | Found::At { checksum, .. } => Some(checksum),
         };
-        // Of a promoted volume the checksums may have other seeds.
-        let is_bound =
-            |image: Option<&Image>| image.is_none_or(|image| image.other_seeds.is_empty());
-        let volume = one.volume_of(id);
-        let comparable = is_bound(one.images.get(volume)) && is_bound(other.images.get(volume));
+        // Of data of a promoted volume the checksums may have other seeds.
+        let is_bound = |images: &Images, found: Found| match found {
+            Found::At { origin, .. } => {
+                images.get(origin).is_none_or(|image| image.other_seeds.is_empty())
+            }
+            Found::Lost { .. } => false,
+            Found::Zeros => true,
+        };
         (0..image.size).find_map(|lba| {
-            let (a, b) = (sum(one.find(id, lba)), sum(other.find(id, lba)));
+            let (first, second) = (one.find(id, lba), other.find(id, lba));
+            let comparable = is_bound(&one.images, first) && is_bound(&other.images, second);
+            let (a, b) = (sum(first), sum(second));
             let differs = if comparable { a != b } else { a.is_some() != b.is_some() };
             differs.then(|| format!("{id}, `{}`, mapping unit {lba}: {a:?} and {b:?}", image.name))
         })
