@@ -121,6 +121,11 @@ async fn read_from(
             continue;
         };
         let other = partner(member);
+        if let Some(Source::Staged(staged)) = pair.behind[other].source(image, lba) {
+            // What the other one has still to get is the newest.
+            unit.copy_from_slice(&staged);
+            continue;
+        }
         let has_it =
             pair.course.borrow().can_read(other) && pair.behind[other].source(image, lba).is_none();
         if !has_it || reader::read(pair.member(other), image, lba, unit, hint).await.is_err() {
