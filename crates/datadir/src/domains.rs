@@ -66,7 +66,7 @@ impl Domains {
             let source = FlashSource::Device(Arc::clone(device));
             tried.push((domain.clone(), domain.mount(source, runtime).await));
         }
-        form_pairs(&mut tried).await;
+        form_pairs(&mut tried, false).await;
         let mut mounted = Domains { all: Vec::new(), not_mounted: Vec::new() };
         for (domain, result) in tried {
             match result {

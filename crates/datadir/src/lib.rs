@@ -40,7 +40,7 @@ pub use manifest::{
 };
 pub use mounting::{MountError, MountResult, form_pairs};
 pub use open::{OpenDir, block_on};
-pub use pairs::{MOST_WINDOW_MS, PairOfSets};
+pub use pairs::{PairOfSets, parse_window};
 pub use plan::{
     Compressions, NewDevice, Plan, PreparedDataDir, SUPERBLOCK_BYTES, UnfinishedDataDir,
 };

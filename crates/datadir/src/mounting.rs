@@ -46,7 +46,10 @@ pub type MountResult = Result<Domain, MountError>;
 /// Forms the pairs of the domains that are mounted, before anything uses their volumes. Where one
 /// set of a pair is not mounted, the other one serves its volumes, if it has all. A domain that
 /// cannot serve is stopped, and has an error instead.
-pub async fn form_pairs(domains: &mut [(ShardDomain, MountResult)]) {
+///
+/// With windows, their sets take turns; without, both take every write, as is right for a command:
+/// its reads need no calm, and it leaves both sets with the same data.
+pub async fn form_pairs(domains: &mut [(ShardDomain, MountResult)], with_windows: bool) {
     for place in 0..domains.len() {
         let partner = match &domains[place].0.pair {
             Some(pair) => {
@@ -62,7 +65,8 @@ pub async fn form_pairs(domains: &mut [(ShardDomain, MountResult)]) {
             (Some(pair), Some(partner)) => match &domains[partner].1 {
                 // The first one forms it, and the second one has it by then.
                 Ok(second) if pair.first == of.config.domain => {
-                    domain.pair(second, pair.number(), pair.window()).await
+                    let window = pair.window().filter(|_| with_windows);
+                    domain.pair(second, pair.number(), window).await
                 }
                 Ok(_) => Ok(()),
                 Err(error) => {

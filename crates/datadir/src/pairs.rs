@@ -1,5 +1,6 @@
 //! Pairs of sets: each has a copy of the same volumes.
 
+use crate::set_table::SetError;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -42,5 +43,40 @@ impl PairOfSets {
     }
 }
 
+/// Parses the length of windows: `none`, or a time such as `100ms` or `2s`, in milliseconds.
+///
+/// # Errors
+/// [`SetError::BadWindow`].
+pub fn parse_window(text: &str) -> Result<Option<u32>, SetError> {
+    let (digits, scale) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        _ if text.eq_ignore_ascii_case("none") => return Ok(None),
+        (Some(digits), _) => (digits, 1),
+        (None, Some(digits)) => (digits, 1000),
+        (None, None) => ("", 0),
+    };
+    let ms = digits.parse::<u32>().ok().and_then(|number| number.checked_mul(scale));
+    match ms.filter(|ms| (1..=MOST_WINDOW_MS).contains(ms)) {
+        Some(ms) => Ok(Some(ms)),
+        None => Err(SetError::BadWindow { text: text.to_owned() }),
+    }
+}
+
 /// The longest window, in milliseconds: what is written in it has one copy until its end.
 pub const MOST_WINDOW_MS: u32 = 60_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_times_with_a_unit_or_none() {
+        for (text, ms) in [("100ms", Some(100)), ("2s", Some(2000)), ("60s", Some(60_000))] {
+            assert_eq!(parse_window(text), Ok(ms));
+        }
+        assert_eq!((parse_window("none"), parse_window("NONE")), (Ok(None), Ok(None)));
+        for text in ["", "100", "0ms", "61s", "-1ms", "1.5s", "ms", "s", "often", "4294968s"] {
+            let error = parse_window(text).unwrap_err().to_string();
+            assert!(error.contains("1ms to 60s, or none"), "{error}");
+        }
+    }
+}

@@ -41,8 +41,8 @@ pub enum SetChange {
     Window {
         /// One of its sets.
         name: String,
-        /// The time for which a set takes writes, in milliseconds; `None` without windows.
-        window_ms: Option<u32>,
+        /// The time for which a set takes writes, as `100ms`, or `none`.
+        length: String,
     },
 }
 

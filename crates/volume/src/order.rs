@@ -18,6 +18,8 @@ pub(crate) struct Order {
     gate: Event,
     /// Reset while the domain rests: no frame begins.
     works: Event,
+    /// All frames before are padded, too.
+    is_padded: Cell<bool>,
 }
 
 impl Order {
@@ -27,7 +29,8 @@ impl Order {
         gate.set();
         let works = Event::new();
         works.set();
-        Order { frames, changes, rewrites: Cell::new(0), gate, works }
+        let is_padded = Cell::new(false);
+        Order { frames, changes, rewrites: Cell::new(0), gate, works, is_padded }
     }
 
     /// The number of the next frame.
@@ -163,12 +166,27 @@ impl Order {
 
     /// Frames begin again.
     pub fn resume(&self) {
+        self.is_padded.set(false);
         self.works.set();
     }
 
     /// Whether no frame begins.
     pub fn rests(&self) -> bool {
         !self.works.is_set()
+    }
+
+    /// A flush has padded the superblocks of a domain that rests: the next one adds nothing.
+    ///
+    /// # Panics
+    /// If the domain works.
+    pub fn padded_at_rest(&self) {
+        assert!(self.rests(), "frames are appended behind the padding");
+        self.is_padded.set(true);
+    }
+
+    /// Whether nothing was appended since the padding of a flush.
+    pub fn is_padded(&self) -> bool {
+        self.is_padded.get()
     }
 
     /// Waits as long as the domain rests.

@@ -184,6 +184,7 @@ impl Domain {
             .usable_units()
             .map(|units| units * cast::wide(MAPPING_UNIT_BYTES))
             .unwrap_or(own.usable_bytes);
-        DomainSpace { usable_bytes: own.usable_bytes.min(usable), ..own }
+        let is_full = own.is_full || pair.is_full();
+        DomainSpace { usable_bytes: own.usable_bytes.min(usable), is_full, ..own }
     }
 }

@@ -33,8 +33,9 @@ pub(crate) async fn rest(core: &Shared) -> Result<(), VolumeError> {
         core.tasks.check_running()?;
         core.tasks.sleep_until(core.tasks.now() + LOOK).await;
     }
-    let rests = core.order.rests() || planted::bug(Bug::WorkDuringRest);
-    assert!(rests, "a domain works that came to rest");
+    if !planted::bug(Bug::WorkDuringRest) {
+        core.order.padded_at_rest();
+    }
     Ok(())
 }
 

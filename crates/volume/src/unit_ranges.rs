@@ -9,6 +9,8 @@ use std::ops::Range;
 pub(crate) struct UnitRanges {
     /// Image and start, with the end.
     ranges: BTreeMap<(ImageId, u32), u32>,
+    /// Mapping units in them.
+    units: u64,
 }
 
 impl UnitRanges {
@@ -22,7 +24,7 @@ impl UnitRanges {
     }
 
     pub fn clear(&mut self) {
-        self.ranges.clear();
+        *self = UnitRanges::default();
     }
 
     /// The ranges in their order.
@@ -48,24 +50,36 @@ impl UnitRanges {
         while let Some((&(_, next), &last)) =
             self.ranges.range((image, start)..=(image, end)).next()
         {
-            self.ranges.remove(&(image, next));
+            self.take(image, next..last);
             end = end.max(last);
         }
-        self.ranges.insert((image, start), end);
+        self.put(image, start..end);
     }
 
     /// Takes a range out.
     pub fn remove(&mut self, image: ImageId, range: &Range<u32>) {
         while let Some(found) = self.overlap(image, range) {
             let Range { start, end } = found;
-            self.ranges.remove(&(image, start));
+            self.take(image, start..end);
             if start < range.start {
-                self.ranges.insert((image, start), range.start);
+                self.put(image, start..range.start);
             }
             if end > range.end {
-                self.ranges.insert((image, range.end), end);
+                self.put(image, range.end..end);
             }
         }
+    }
+
+    fn put(&mut self, image: ImageId, range: Range<u32>) {
+        assert!(range.start < range.end, "{image} has the range {range:?}");
+        self.units += u64::from(range.end - range.start);
+        self.ranges.insert((image, range.start), range.end);
+    }
+
+    fn take(&mut self, image: ImageId, range: Range<u32>) {
+        let end = self.ranges.remove(&(image, range.start));
+        assert_eq!(end, Some(range.end), "{image} has another range at {}", range.start);
+        self.units -= u64::from(range.end - range.start);
     }
 
     /// Takes all of an image out.
@@ -113,7 +127,7 @@ impl UnitRanges {
 
     /// Mapping units in the set.
     pub fn units(&self) -> u64 {
-        self.iter().map(|(_, range)| u64::from(range.end - range.start)).sum()
+        self.units
     }
 
     fn at_or_before(&self, image: ImageId, start: u32) -> Option<(u32, u32)> {

@@ -156,10 +156,12 @@ impl Volume {
     /// Whether each mapping unit of a range holds data; those that do not read as zeros.
     pub fn allocated(&self, offset: u64, bytes: u64) -> Result<Vec<bool>, VolumeError> {
         let lba = self.check(offset, bytes)?;
-        let here = self.here();
-        let map = here.map.borrow();
         let count = u32::try_from(bytes / cast::wide(MAPPING_UNIT_BYTES)).unwrap_or(u32::MAX);
         let units = lba..lba.saturating_add(count);
+        if let Some(pair) = pair::of(&self.core) {
+            return Ok(units.map(|lba| pair.holds(self.image, lba)).collect());
+        }
+        let map = self.core.map.borrow();
         let is_mapped = |lba: u32| map.find(self.image, lba) != domain_map::Found::Zeros;
         Ok(units.map(is_mapped).collect())
     }
@@ -170,7 +172,8 @@ impl Volume {
     /// same. What is beyond the end of `base` reads as zeros there.
     ///
     /// # Errors
-    /// [`VolumeError::Deleted`].
+    /// [`VolumeError::Deleted`]; [`VolumeError::Unsupported`] where the sets of a pair have not the
+    /// same data, as with windows.
     pub fn next_change(
         &self,
         base: Option<&Volume>,
@@ -179,6 +182,10 @@ impl Volume {
     ) -> Result<Option<Changed>, VolumeError> {
         let unit = cast::wide(MAPPING_UNIT_BYTES);
         let units = |bytes: u64| u32::try_from(bytes / unit).unwrap_or(u32::MAX);
+        if pair::of(&self.core).is_some_and(|pair| !pair.is_level()) {
+            let reason = "the sets of the pair have not the same data; end its windows".to_owned();
+            return Err(VolumeError::Unsupported { reason });
+        }
         let here = self.here();
         let map = here.map.borrow();
         let exists = |volume: &Volume| map.images.get(volume.image).is_some();

@@ -141,6 +141,12 @@ pub enum SetError {
          a pair of two sets"
     )]
     NoPair,
+    /// Windows cannot be so long.
+    #[error("`{text}` is no length of windows; use 1ms to 60s, or none")]
+    BadWindow {
+        /// What was given.
+        text: String,
+    },
     /// Only pairs have windows.
     #[error(
         "the set `{name}` is none of a pair, and so has no windows: one set takes writes while the \

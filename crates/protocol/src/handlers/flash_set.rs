@@ -60,28 +60,11 @@ fn parse(args: &[Bytes]) -> Result<SetChange> {
             let second = String::from_utf8_lossy(second).into_owned();
             Ok(SetChange::Pair { first: name, second })
         }
-        (b"window", [time]) => Ok(SetChange::Window { name, window_ms: window_of(time)? }),
+        (b"window", [time]) => {
+            let length = String::from_utf8_lossy(time).into_owned();
+            Ok(SetChange::Window { name, length })
+        }
         _ => Err(CommandError::SYNTAX),
-    }
-}
-
-/// The length of windows in milliseconds: `none`, `100ms`, or `2s`.
-fn window_of(word: &Bytes) -> Result<Option<u32>> {
-    let text = String::from_utf8_lossy(word).to_ascii_lowercase();
-    let (digits, scale) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
-        _ if text == "none" => return Ok(None),
-        (Some(digits), _) => (digits, 1),
-        (None, Some(digits)) => (digits, 1000),
-        (None, None) => (text.as_str(), 0),
-    };
-    let ms = digits.parse::<u32>().ok().and_then(|number| number.checked_mul(scale));
-    match ms {
-        Some(ms @ 1..=60_000) => Ok(Some(ms)),
-        _ => Err(CommandError::quoting(&[
-            b"ERR '",
-            word.as_ref(),
-            b"' is no length of windows; use 1ms to 60s, or none",
-        ])),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::thread::{Erasure, Message, PairOfHosts};
 use crate::volumes::{HostSpec, PairChange, UnitChange, Volumes};
 use async_channel::Sender;
 use softflash_base::UnitSet;
-use softflash_datadir::{DEFAULT_OP_PERCENT, NewSet, Resize, SetTable, ShardDomain};
+use softflash_datadir::{DEFAULT_OP_PERCENT, NewSet, Resize, SetTable, ShardDomain, parse_window};
 use softflash_policy::Chosen;
 use softflash_protocol::sets::SetChange;
 use softflash_protocol::shared::recording::volume::VolumeRecordings;
@@ -58,7 +58,7 @@ impl Changes {
             SetChange::Resize { name, units } => self.resize(&name, units).await,
             SetChange::Delete { name } => self.delete(&name).await,
             SetChange::Pair { first, second } => self.pair([first, second]).await,
-            SetChange::Window { name, window_ms } => self.window(&name, window_ms).await,
+            SetChange::Window { name, length } => self.window(&name, &length).await,
         }
     }
 
@@ -136,7 +136,8 @@ impl Changes {
         paired
     }
 
-    async fn window(&self, name: &str, window_ms: Option<u32>) -> Outcome<()> {
+    async fn window(&self, name: &str, length: &str) -> Outcome<()> {
+        let window_ms = parse_window(length).map_err(|error| error.to_string())?;
         let next = self.directory.plan(|table| table.with_window(name, window_ms))?;
         self.directory.check(&next)?;
         self.replace(next).await?;

@@ -46,7 +46,7 @@ pub(crate) async fn mount_hosts(
         domains.push((domain, mounted));
         rest.push((requests, recordings));
     }
-    form_pairs(&mut domains).await;
+    form_pairs(&mut domains, true).await;
     let all = domains.into_iter().zip(rest);
     all.map(|(mounted, rest)| VolumeHost::serve(mounted, rest, runtime)).collect()
 }

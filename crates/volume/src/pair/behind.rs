@@ -116,6 +116,27 @@ impl Behind {
         self.marked.borrow().contains(image, lba).then_some(Source::Partner)
     }
 
+    /// The staged data of a range, all of which is staged.
+    pub fn staged(&self, image: ImageId, range: &Range<u32>) -> Vec<u8> {
+        let staged = self.staged.borrow();
+        let units = staged.range((image, range.start)..(image, range.end));
+        units.flat_map(|(_, unit)| unit.iter().copied()).collect()
+    }
+
+    /// The member lacks what the partner has in a range, or newer data, where some are staged.
+    pub fn mark_others(&self, image: ImageId, range: Range<u32>) {
+        let inside = (image, range.start)..(image, range.end);
+        let staged: Vec<u32> =
+            self.staged.borrow().range(inside).map(|((_, lba), _)| *lba).collect();
+        let mut marked = self.marked.borrow_mut();
+        let mut start = range.start;
+        for lba in staged {
+            marked.insert(image, start..lba);
+            start = lba + 1;
+        }
+        marked.insert(image, start..range.end);
+    }
+
     /// Whether the member lacks something of a range.
     pub fn lacks(&self, image: ImageId, range: &Range<u32>) -> bool {
         self.lacks_staged(image, range) || self.marked.borrow().first_in(image, range).is_some()
@@ -212,6 +233,21 @@ mod tests {
         assert_eq!(behind.source(IMAGE, 4), Some(Source::Partner));
         behind.clear(IMAGE, &(0..10));
         assert_eq!((behind.source(IMAGE, 4), behind.is_empty()), (None, true));
+    }
+
+    #[test]
+    fn a_range_is_marked_around_what_is_staged() {
+        let behind = Behind::default();
+        [3, 4, 9].iter().for_each(|&lba| assert!(behind.stage(IMAGE, lba, &unit(lba as u8))));
+        behind.mark_others(IMAGE, 3..10);
+        let sources = (0..12).map(|lba| match behind.source(IMAGE, lba) {
+            Some(Source::Staged(_)) => 's',
+            Some(Source::Partner) => 'p',
+            None => '-',
+        });
+        assert_eq!(sources.collect::<String>(), "---sspppps--");
+        assert_eq!(behind.staged(IMAGE, &(3..5)), [unit(3), unit(4)].concat());
+        assert_eq!(behind.units(), 7);
     }
 
     #[test]

@@ -8,24 +8,27 @@
 use super::Pair;
 use super::comparing::{has_same_place, images, parent_of, simple_step};
 use super::copying::catch_up;
-use super::course::{Course, Member, partner};
+use super::course::{Course, Figures, Member, partner};
 use super::putting::{discard_at, operate};
+use super::transfer::transfer;
 use crate::core::Shared;
 use crate::domain_map::Difference;
 use crate::error::VolumeError;
-use crate::format::MAPPING_UNIT_BYTES;
 use crate::format::operation::Operation;
 use crate::format::pair_state::PairState;
 use crate::image::{ImageId, Images};
-use crate::reader;
-use crate::writer;
-use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
-use softflash_ftl::Hint;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Mapping units that are copied at a time.
 const MOST_TOGETHER: u32 = 256;
+
+/// Mapping units that are marked before other tasks have their turn.
+const MOST_MARKED: u32 = 1 << 16;
+
+/// Time between two looks at what is left to copy.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Builds the member that the pair lacks; returns when both take writes.
 pub(super) async fn build(pair: &Rc<Pair>) -> Result<(), VolumeError> {
@@ -129,10 +132,9 @@ async fn build_volume(
     }
     let size = source.map.borrow().images.get(volume).map_or(size, |image| image.size);
     operate(target, &Operation::Resize { image: volume, size }).await?;
-    if !has_all(source, [Some(volume), base]) {
+    if !mark_difference(pair, (from, to), volume, base).await {
         return drop_tree(pair, to, volume).await;
     }
-    mark_difference(pair, (from, to), volume, base);
     pair.behind[to].built(volume);
     pair.wake_copies[to].notify_one();
     Ok(())
@@ -159,52 +161,35 @@ async fn copy_difference(
         let next = source.map.borrow().next_difference(snapshot, base, at, MOST_TOGETHER);
         let Some(Difference { start, count, has_data }) = next else { return Ok(()) };
         let tenant = pair.tenant_of_copies(to, volume);
-        if has_data {
-            copy_data(source, target, (snapshot, &tenant), start, count).await?;
-        } else {
-            discard_at(target, volume, start..start + count).await?;
-        }
         at = start + count;
-    }
-}
-
-async fn copy_data(
-    source: &Shared,
-    target: &Shared,
-    (snapshot, tenant): (ImageId, &Rc<crate::tenant::Tenant>),
-    start: u32,
-    count: u32,
-) -> Result<(), VolumeError> {
-    let mut data = vec![0; cast::index(count) * MAPPING_UNIT_BYTES];
-    if reader::read(source, snapshot, start, &mut data, Hint::COLLECTION).await.is_ok() {
-        return writer::write(target, tenant, start, &data, Hint::COLLECTION).await;
-    }
-    for (lba, unit) in (start..).zip(data.chunks_exact_mut(MAPPING_UNIT_BYTES)) {
-        match reader::read(source, snapshot, lba, unit, Hint::COLLECTION).await {
-            Ok(()) => writer::write(target, tenant, lba, unit, Hint::COLLECTION).await?,
-            Err(VolumeError::DataLoss { .. }) => writer::write_lost(target, tenant, lba).await?,
-            Err(error) => return Err(error),
+        if has_data {
+            let lost = transfer((source, snapshot), (target, &tenant), start..at).await?;
+            Figures::add(&pair.figures.lost, lost);
+        } else {
+            discard_at(target, volume, start..at).await?;
         }
     }
-    Ok(())
 }
 
 /// Marks what a volume holds beside its newest snapshot: it is copied with what clients write.
-fn mark_difference(
+/// False if one of them was deleted meanwhile.
+async fn mark_difference(
     pair: &Pair,
     (from, to): (Member, Member),
     volume: ImageId,
     base: Option<ImageId>,
-) {
-    let source = pair.member(from).map.borrow();
+) -> bool {
+    let source = pair.member(from);
     let mut at = 0;
-    while let Some(next) = source.next_difference(volume, base, at, u32::MAX) {
-        at = next.start.saturating_add(next.count);
-        let range = next.start..at;
+    while has_all(source, [Some(volume), base]) {
+        let next = source.map.borrow().next_difference(volume, base, at, MOST_MARKED);
+        let Some(Difference { start, count, .. }) = next else { return true };
+        at = start.saturating_add(count);
         // What clients have written meanwhile is staged, or marked by now.
-        let unknown = range.filter(|&lba| pair.behind[to].source(volume, lba).is_none());
-        unknown.for_each(|lba| pair.behind[to].mark(volume, lba..lba + 1));
+        pair.behind[to].mark_others(volume, start..at);
+        source.tasks.runtime().turn().await;
     }
+    false
 }
 
 /// Takes all volumes away.
@@ -254,16 +239,15 @@ async fn end(pair: &Rc<Pair>, from: Member, to: Member) -> Result<bool, VolumeEr
     // Most of it while clients write.
     while pair.behind[to].units() > u64::from(MOST_TOGETHER) {
         pair.check_running()?;
+        if differ(pair) {
+            return Ok(false);
+        }
         pair.wake_copies[to].notify_one();
         let tasks = &pair.member(to).tasks;
-        tasks.sleep_until(tasks.now() + std::time::Duration::from_millis(10)).await;
+        tasks.sleep_until(tasks.now() + LOOK).await;
     }
     let exclusive = pair.exclusive().await?;
-    let differs = {
-        let (from, to) = (pair.member(from).map.borrow(), pair.member(to).map.borrow());
-        images(&from.images, &to.images).is_some()
-    };
-    if differs {
+    if differ(pair) {
         return Ok(false);
     }
     if planted::bug(Bug::BuiltTooEarly) {
@@ -284,4 +268,10 @@ async fn end(pair: &Rc<Pair>, from: Member, to: Member) -> Result<bool, VolumeEr
     }
     drop(exclusive);
     Ok(true)
+}
+
+/// Whether the members have other images.
+fn differ(pair: &Pair) -> bool {
+    let maps = pair.members.each_ref().map(|member| member.map.borrow());
+    images(&maps[0].images, &maps[1].images).is_some()
 }

@@ -111,7 +111,7 @@ impl Pair {
             done?;
         }
         if let Some(image) = deleted {
-            self.behind.iter().for_each(|behind| behind.forget(image));
+            self.forget(image);
         }
         Ok(())
     }

@@ -3,13 +3,12 @@
 use super::Pair;
 use super::behind::Source;
 use super::course::{Figures, Member, partner};
-use super::putting::{discard_at, is_fatal};
+use super::putting::is_fatal;
+use super::transfer::{clear, holds, transfer};
 use crate::core::Shared;
-use crate::domain_map::Found;
 use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::image::ImageId;
-use crate::reader;
 use crate::writer;
 use futures_util::future::join_all;
 use softflash_base::cast;
@@ -87,13 +86,6 @@ pub(super) async fn catch_up(pair: &Pair, member: Member) -> Result<(), VolumeEr
     Ok(())
 }
 
-/// A part of a range that comes from one source.
-enum Part {
-    Data(Vec<u8>),
-    Zeros,
-    Lost,
-}
-
 /// Copies a range of a volume as far as the member still lacks it.
 async fn copy(
     pair: &Pair,
@@ -101,84 +93,60 @@ async fn copy(
     image: ImageId,
     range: Range<u32>,
 ) -> Result<(), VolumeError> {
-    let core = pair.member(member);
-    let Some(size) = core.map.borrow().images.get(image).map(|image| image.size) else {
+    let (core, behind) = (pair.member(member), &pair.behind[member]);
+    let other = pair.member(partner(member));
+    let size_in = |core: &Shared| core.map.borrow().images.get(image).map(|image| image.size);
+    let Some(size) = size_in(core) else {
         // It was deleted, or is not there yet.
-        pair.behind[member].clear(image, &(0..u32::MAX));
+        behind.clear(image, &(0..u32::MAX));
         return Ok(());
     };
-    // Beyond the end there is nothing to copy.
-    pair.behind[member].clear(image, &(size..u32::MAX));
-    let inside = range.start..range.end.min(size);
-    let mut parts: Vec<(u32, u32, Part)> = Vec::new();
-    for lba in inside {
-        let Some(source) = pair.behind[member].source(image, lba) else { continue };
-        let part = match source {
-            Source::Staged(unit) => Part::Data(unit.to_vec()),
-            Source::Partner => from_partner(pair, member, image, lba).await?,
+    // Beyond both ends there is nothing to copy. Beyond its own the member has to grow first.
+    let end = size.max(size_in(other).unwrap_or(0));
+    behind.clear(image, &(end..u32::MAX));
+    if range.start >= size && range.start < end {
+        let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
+        let (offset, end, size) = (bytes(range.start), bytes(range.end), bytes(size));
+        return Err(VolumeError::BeyondEnd { offset, end, size });
+    }
+    let tenant = pair.tenant_of_copies(member, image);
+    let (mut at, end) = (range.start, range.end.min(size));
+    while at < end {
+        let kind_at = |lba: u32| match behind.source(image, lba)? {
+            Source::Staged(_) => Some(Kind::Staged),
+            Source::Partner if holds(other, image, lba) => Some(Kind::Data),
+            Source::Partner => Some(Kind::Zeros),
         };
-        match (parts.last_mut(), part) {
-            (Some((first, count, Part::Data(all))), Part::Data(more)) if *first + *count == lba => {
-                *count += 1;
-                all.extend_from_slice(&more);
+        let kind = kind_at(at);
+        let same = (at..end).take_while(|&lba| kind_at(lba) == kind).count();
+        let run = at..at + cast::saturating_u32(same);
+        at = run.end;
+        match kind {
+            None => continue,
+            Some(Kind::Staged) => {
+                let data = behind.staged(image, &run);
+                writer::write(core, &tenant, run.start, &data, Hint::COLLECTION).await?;
             }
-            (Some((first, count, Part::Zeros)), Part::Zeros) if *first + *count == lba => {
-                *count += 1;
+            Some(Kind::Data) => {
+                let lost = transfer((other, image), (core, &tenant), run.clone()).await?;
+                Figures::add(&pair.figures.lost, lost);
             }
-            (_, part) => parts.push((lba, 1, part)),
+            Some(Kind::Zeros) => clear(core, image, run.clone()).await?,
         }
+        behind.clear(image, &run);
     }
-    for (lba, count, part) in parts {
-        write(pair, member, (image, lba), count, part).await?;
-    }
-    pair.behind[member].clear(image, &range);
     Ok(())
 }
 
-/// What the partner has at a mapping unit.
-async fn from_partner(
-    pair: &Pair,
-    member: Member,
-    image: ImageId,
-    lba: u32,
-) -> Result<Part, VolumeError> {
-    let core = pair.member(partner(member));
-    if core.map.borrow().find(image, lba) == Found::Zeros {
-        return Ok(Part::Zeros);
-    }
-    let mut data = vec![0; MAPPING_UNIT_BYTES];
-    match reader::read(core, image, lba, &mut data, Hint::COLLECTION).await {
-        Ok(()) => Ok(Part::Data(data)),
-        Err(VolumeError::DataLoss { reason, .. }) => {
-            Figures::add(&pair.figures.lost, 1);
-            tracing::error!(%image, lba, reason, "the newest data of a pair are lost");
-            Ok(Part::Lost)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-async fn write(
-    pair: &Pair,
-    member: Member,
-    (image, lba): (ImageId, u32),
-    count: u32,
-    part: Part,
-) -> Result<(), VolumeError> {
-    let core: &Shared = pair.member(member);
-    let tenant = pair.tenant_of_copies(member, image);
-    match part {
-        Part::Data(data) => writer::write(core, &tenant, lba, &data, Hint::COLLECTION).await,
-        Part::Zeros => {
-            let holds = |lba: u32| core.map.borrow().find(image, lba) != Found::Zeros;
-            match (lba..lba + count).any(holds) {
-                true => discard_at(core, image, lba..lba + count).await,
-                false => Ok(()),
-            }
-        }
-        // Older data must not come back: reads of it fail here, too.
-        Part::Lost => writer::write_lost(core, &tenant, lba).await,
-    }
+/// Where neighbouring mapping units come from that a member lacks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// From memory.
+    Staged,
+    /// From the partner.
+    Data,
+    /// The partner holds nothing there.
+    Zeros,
 }
 
 /// Mapping units, in whole bytes.

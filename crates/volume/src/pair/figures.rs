@@ -69,6 +69,11 @@ impl Pair {
         self.place_of(core).is_some_and(|member| !self.is_lost(member))
     }
 
+    /// Whether one of the members refuses writes that take more space.
+    pub fn is_full(&self) -> bool {
+        (0..2).any(|member| !self.is_lost(member) && self.member(member).is_full())
+    }
+
     /// Compares the members once both have everything.
     pub async fn compare(self: &Rc<Self>) -> Result<Option<String>, VolumeError> {
         let exclusive = self.exclusive().await?;

@@ -33,6 +33,7 @@ pub(crate) async fn form(
     window_ns: Option<u64>,
 ) -> Result<(), VolumeError> {
     let plan = plan(&members, pair)?;
+    let is_new = members.iter().all(|member| record_of(member).is_none());
     let formed = match plan {
         Plan::New => {
             let (is_whole, is_partner_whole) = (true, true);
@@ -51,10 +52,18 @@ pub(crate) async fn form(
     for member in &formed.members {
         member.link().unpaired.ended().await;
     }
-    begin(&formed).await.inspect_err(|_| {
+    let begun = begin(&formed).await;
+    if begun.is_err() {
         formed.stop();
         formed.members.iter().for_each(|member| member.link().clear());
-    })
+    }
+    if begun.is_err() && is_new {
+        // It never was one: the next mount would take what they record for that of a pair.
+        for member in &formed.members {
+            record(member, PairState::default()).await.ok();
+        }
+    }
+    begun
 }
 
 /// Lets the tasks of a pair run.
@@ -106,8 +115,8 @@ fn check_whole(state: &PairState) -> Result<(), VolumeError> {
     match state.is_whole {
         true => Ok(()),
         false => {
-            let reason = "its copy of the volumes is not complete, and the other set of the pair is \
-                          not there";
+            let reason = "its copy of the volumes is not complete, and the other set of the pair, \
+                          which had all, holds nothing or cannot be mounted";
             unsupported(reason.to_owned()).map(drop)
         }
     }
@@ -131,8 +140,14 @@ fn plan(members: &[Shared; 2], pair: u64) -> Result<Plan, VolumeError> {
                 unsupported("both have volumes; one of them must be empty".to_owned())
             }
         },
-        [Some(_), None] if is_empty(1) => Ok(Plan::Build { from: 0 }),
-        [None, Some(_)] if is_empty(0) => Ok(Plan::Build { from: 1 }),
+        [Some(first), None] if is_empty(1) => {
+            check_whole(&first.state)?;
+            Ok(Plan::Build { from: 0 })
+        }
+        [None, Some(second)] if is_empty(0) => {
+            check_whole(&second.state)?;
+            Ok(Plan::Build { from: 1 })
+        }
         [Some(_), None] | [None, Some(_)] => {
             unsupported("one of them has volumes that are not those of the pair".to_owned())
         }
@@ -151,8 +166,8 @@ fn plan_of_old(states: &[PairState; 2]) -> Result<Plan, VolumeError> {
     let counts = |member: Member| states[member].is_whole;
     match [counts(0), counts(1)] {
         [false, false] => {
-            let reason = "none of the sets of a pair has all volumes".to_owned();
-            Err(VolumeError::Damaged { reason })
+            let reason = "neither set of a pair has all volumes; give both up, and import a backup";
+            Err(VolumeError::Damaged { reason: reason.to_owned() })
         }
         [true, false] => Ok(Plan::Build { from: 0 }),
         [false, true] => Ok(Plan::Build { from: 1 }),

@@ -23,6 +23,7 @@ mod putting;
 mod reading;
 mod states;
 mod traffic;
+mod transfer;
 mod turns;
 mod writing;
 
@@ -37,7 +38,7 @@ use crate::operations::{Change, change};
 use crate::proof::prove;
 use crate::settings::VolumeSettings;
 use crate::tenant::Tenant;
-use behind::Behind;
+use behind::{Behind, Source};
 use course::{Course, Figures, Member, partner};
 pub(crate) use forming::{alone, forget, form};
 pub(crate) use reading::read;
@@ -201,6 +202,28 @@ impl Pair {
     /// Bytes that a member lacks.
     pub fn behind_bytes(&self, member: Member) -> u64 {
         self.behind[member].units() * cast::wide(crate::format::MAPPING_UNIT_BYTES)
+    }
+
+    /// Whether a mapping unit of an image holds data.
+    pub fn holds(&self, image: ImageId, lba: u32) -> bool {
+        let lead = self.course.borrow().lead();
+        match self.behind[lead].source(image, lba) {
+            Some(Source::Staged(_)) => true,
+            Some(Source::Partner) => transfer::holds(self.member(partner(lead)), image, lba),
+            None => transfer::holds(self.member(lead), image, lba),
+        }
+    }
+
+    /// Whether the map of the [lead](Pair::lead) says all of the data.
+    pub fn is_level(&self) -> bool {
+        let lead = self.course.borrow().lead();
+        self.behind[lead].is_empty()
+    }
+
+    /// A volume was deleted.
+    fn forget(&self, image: ImageId) {
+        self.behind.iter().for_each(|behind| behind.forget(image));
+        self.tenants.iter().for_each(|tenants| drop(tenants.borrow_mut().remove(&image)));
     }
 
     /// Whose quota copies of a volume count for: nobody's, because the write was counted.

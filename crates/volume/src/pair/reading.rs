@@ -5,6 +5,7 @@ use super::Pair;
 use super::behind::Source;
 use super::copying::bytes_of;
 use super::course::{Figures, Member, partner};
+use crate::classes::numbers::NO_HINT;
 use crate::core::Shared;
 use crate::domain_map::Found;
 use crate::error::VolumeError;
@@ -140,36 +141,30 @@ async fn read_from(
 
 /// Writes data again that a member could not read: they are the same, by their checksum.
 fn heal(pair: &Rc<Pair>, member: Member, (image, lba): (ImageId, u32), data: &[u8]) {
-    let core = Rc::clone(pair.member(member));
-    let found = core.map.borrow().find(image, lba);
-    let slot = match found {
-        Found::At { slot, origin, checksum } => {
-            let map = core.map.borrow();
-            map.fits(origin, lba, data, checksum).then_some(slot)
+    let core = pair.member(member);
+    let map = core.map.borrow();
+    match map.find(image, lba) {
+        Found::At { slot, origin, checksum } if map.fits(origin, lba, data, checksum) => {
+            core.tasks.spawn(write_again(Rc::clone(core), slot, data.to_vec()));
         }
-        Found::Lost { .. }
-            if core.map.borrow().images.get(image).is_some_and(|it| it.is_volume()) =>
-        {
+        // The map has no place for them any more: they are written as new ones.
+        Found::Lost { .. } if map.images.get(image).is_some_and(|image| image.is_volume()) => {
             pair.behind[member].mark(image, lba..lba + 1);
             pair.wake_copies[member].notify_one();
-            None
         }
-        Found::Lost { .. } | Found::Zeros => None,
+        Found::At { .. } | Found::Lost { .. } | Found::Zeros => {}
+    }
+}
+
+/// Moves the data of a slot that cannot be read to another one, in the turn of the member.
+async fn write_again(core: Shared, slot: u32, data: Vec<u8>) {
+    let Ok((unit, stream)) = unit_for(&core, Stream::Collector(NO_HINT), 2, None).await else {
+        return;
     };
-    let Some(slot) = slot else { return };
-    let data = data.to_vec();
-    let tasks = Rc::clone(&core);
-    tasks.tasks.spawn(async move {
-        // It waits for the turn of the member.
-        let stream = Stream::Collector(0);
-        let Ok((unit, stream)) = unit_for(&core, stream, 2, None).await else { return };
-        if core.map.borrow().holder(slot).is_none() {
-            return;
-        }
-        let mut moving = Moving::to(&core, unit, stream);
-        moving.add_one(&core, slot, Some(&data));
-        if let Err(error) = moving::append(&core, moving).await {
-            tracing::warn!(%error, "data that could not be read are not written again");
-        }
-    });
+    let mut moving = Moving::to(&core, unit, stream);
+    // Nothing, if the slot is not valid any more.
+    moving.add_one(&core, slot, Some(&data));
+    if let Err(error) = moving::append(&core, moving).await {
+        tracing::warn!(%error, "data that could not be read are not written again");
+    }
 }

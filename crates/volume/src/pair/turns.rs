@@ -206,11 +206,14 @@ async fn turn(pair: &Rc<Pair>) -> Result<(), VolumeError> {
     );
     let tasks = &pair.member(writer).tasks;
     with_windows(pair, |windows, now| windows.drain(now), tasks.now().0);
+    if planted::bug(Bug::BothInMaintenance) {
+        resume(pair.member(later));
+    }
     let rested = rest(pair.member(writer)).await;
     let rests = rested.is_ok();
     // Reads go to the one that rests from here on.
     with_windows(pair, |windows, now| windows.at_rest(now), tasks.now().0);
-    if rests || planted::bug(Bug::BothInMaintenance) {
+    if rests {
         resume(pair.member(later));
     }
     let begun = match rested {

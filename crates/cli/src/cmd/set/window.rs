@@ -3,7 +3,7 @@
 use super::changed::Named;
 use clap::Args;
 use softflash_console::CliError;
-use softflash_datadir::MOST_WINDOW_MS;
+use softflash_datadir::parse_window;
 
 /// Arguments of `set window`.
 #[derive(Debug, Args)]
@@ -11,7 +11,7 @@ pub struct Window {
     #[command(flatten)]
     set: Named,
     /// The time for which a set takes writes, as 100ms or 2s, up to a minute; or none
-    #[arg(value_name = "TIME|none", value_parser = parse_window)]
+    #[arg(value_name = "TIME|none", value_parser = parse)]
     time: WindowLength,
 }
 
@@ -19,20 +19,8 @@ pub struct Window {
 #[derive(Debug, Clone, Copy)]
 struct WindowLength(Option<u32>);
 
-fn parse_window(text: &str) -> Result<WindowLength, String> {
-    if text == "none" {
-        return Ok(WindowLength(None));
-    }
-    let (digits, scale) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
-        (Some(digits), _) => (digits, 1),
-        (None, Some(digits)) => (digits, 1000),
-        (None, None) => (text, 0),
-    };
-    let ms = digits.parse::<u32>().ok().and_then(|number| number.checked_mul(scale));
-    match ms.filter(|ms| (1..=MOST_WINDOW_MS).contains(ms)) {
-        Some(ms) => Ok(WindowLength(Some(ms))),
-        None => Err(format!("`{text}` is no length of windows; use 1ms to 60s, or none")),
-    }
+fn parse(text: &str) -> Result<WindowLength, String> {
+    parse_window(text).map(WindowLength).map_err(|error| error.to_string())
 }
 
 impl Window {
