@@ -26,6 +26,9 @@ pub struct Campaign<'a> {
     pub jobs: usize,
     /// Called before each seed; returns whether to stop.
     pub stop: &'a (dyn Fn() -> bool + Sync),
+    /// Called with the seed and the error of a scenario that has failed, before a smaller one is
+    /// looked for.
+    pub on_failure: &'a (dyn Fn(u64, &str) + Sync),
     /// Called after each seed with the results so far.
     pub on_progress: &'a (dyn Fn(&Tally) + Sync),
 }
@@ -112,6 +115,7 @@ pub fn run(campaign: &Campaign<'_>) -> Tally {
 
 fn failure(campaign: &Campaign<'_>, scenario: &Scenario, what: &str) -> Failure {
     let (seed, kind) = (scenario.seed, kind(what));
+    (campaign.on_failure)(seed, what);
     let fails = |scenario: &Scenario| {
         !(campaign.stop)() && attempt(scenario).is_err_and(|other| self::kind(&other) == kind)
     };

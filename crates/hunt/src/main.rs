@@ -201,6 +201,9 @@ fn hunt(arguments: &Arguments) -> ExitCode {
         stop: &|| {
             interrupted.load(Ordering::Relaxed) || time.is_some_and(|time| began.elapsed() >= time)
         },
+        on_failure: &|seed, what| {
+            eprintln!("seed {seed} fails, a smaller scenario is sought: {what}")
+        },
         on_progress: &on_progress,
     });
     let wall_seconds = began.elapsed().as_secs_f64();

@@ -123,6 +123,7 @@ fn fresh_seeds_find_nothing() {
         size: Size::Full,
         jobs: 2,
         stop: &|| false,
+        on_failure: &|_, _| {},
         on_progress: &|_| {},
     });
     assert_eq!((tally.seeds, tally.failures.len()), (40, 0), "{:?}", tally.failures);
@@ -142,6 +143,7 @@ fn redundancy_survives_any_fault_of_one_unit() {
             size: Size::Small,
             jobs: 2,
             stop: &|| false,
+            on_failure: &|_, _| {},
             on_progress: &|_| {},
         });
         assert_eq!((tally.seeds, tally.failures.len()), (30, 0), "{:?}", tally.failures);
