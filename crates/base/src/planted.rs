@@ -199,6 +199,7 @@ bugs! {
     JoinedUnitNotReplayed: "recovery passes over the frames of units that have joined since the root", "volume/src/recovery.rs";
     JoinedUnitNotFlushed: "a flush leaves out units that have joined since the mount", "flash/src/flash.rs";
     WokenTakenForResting: "a collection that is woken while it works counts as resting when it works again", "volume/src/collection.rs";
+    HeldWhileCollectionRests: "clients wait for credits of a collection that has nothing to do", "volume/src/collection.rs";
     UnseenAboveRoot: "a mount gives the numbers of frames that it could not read to its root", "volume/src/recovery.rs";
     JoinedUnitNotErased: "a unit joins a set with what its owner before has left there", "flash/src/erasing.rs";
 }

@@ -34,6 +34,7 @@
 //!   [`map::cached`]: which pages of a map on flash are in memory;
 //! - [`blocks`]: the blocks of each group: valid pages, order of closing, erases, free blocks;
 //! - [`bands`]: blocks of several groups that are collected together;
+//! - [`credits`]: what clients may write while collection works;
 //! - [`lifetimes`]: which pages are expected to become invalid at about the same time;
 //! - [`pace`]: keeps the host's writes and collection in step;
 //! - [`window`]: which of the sets with copies of the same data programs, and which only read;
@@ -43,6 +44,7 @@
 
 pub mod bands;
 pub mod blocks;
+pub mod credits;
 pub mod lifetimes;
 pub mod map;
 pub mod memory;
@@ -51,6 +53,7 @@ pub mod window;
 
 pub use bands::Bands;
 pub use blocks::Blocks;
+pub use credits::Credits;
 pub use lifetimes::Lifetimes;
 pub use map::cached::CachedMap;
 pub use map::page::{ENTRIES_PER_LINE, NONE, PageMap};

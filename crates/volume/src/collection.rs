@@ -1,7 +1,10 @@
-//! Wakes the tasks that collect units, and knows which of them rest.
+//! Wakes the tasks that collect units, knows which of them rest, and holds the writes of clients to a
+//! unit while they are ahead of its collection.
 
+use crate::stream::Stream;
 use softflash_base::cast;
 use softflash_base::planted::{self, Bug};
+use softflash_mapping::Credits;
 use softflash_runtime::Notify;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -12,6 +15,8 @@ pub(crate) struct OfUnit {
     wake: Notify,
     /// It has found nothing to do since it was woken.
     rests: Cell<bool>,
+    /// What clients may write to the unit while its collection works.
+    credits: Cell<Credits>,
     /// The unit has left the domain.
     has_ended: Cell<bool>,
 }
@@ -27,9 +32,18 @@ impl OfUnit {
         self.has_ended.get()
     }
 
-    /// It has nothing to do.
+    /// It has nothing to do: clients write as they like.
     pub fn rest(&self) {
         self.rests.set(true);
+        if !planted::bug(Bug::HeldWhileCollectionRests) {
+            self.credits.take();
+        }
+    }
+
+    fn change_credits(&self, change: impl FnOnce(&mut Credits)) {
+        let mut credits = self.credits.get();
+        change(&mut credits);
+        self.credits.set(credits);
     }
 
     /// Waits until it is woken. Where it was woken while it worked, it does not rest.
@@ -78,6 +92,36 @@ impl Collection {
 
     pub fn wake_all(&self) {
         self.0.borrow().iter().for_each(|unit| unit.wake());
+    }
+
+    /// A superblock of a unit is collected: `valid` mapping units move, and leave room for `room`.
+    /// Of the `aim` free superblocks beyond the reserve that collection works for, `free` are left.
+    pub fn begin(&self, unit: u32, (valid, room): (u32, u32), (free, aim): (u32, u32)) {
+        self.of(unit).change_credits(|credits| credits.victim(valid, room, (free, aim)));
+    }
+
+    /// A superblock of a unit moves that leaves no room: clients do not pay for it.
+    pub fn begin_levelling(&self, unit: u32) {
+        self.of(unit).credits.take();
+    }
+
+    /// A frame of so many mapping units is appended in a unit. Returns whether writes that wait may
+    /// have become possible.
+    pub fn note_frame(&self, unit: u32, stream: Stream, units: u32) -> bool {
+        let of_unit = self.of(unit);
+        match stream {
+            Stream::Host(_) => of_unit.change_credits(|credits| credits.wrote(units)),
+            Stream::Collector(_) => of_unit.change_credits(|credits| credits.moved(units)),
+            Stream::Map | Stream::Recovery => return false,
+        }
+        matches!(stream, Stream::Collector(_))
+    }
+
+    /// Whether clients write nothing more to a unit until its collection has come further.
+    pub fn holds(&self, unit: u32) -> bool {
+        let of_unit = &self.0.borrow()[cast::index(unit)];
+        let works = !of_unit.rests.get() || planted::bug(Bug::HeldWhileCollectionRests);
+        works && of_unit.credits.get().owe_more_than(0)
     }
 
     /// Whether the collection of a unit has nothing to do.

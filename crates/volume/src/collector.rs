@@ -6,6 +6,7 @@ use crate::classes::numbers::NO_HINT;
 use crate::core::{Core, Shared};
 use crate::draining::next_closed;
 use crate::error::VolumeError;
+use crate::frontier;
 use crate::map_space::kept_for_checkpoint;
 use crate::moving::{self, Moving, read_slots, run_length};
 use crate::releases::{ask_if_short, release_collected};
@@ -64,7 +65,9 @@ async fn collect_one(core: &Shared, unit: u32, collection: &mut UnitCollection) 
         (core.free_superblocks(unit), core.retiring.awaiting_flush_in(&core.geometry, unit));
     let waiting = core.retiring.awaiting_root_in(&core.geometry, unit);
     let for_checkpoint = kept_for_checkpoint(core);
-    if free + coming + waiting >= core.config.low_superblocks + for_checkpoint.with_copies - 1 {
+    let enough = core.config.low_superblocks + for_checkpoint.with_copies - 1;
+    let soon = free + coming + waiting;
+    if soon >= enough {
         // One root releases all that wait for it.
         ask_if_short(core);
         return false;
@@ -84,6 +87,7 @@ async fn collect_one(core: &Shared, unit: u32, collection: &mut UnitCollection) 
         && let Some(victim) = lagging(core, unit)
     {
         collection.levels = false;
+        core.tasks.collection().begin_levelling(unit);
         return empty(core, victim).await.is_ok();
     }
     let Some(victim) = choose(core, unit, &mut collection.policies) else {
@@ -91,7 +95,18 @@ async fn collect_one(core: &Shared, unit: u32, collection: &mut UnitCollection) 
         core.retiring.ask();
         return false;
     };
+    let reserve = frontier::reserve(core, Stream::Host(NO_HINT));
+    let beyond = |superblocks: u32| superblocks.saturating_sub(reserve);
+    let work = work_of(core, &victim);
+    core.tasks.collection().begin(unit, work, (beyond(soon), beyond(enough)));
     empty(core, victim).await.is_ok()
+}
+
+/// The mapping units that a victim's data take in frames, and the room that they leave.
+fn work_of(core: &Core, victim: &Victim) -> (u32, u32) {
+    let valid = core.map.borrow().blocks.valid_in(victim.block);
+    let moved = valid + valid.div_ceil(core.config.frame_units.max(1));
+    (moved, core.geometry.data_units().saturating_sub(moved))
 }
 
 /// The superblock that lags behind in wear, if there is one: its data are cold, and it takes part

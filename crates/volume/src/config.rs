@@ -16,7 +16,7 @@ pub struct DomainConfig {
     pub slots: Option<UnitSlots>,
     /// Spare space for collection in percent of the usable space. Less makes collection write more.
     pub op_percent: f64,
-    /// The most mapping units of a frame.
+    /// The most mapping units of a frame; a few less where its last page would not be full.
     pub frame_units: u32,
     /// Frames of clients under way for each unit, from which on further writes are gathered in the
     /// next frame.
@@ -83,6 +83,15 @@ impl DomainConfig {
         }
     }
 
+    /// These settings on flash whose pages have so many mapping units: a full frame, with its head,
+    /// ends with a page. The rest of its last page would be lost to data otherwise, a fifth of all
+    /// flash where 4 planes are programmed together.
+    pub(crate) fn on_pages_of(self, page_units: u32) -> DomainConfig {
+        let with_head = self.frame_units.saturating_add(1);
+        let full = (with_head - with_head % page_units.max(1)).max(page_units);
+        DomainConfig { frame_units: full.saturating_sub(1).max(1), ..self }
+    }
+
     /// The epoch of the table of sets; 0 without one.
     pub(crate) fn epoch(&self) -> u32 {
         self.slots.as_ref().map_or(0, UnitSlots::epoch)
@@ -91,5 +100,24 @@ impl DomainConfig {
     /// Requests under way while volumes compete for so many units.
     pub(crate) fn competing_requests(&self, units: u16) -> u32 {
         self.competing_per_unit.saturating_mul(units.into()).max(LEAST_COMPETING)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_frame_ends_with_a_page() {
+        let entries = |frame_units, page_units| {
+            let config = DomainConfig { frame_units, ..DomainConfig::default() };
+            config.on_pages_of(page_units).frame_units
+        };
+        assert_eq!(
+            [1, 2, 4, 16, 64].map(|page_units| entries(64, page_units)),
+            [64, 63, 63, 63, 63]
+        );
+        assert_eq!([1, 4, 16].map(|page_units| entries(8, page_units)), [8, 7, 15]);
+        assert_eq!([1, 2].map(|page_units| entries(1, page_units)), [1, 1]);
     }
 }

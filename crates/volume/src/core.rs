@@ -59,6 +59,7 @@ impl Core {
         runtime: RuntimeHandle,
     ) -> Result<Core, VolumeError> {
         let geometry = Geometry::of(&flash, config.slots.as_ref())?;
+        let config = config.on_pages_of(geometry.page_units);
         let classes = most_classes(geometry.unit_blocks);
         let core = Core {
             map: RefCell::new(DomainMap::new(geometry.clone())),
@@ -108,8 +109,11 @@ impl Core {
     }
 
     /// Counts a frame that takes so many mapping units.
-    pub fn count_frame(&self, stream: Stream, entries: usize, units: u32) {
+    pub fn count_frame(&self, unit: u32, stream: Stream, entries: usize, units: u32) {
         self.counters.count_frame(stream, entries, units);
+        if self.tasks.collection().note_frame(unit, stream, units) {
+            self.space.notify();
+        }
     }
 
     /// The unit of the device, from its number in the domain.

@@ -73,7 +73,8 @@ pub fn room_bytes(units: u16, unit: &UnitGeometry, config: &DomainConfig) -> u64
     let shown = pages.saturating_sub(unit.row_pages());
     let data_pages = if shown >= pages / 2 { shown } else { pages };
     let unit_blocks = std::iter::repeat_n(unit.blocks_per_plane, usize::from(units));
-    let usable = usable_units(unit_blocks, data_pages.saturating_mul(page_units), 1, 0, config);
+    let config = config.clone().on_pages_of(page_units);
+    let usable = usable_units(unit_blocks, data_pages.saturating_mul(page_units), 1, 0, &config);
     u64::from(usable) * cast::wide(MAPPING_UNIT_BYTES)
 }
 

@@ -69,6 +69,10 @@ pub(crate) async fn unit_for(
     loop {
         core.tasks.check_running()?;
         core.order.works().await;
+        if placement::is_held(core, stream) {
+            core.space.changed().await;
+            continue;
+        }
         // Collection moves data inside their unit, so that it always ends, unless that leaves.
         let own = own.filter(|&own| moves && !core.space.is_draining(own));
         let chosen = own.or_else(|| placement::unit_for(core, stream));

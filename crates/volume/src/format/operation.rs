@@ -51,6 +51,14 @@ impl Operation {
         }
     }
 
+    /// The image that it deletes.
+    pub fn deletes(&self) -> Option<ImageId> {
+        match self.inner() {
+            Operation::Delete { image } => Some(*image),
+            _ => None,
+        }
+    }
+
     /// The image that it creates.
     pub fn creates(&self) -> Option<ImageId> {
         match self.inner() {

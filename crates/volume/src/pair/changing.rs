@@ -39,7 +39,7 @@ impl Pair {
     /// Waits for the time of a change.
     pub(super) async fn exclusive(self: &Rc<Self>) -> Result<Exclusive, VolumeError> {
         let permit = self.changing.acquire(1).await;
-        self.traffic.close();
+        self.traffic.close().await;
         let exclusive = Exclusive { pair: Rc::clone(self), _permit: permit };
         self.traffic.ended().await;
         self.check_running()?;
@@ -90,10 +90,7 @@ impl Pair {
             (course.lead(), matches!(*course, Course::Turns(_)), alone)
         };
         let number = self.state(lead).operations + 1;
-        let deleted = match &operation {
-            Operation::Delete { image } => Some(*image),
-            _ => None,
-        };
+        let deleted = operation.deletes();
         let operation = Operation::OfPair { number, operation: Box::new(operation) };
         if alone {
             operate(self.member(lead), &operation).await?;
@@ -135,7 +132,13 @@ impl Pair {
         operation: &Operation,
     ) -> Result<(), VolumeError> {
         if !planted::bug(Bug::SnapshotWithoutBarrier) {
-            self.level().await?;
+            match self.level().await {
+                // A deletion makes the space that a member has too little of to be level.
+                Err(VolumeError::OutOfSpace { .. }) if operation.deletes().is_some() => {
+                    self.flush_both().await?;
+                }
+                leveled => leveled?,
+            }
         }
         operate(self.member(lead), operation).await?;
         self.member(lead).tasks.flush().await?;
@@ -160,6 +163,10 @@ impl Pair {
             catch_up(self, 0).await?;
             catch_up(self, 1).await?;
         }
+        self.flush_both().await
+    }
+
+    async fn flush_both(&self) -> Result<(), VolumeError> {
         let [first, second] = &self.members;
         let (first, second) = join(flush_domain(first), flush_domain(second)).await;
         first.and(second)

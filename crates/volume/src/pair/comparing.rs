@@ -1,7 +1,7 @@
 //! Whether the members of a pair have the same images, and the same data.
 
 use crate::core::Shared;
-use crate::domain_map::Found;
+use crate::domain_map::{DomainMap, Found};
 use crate::format::operation::Operation;
 use crate::image::{Image, ImageId, Images, Role};
 
@@ -39,19 +39,24 @@ pub(super) fn contents(first: &Shared, second: &Shared) -> Option<String> {
             Found::Zeros => None,
             Found::Lost { checksum } | Found::At { checksum, .. } => Some(checksum),
         };
-        // Of data of a promoted volume the checksums may have other seeds.
-        let is_bound = |images: &Images, found: Found| match found {
+        // The seed of a checksum, if it is known: data of a promoted volume, or of its snapshots,
+        // may have that of another one.
+        let seed = |map: &DomainMap, lba: u32, found: Found| match found {
             Found::At { origin, .. } => {
-                images.get(origin).is_none_or(|image| image.other_seeds.is_empty())
+                let mut seeds = map.seeds_of(origin, lba);
+                seeds.next().filter(|_| seeds.next().is_none())
             }
-            Found::Lost { .. } => false,
-            Found::Zeros => true,
+            Found::Lost { .. } | Found::Zeros => None,
         };
         (0..image.size).find_map(|lba| {
             let (first, second) = (one.find(id, lba), other.find(id, lba));
-            let comparable = is_bound(&one.images, first) && is_bound(&other.images, second);
+            // What a clone inherits on one member may be its own on the other, after a copy.
+            let seeds = (seed(one, lba, first), seed(other, lba, second));
             let (a, b) = (sum(first), sum(second));
-            let differs = if comparable { a != b } else { a.is_some() != b.is_some() };
+            let differs = match seeds {
+                (Some(one), Some(other)) if one == other => a != b,
+                _ => a.is_some() != b.is_some(),
+            };
             differs.then(|| format!("{id}, `{}`, mapping unit {lba}: {a:?} and {b:?}", image.name))
         })
     })

@@ -1,6 +1,7 @@
 //! Writes and discards of clients: to both members, or to one while the other gets them later.
 
 use super::Pair;
+use super::behind::Behind;
 use super::course::{Course, Member, partner};
 use super::putting::{discard_at, is_fatal};
 use crate::core::Shared;
@@ -118,23 +119,35 @@ fn has_room_for_changes(pair: &Pair) -> bool {
     has_room
 }
 
-/// Refuses a write for which the member that gets it later would have no space.
+/// Refuses a write for which a member has no space, before the other one has it: that which gets it
+/// later, or either of both.
 fn check_space(pair: &Rc<Pair>, request: &Request) -> Result<(), VolumeError> {
     let Content::Data(_) = request.content else { return Ok(()) };
     let course = pair.course.borrow();
-    let Course::Turns(_) = &*course else { return Ok(()) };
-    let (later, writer) = (partner(course.lead()), course.lead());
-    let core = pair.member(later);
-    if core.is_worn_out(None) {
-        drop(course);
-        pair.lose(later);
-        return Ok(());
+    match &*course {
+        Course::Turns(_) => {
+            let later = partner(course.lead());
+            if pair.member(later).is_worn_out(None) {
+                drop(course);
+                pair.lose(later);
+                return Ok(());
+            }
+            check_space_of(pair, later, request)
+        }
+        Course::Together => [0, 1].into_iter().try_for_each(|of| check_space_of(pair, of, request)),
+        Course::Alone { .. } => Ok(()),
     }
+}
+
+fn check_space_of(pair: &Pair, member: Member, request: &Request) -> Result<(), VolumeError> {
+    let core = pair.member(member);
     let map = core.map.borrow();
     let Some(volume) = map.images.get(request.image) else { return Ok(()) };
     let grows = request.range.clone().filter(|&lba| map.grows(volume, lba)).count();
-    let waiting = pair.behind[later].units() + pair.behind[writer].units();
-    let needed = u64::from(map.used()) + waiting + cast::wide(grows);
+    // What either lacks takes space of this one, or of a write that replaces it.
+    let waiting: u64 = pair.behind.iter().map(Behind::units).sum();
+    let growing = u64::from(core.space.growing().units());
+    let needed = u64::from(map.used()) + growing + waiting + cast::wide(grows);
     match grows > 0 && needed > core.space.usable().into() {
         true => Err(core.out_of_space(map.used())),
         false => Ok(()),

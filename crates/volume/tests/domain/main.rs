@@ -17,6 +17,7 @@ mod live_sets;
 mod lost_frames;
 mod pairs;
 mod policies;
+mod pressure;
 mod quota;
 mod reads_and_writes;
 mod reshaping;
