@@ -246,6 +246,7 @@ impl Replay {
             LayoutKind::Units(layout) => Engine::Volume(volumes::Setting {
                 device,
                 layout,
+                sets: place.layout.sets,
                 op_percent: self.target.op.or(layout.op_percent),
                 precondition,
                 limits,

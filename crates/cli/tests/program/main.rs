@@ -15,6 +15,7 @@
 
 mod bench_ftl;
 mod bench_kv;
+mod calm_reads;
 mod capacity;
 mod clock;
 mod command_line;

@@ -27,6 +27,7 @@ use units::Taken;
 /// Runs a cell. Equal cells give equal outcomes.
 pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
     check_precondition(cell)?;
+    check_sets(cell)?;
     check_log(cell, control)?;
     let mut outcome = match (&cell.workload, &cell.layout.kind) {
         _ if cell.parameters.drives != 1 => cluster::run(cell, control),
@@ -82,6 +83,17 @@ fn check_precondition(cell: &Cell) -> Result<(), LabError> {
                  overwrite:TIMES or steady"
             )))
         }
+        _ => Ok(()),
+    }
+}
+
+/// A store here has no sets.
+fn check_sets(cell: &Cell) -> Result<(), LabError> {
+    match cell.workload {
+        Workload::Kv(_) if cell.layout.sets.are_used() => Err(LabError::Parameter(format!(
+            "`{}` has sets, which need a workload of blocks; `{}` is one of keys: remove `sets`",
+            cell.layout_name, cell.workload_name
+        ))),
         _ => Ok(()),
     }
 }

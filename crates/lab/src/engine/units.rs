@@ -74,11 +74,18 @@ pub enum Taken {
 /// What takes the requests of a workload to units of a layout.
 ///
 /// # Errors
-/// [`LabError::Parameter`] if the device cannot be built.
+/// [`LabError::Parameter`] if the device cannot be built, or has sets of superblocks.
 pub fn takes(cell: &Cell, layout: &Units, workload: &BlockWorkload) -> Result<Taken, LabError> {
     Ok(match layout.interface {
+        Interface::Superblocks if cell.layout.sets.are_used() => {
+            return Err(LabError::Parameter(
+                "interface = \"superblocks\" has no sets: use interface = \"volume\", or remove `sets`"
+                    .to_owned(),
+            ));
+        }
         Interface::Volume => Taken::ByVolume,
         Interface::Superblocks => Taken::BySuperblocks,
+        Interface::Auto if cell.layout.sets.are_used() => Taken::ByVolume,
         // Erases alone have no block interface.
         Interface::Auto if workload.trim_fraction == 1.0 => Taken::BySuperblocks,
         Interface::Auto => {

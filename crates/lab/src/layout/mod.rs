@@ -19,7 +19,7 @@ pub struct Layout {
     /// A description in one line.
     #[serde(default)]
     pub title: String,
-    /// Its sets; of page-mapped layouts.
+    /// Its sets.
     #[serde(flatten)]
     pub sets: Sets,
     /// The kind, with its fields.
@@ -41,15 +41,11 @@ impl<'de> Deserialize<'de> for Layout {
         let missing = "kind is missing; write kind = \"page-mapped\" or kind = \"units\"";
         let kind = text("kind")?.ok_or_else(|| D::Error::custom(missing))?;
         let kind = match kind.as_str() {
-            "page-mapped" => of_kind(table).map(LayoutKind::PageMapped).map_err(Sets::named_in),
+            "page-mapped" => of_kind(table).map(LayoutKind::PageMapped),
             "units" => of_kind(table).map(LayoutKind::Units),
-            _ => Err(D::Error::unknown_variant(&kind, &["page-mapped", "units"])),
-        }?;
-        if sets.are_used() && matches!(kind, LayoutKind::Units(_)) {
-            let keys = Sets::KEYS.map(|key| format!("`{key}`")).join(", ");
-            return Err(D::Error::custom(format!("{keys}: only page-mapped layouts have sets")));
-        }
-        Ok(Layout { title, sets, kind })
+            _ => return Err(D::Error::unknown_variant(&kind, &["page-mapped", "units"])),
+        };
+        Ok(Layout { title, sets, kind: kind.map_err(Sets::named_in)? })
     }
 }
 
@@ -98,8 +94,8 @@ pub struct Units {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interface {
-    /// A volume for traces, and for workloads with writes of other sizes than a superblock, trims
-    /// beside other requests, or threads that only write; else the superblocks.
+    /// A volume for traces, on sets, and for workloads with writes of other sizes than a
+    /// superblock, trims beside other requests, or threads that only write; else the superblocks.
     #[default]
     Auto,
     /// The superblocks: a write fills one and includes its erase.

@@ -1,6 +1,6 @@
 //! Metrics in Prometheus' OpenMetrics text format, with units in the names.
 
-use crate::http::{command_metrics, volume_metrics};
+use crate::http::{command_metrics, pair_metrics, volume_metrics};
 use crate::telemetry::{DomainStats, Snapshot};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -96,6 +96,7 @@ impl Collector for State {
         }
         domain_metrics(&mut out, volumes)?;
         volume_metrics::encode(out.0, volumes)?;
+        pair_metrics::encode(out.0, volumes)?;
         units_metrics(&mut out, units)?;
         command_metrics::encode(out.0, commands)
     }

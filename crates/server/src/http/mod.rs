@@ -3,6 +3,7 @@
 mod command_metrics;
 mod listener;
 mod metrics;
+mod pair_metrics;
 #[cfg(test)]
 mod tests;
 mod volume_metrics;

@@ -5,7 +5,7 @@ use softflash_base::UnitId;
 use softflash_ftl::{ProgramBytes, Service, SpaceAccount, UnitState, UnitTelemetry};
 use softflash_protocol::CommandStat;
 use softflash_store::stats::StoreStats;
-use softflash_volume::{VolumeCounters, VolumeFigures, VolumeLatencies};
+use softflash_volume::{PairFigures, VolumeCounters, VolumeFigures, VolumeLatencies, WindowState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -124,6 +124,69 @@ fn metrics_carry_their_units() {
     let all = families.len();
     families.dedup();
     assert_eq!(families.len(), all, "a family appears twice");
+}
+
+/// A pair of sets, of which the second one only reads.
+fn paired() -> Snapshot {
+    let pair = PairFigures {
+        is_whole: true,
+        behind_bytes: 12_288,
+        staged_bytes: 8192,
+        turns: 9,
+        early_turns: 2,
+        late_turns: 1,
+        longest_drain_ns: 22_500_000,
+        operations: 3,
+        staged_reads: 4,
+        healed_units: 5,
+        lost_units: 6,
+        ..PairFigures::default()
+    };
+    let window = |is_deterministic| WindowState {
+        is_deterministic,
+        length_ns: 200_000_000,
+        left_ns: 0,
+        writes_left_bytes: 4096,
+    };
+    let set = |name: &str, is_deterministic| DomainStats {
+        set: name.to_owned(),
+        pair: Some(pair),
+        window: Some(window(is_deterministic)),
+        ..DomainStats::default()
+    };
+    let alone = DomainStats { set: "alone".to_owned(), ..DomainStats::default() };
+    Snapshot { volumes: vec![set("vol-0", false), set("copy", true), alone], ..example() }
+}
+
+#[test]
+fn pairs_and_windows_have_metrics_and_other_sets_have_none() {
+    let text = metrics::render(&paired()).unwrap();
+    for line in [
+        "softflash_volume_pair_whole{shard=\"0\",set=\"vol-0\"} 1.0",
+        "softflash_volume_pair_building{shard=\"0\",set=\"copy\"} 0.0",
+        "softflash_volume_pair_behind_bytes{shard=\"0\",set=\"vol-0\"} 12288.0",
+        "softflash_volume_pair_staged_bytes{shard=\"0\",set=\"vol-0\"} 8192.0",
+        "softflash_volume_pair_longest_drain_seconds{shard=\"0\",set=\"copy\"} 0.0225",
+        "softflash_volume_window_deterministic{shard=\"0\",set=\"vol-0\"} 0.0",
+        "softflash_volume_window_deterministic{shard=\"0\",set=\"copy\"} 1.0",
+        "softflash_volume_window_length_seconds{shard=\"0\",set=\"copy\"} 0.2",
+        "softflash_volume_window_writes_left_bytes{shard=\"0\",set=\"copy\"} 4096.0",
+        "softflash_volume_pair_turns_total{shard=\"0\",set=\"copy\"} 9",
+        "softflash_volume_pair_early_turns_total{shard=\"0\",set=\"vol-0\"} 2",
+        "softflash_volume_pair_late_turns_total{shard=\"0\",set=\"vol-0\"} 1",
+        "softflash_volume_pair_operations_total{shard=\"0\",set=\"vol-0\"} 3",
+        "softflash_volume_pair_staged_reads_total{shard=\"0\",set=\"vol-0\"} 4",
+        "softflash_volume_pair_healed_units_total{shard=\"0\",set=\"vol-0\"} 5",
+        "softflash_volume_pair_lost_units_total{shard=\"0\",set=\"vol-0\"} 6",
+    ] {
+        assert!(text.lines().any(|found| found == line), "`{line}` is missing in\n{text}");
+    }
+    let of_pairs = |text: &str| {
+        text.lines().any(|line| line.contains("volume_pair_") || line.contains("volume_window_"))
+    };
+    let of_alone = text.lines().filter(|line| line.contains("set=\"alone\"")).collect::<String>();
+    assert!(!of_alone.is_empty() && !of_pairs(&of_alone), "{of_alone}");
+    assert!(!of_pairs(&metrics::render(&example()).unwrap()));
 }
 
 /// The names after `softflash_` in the queries of the dashboard.

@@ -261,7 +261,7 @@ async fn end(pair: &Rc<Pair>, from: Member, to: Member) -> Result<bool, VolumeEr
     pair.record(from, state).await?;
     assert!(pair.is_lost(to), "a member is built that was there");
     pair.lost[to].set(false);
-    pair.course.replace(Course::Together);
+    pair.go_on(Course::Together);
     tracing::info!("a pair of sets has two copies of its volumes");
     if let Some(window_ns) = pair.window_ns.get() {
         pair.begin_turns(window_ns).await?;

@@ -229,7 +229,7 @@ impl Pair {
         self.next_epoch(&[0]).await?;
         rest(self.member(1)).await?;
         let now = self.member(0).tasks.now().0;
-        self.course.replace(Course::Turns(Windows::new(2, window_ns, now)));
+        self.go_on(Course::Turns(Windows::new(2, window_ns, now)));
         Ok(())
     }
 
@@ -239,7 +239,7 @@ impl Pair {
         self.level().await?;
         let lead = self.course.borrow().lead();
         self.next_epoch(&[lead, partner(lead)]).await?;
-        self.course.replace(Course::Together);
+        self.go_on(Course::Together);
         Ok(())
     }
 
@@ -351,7 +351,7 @@ async fn go_on_alone(pair: &Pair, member: Member) -> Result<(), VolumeError> {
     // What is staged for it is nowhere else any more.
     let caught_up = catch_up(pair, member).await;
     pair.behind.iter().for_each(|behind| behind.forget_all());
-    pair.course.replace(Course::Alone { member, builds: false });
+    pair.go_on(Course::Alone { member, builds: false });
     let own = pair.state(member);
     assert!(own.is_whole, "a part of a copy goes on alone: {own:?}");
     let epoch = own.epoch.max(pair.state(partner(member)).epoch) + 1;

@@ -86,10 +86,16 @@ impl Course {
 /// Counts of a pair since it was formed.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
+    /// Windows that ended, and the longest time until a member was at rest, of turns that have been
+    /// followed by another course.
+    turns: Cell<u64>,
+    longest_drain_ns: Cell<u64>,
     /// Turns that ended before their time, because much was staged or had changed.
     pub early_turns: Cell<u64>,
     /// Turns that took longer than their time, because the member was behind.
     pub late_turns: Cell<u64>,
+    /// Whether the present turn is one of them.
+    is_late: Cell<bool>,
     /// Mapping units that were read from staged data.
     pub staged_reads: Cell<u64>,
     /// Mapping units that were read from the other member: the first choice could not be read.
@@ -104,11 +110,69 @@ impl Figures {
     pub fn add(counter: &Cell<u64>, count: u64) {
         counter.set(counter.get() + count);
     }
+
+    /// The turn of a member goes on, as it is behind. That is told again and again.
+    pub fn turn_waits(&self, is_early: bool) {
+        self.is_late.set(self.is_late.get() || !is_early);
+    }
+
+    /// The turn of a member ends, before its time or at it, if it is not late.
+    pub fn turn_ends(&self, is_early: bool) {
+        Figures::add(&self.early_turns, u64::from(is_early));
+        Figures::add(&self.late_turns, u64::from(self.is_late.replace(false)));
+    }
+
+    /// Windows that ended so far, in this course and in those before it, and the longest time until
+    /// a member was at rest.
+    pub fn turns(&self, course: &Course) -> (u64, u64) {
+        let (turns, drain_ns) = match course {
+            Course::Turns(windows) => (windows.ended(), windows.longest_drain_ns()),
+            Course::Together | Course::Alone { .. } => (0, 0),
+        };
+        (self.turns.get() + turns, self.longest_drain_ns.get().max(drain_ns))
+    }
+
+    /// Keeps the counts of a course that is over.
+    pub fn keep(&self, over: &Course) {
+        let (turns, longest_drain_ns) = self.turns(over);
+        self.turns.set(turns);
+        self.longest_drain_ns.set(longest_drain_ns);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_turn_is_late_once_and_only_behind_its_time() {
+        let figures = Figures::default();
+        let counts = || (figures.early_turns.get(), figures.late_turns.get());
+        [true, false, false].into_iter().for_each(|is_early| figures.turn_waits(is_early));
+        figures.turn_ends(false);
+        assert_eq!(counts(), (0, 1));
+        [true, true].into_iter().for_each(|is_early| figures.turn_waits(is_early));
+        figures.turn_ends(true);
+        assert_eq!(counts(), (1, 1));
+        figures.turn_ends(false);
+        assert_eq!(counts(), (1, 1));
+    }
+
+    #[test]
+    fn the_counts_of_turns_stay_when_the_course_changes() {
+        let figures = Figures::default();
+        let windows = |drain_ns: u64| {
+            let mut windows = Windows::new(2, 100, 0);
+            windows.drain(50);
+            windows.at_rest(50 + drain_ns);
+            Course::Turns(windows)
+        };
+        figures.keep(&windows(30));
+        figures.keep(&Course::Together);
+        assert_eq!(figures.turns(&Course::Together), (1, 30));
+        assert_eq!(figures.turns(&windows(20)), (2, 30));
+        assert_eq!(figures.turns(&windows(40)), (2, 40));
+    }
 
     #[test]
     fn in_turns_one_member_takes_writes_and_the_other_is_read() {

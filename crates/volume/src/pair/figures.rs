@@ -15,12 +15,9 @@ impl Pair {
     /// Its state and its counts.
     pub fn figures(&self) -> PairFigures {
         let course = self.course.borrow();
-        let (turns, longest_drain_ns) = match &*course {
-            Course::Turns(windows) => (windows.ended(), windows.longest_drain_ns()),
-            Course::Together | Course::Alone { .. } => (0, 0),
-        };
         let of = |of: fn(&super::behind::Behind) -> u64| self.behind.iter().map(of).sum::<u64>();
         let counts = &self.figures;
+        let (turns, longest_drain_ns) = counts.turns(&course);
         PairFigures {
             is_whole: !matches!(*course, Course::Alone { .. }),
             is_building: matches!(*course, Course::Alone { builds: true, .. }),

@@ -79,7 +79,7 @@ async fn begin(pair: &Rc<Pair>) -> Result<(), VolumeError> {
             pair.record(member, state).await?;
         }
         pair.lost[partner(from)].set(true);
-        pair.course.replace(Course::Alone { member: from, builds: true });
+        pair.go_on(Course::Alone { member: from, builds: true });
     } else if is_together && let Some(window_ns) = pair.window_ns.get() {
         pair.begin_turns(window_ns).await?;
     }

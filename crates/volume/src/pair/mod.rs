@@ -112,6 +112,12 @@ impl Pair {
         }
     }
 
+    /// It goes on in another way.
+    fn go_on(&self, course: Course) {
+        let over = self.course.replace(course);
+        self.figures.keep(&over);
+    }
+
     fn member(&self, member: Member) -> &Shared {
         &self.members[member]
     }

@@ -5,7 +5,7 @@
 use super::Pair;
 use super::building;
 use super::copying::catch_up;
-use super::course::{Course, Figures, Member, REVIVAL, partner};
+use super::course::{Course, Member, REVIVAL, partner};
 use super::putting::is_fatal;
 use super::states::building_states;
 use crate::error::VolumeError;
@@ -99,11 +99,11 @@ fn next(pair: &Pair, renewed_at: Time) -> Next {
             let is_level = pair.behind[writer].is_empty() || planted::bug(Bug::TurnBeforeLevel);
             match is_level || is_full(writer) {
                 true => {
-                    Figures::add(&pair.figures.early_turns, u64::from(now < ends_at));
+                    pair.figures.turn_ends(now < ends_at);
                     Next::Turn
                 }
                 false => {
-                    Figures::add(&pair.figures.late_turns, 1);
+                    pair.figures.turn_waits(now < ends_at);
                     Next::Wait(None)
                 }
             }
@@ -169,7 +169,7 @@ async fn revive(pair: &Rc<Pair>) -> Result<(), VolumeError> {
     for (member, state) in building_states(pair, alone) {
         pair.record(member, state).await?;
     }
-    pair.course.replace(Course::Alone { member: alone, builds: true });
+    pair.go_on(Course::Alone { member: alone, builds: true });
     drop(exclusive);
     Ok(())
 }

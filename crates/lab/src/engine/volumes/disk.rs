@@ -1,12 +1,10 @@
 //! A volume over all usable space of simulated units, with the requests of a block device.
 
-use crate::engine::units::hardware::Hardware;
+use super::domains::{Domains, Making, by_field};
 use crate::error::LabError;
-use crate::layout::Units;
 use softflash_base::{AccessKind, Time};
-use softflash_ftl::ProgramBytes;
 use softflash_runtime::RuntimeHandle;
-use softflash_volume::{Domain, DomainConfig, DomainCounters, Volume, VolumeError};
+use softflash_volume::{DomainCounters, Volume, VolumeError};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -14,10 +12,10 @@ use std::rc::Rc;
 pub(super) const SECTOR: u64 = softflash_volume::MAPPING_UNIT_BYTES as u64;
 
 /// Spare of a domain in percent of its usable space, as of the domains that `serve` has.
-const SERVED_OP_PERCENT: f64 = 7.0;
+pub(super) const SERVED_OP_PERCENT: f64 = 7.0;
 
 /// The least of it. With less, collection moves nearly everything for each write.
-const LEAST_SPARE_PERCENT: f64 = 1.0;
+pub(super) const LEAST_SPARE_PERCENT: f64 = 1.0;
 
 /// The name of the volume.
 const NAME: &str = "disk";
@@ -28,7 +26,8 @@ pub(super) struct Disk {
     pub(super) runtime: RuntimeHandle,
     /// Its size.
     pub(super) capacity_bytes: u64,
-    domain: Domain,
+    /// What keeps it.
+    pub(super) domains: Domains,
     volume: Volume,
     /// Zeros, as long as the longest write so far. The contents of writes matter to nobody.
     zeros: RefCell<Rc<[u8]>>,
@@ -38,12 +37,12 @@ pub(super) struct Disk {
     buffers: RefCell<Vec<Vec<u8>>>,
 }
 
-/// Counts of a domain and of its flash up to some time.
+/// Counts of the domains and of their flash up to some time.
 #[derive(Clone, Copy)]
 pub(super) struct Counts {
     /// Mapping units of clients' writes.
     pub(super) written: u64,
-    /// Counts of the domain.
+    /// Counts of the domains.
     pub(super) domain: DomainCounters,
     /// Bytes programmed for any cause, headers of superblocks included.
     pub(super) programmed_bytes: u64,
@@ -52,55 +51,41 @@ pub(super) struct Counts {
 }
 
 impl Disk {
-    /// Makes a domain on new units, and a volume of all of its usable space.
+    /// Makes a volume of all usable space of new domains, or of as much as leaves so many percent
+    /// of it spare.
     ///
     /// # Errors
-    /// [`LabError::Parameter`] if the units cannot have a domain, or leave no room for data.
+    /// [`LabError::Parameter`] if the units cannot have domains, or leave no room for data.
     pub(super) async fn open(
-        hardware: &Hardware,
-        layout: &Units,
+        making: Making<'_>,
         op_percent: Option<f64>,
-        seed: u64,
         runtime: RuntimeHandle,
     ) -> Result<Disk, LabError> {
-        let wanted_bytes = op_percent.map(|op| size_of(hardware.flash_bytes(), op)).transpose()?;
-        let device = hardware.device();
-        let queue = device
-            .open_queue_pair(&device.info().all_units())
-            .map_err(|error| LabError::Simulation(error.to_string()))?;
-        let config = DomainConfig {
-            // The size of the volume leaves the spare that is asked for.
-            op_percent: if wanted_bytes.is_some() { 0.0 } else { SERVED_OP_PERCENT },
-            victim: layout.victim,
-            lifetime: layout.lifetime,
-            order: layout.order,
-            placement: layout.scheduler,
-            seed,
-            ..DomainConfig::default()
-        };
-        let mounted = Domain::mount(queue, config, runtime.clone()).await;
-        let (domain, _) = mounted.map_err(|error| LabError::Parameter(error.to_string()))?;
-        let usable_bytes = domain.space().usable_bytes;
-        let capacity_bytes = wanted_bytes.unwrap_or(usable_bytes);
+        let flash_bytes = making.hardware.flash_bytes() / u64::from(making.sets.copies.max(1));
+        let wanted_bytes = op_percent.map(|op| size_of(flash_bytes, op)).transpose()?;
+        // The size of the volume leaves the spare that is asked for.
+        let making = Making { is_spare_given: wanted_bytes.is_some(), ..making };
+        let domains = Domains::make(&making, runtime.clone()).await?;
+        let capacity_bytes = wanted_bytes.unwrap_or_else(|| domains.first().space().usable_bytes);
         let volume = async {
             if wanted_bytes.is_some() {
-                check_size(capacity_bytes, usable_bytes, hardware.flash_bytes())?;
+                check_size(capacity_bytes, domains.most_bytes(), flash_bytes)?;
             }
-            domain.create(NAME, capacity_bytes).await.map_err(failed)?;
-            domain.volume(NAME).map_err(failed)
+            domains.first().create(NAME, capacity_bytes).await.map_err(failed)?;
+            domains.first().volume(NAME).map_err(failed)
         };
         match volume.await {
             Ok(volume) => Ok(Disk {
                 runtime,
                 capacity_bytes,
-                domain,
+                domains,
                 volume,
                 zeros: RefCell::new(Rc::from(Vec::new())),
                 written: Cell::new(0),
                 buffers: RefCell::default(),
             }),
             Err(error) => {
-                domain.stop();
+                domains.stop();
                 Err(error)
             }
         }
@@ -113,18 +98,12 @@ impl Disk {
 
     /// Counts up to now.
     pub(super) fn counts(&self) -> Counts {
-        let programmed: ProgramBytes = self.domain.programmed();
         Counts {
             written: self.written.get(),
-            domain: self.domain.counters(),
-            programmed_bytes: programmed.total(),
-            erases: self.domain.erases(),
+            domain: self.domains.counters(),
+            programmed_bytes: self.domains.programmed_bytes(),
+            erases: self.domains.erases(),
         }
-    }
-
-    /// Memory of the map, in bytes.
-    pub(super) fn map_bytes(&self) -> u64 {
-        self.domain.memory_bytes()
     }
 
     /// Makes a request. A write or read that does not cover whole mapping units reads and writes
@@ -186,16 +165,6 @@ impl Disk {
         }
         Rc::clone(&zeros)
     }
-
-    /// Checks that no mapping unit is lost or mapped twice.
-    pub(super) fn check(&self) -> Result<(), LabError> {
-        self.domain.check_map().map_err(LabError::Simulation)
-    }
-
-    /// Ends the tasks of the domain.
-    pub(super) fn stop(&self) {
-        self.domain.stop();
-    }
 }
 
 /// Bytes that the host can address where `op_percent` of them are spare, in whole mapping units.
@@ -210,8 +179,7 @@ fn size_of(flash_bytes: u64, op_percent: f64) -> Result<u64, LabError> {
 }
 
 /// Checks that a volume of this size has data, and leaves what the domain needs for itself.
-fn check_size(bytes: u64, usable_bytes: u64, flash_bytes: u64) -> Result<(), LabError> {
-    let most = usable_bytes as f64 / (1.0 + LEAST_SPARE_PERCENT / 100.0);
+fn check_size(bytes: u64, most: f64, flash_bytes: u64) -> Result<(), LabError> {
     if bytes as f64 > most {
         let least = 100.0 * (flash_bytes as f64 / most - 1.0);
         return Err(LabError::Parameter(format!(
@@ -244,31 +212,12 @@ impl Counts {
 
     /// The counts since then.
     pub(super) fn since(&self, before: &Counts) -> Counts {
-        let (after, base) = (self.domain, before.domain);
         Counts {
             written: self.written - before.written,
-            domain: since(after, base),
+            domain: by_field(self.domain, before.domain, |after, base| after - base),
             programmed_bytes: self.programmed_bytes - before.programmed_bytes,
             erases: self.erases - before.erases,
         }
-    }
-}
-
-/// The counts of a domain since some others.
-fn since(after: DomainCounters, base: DomainCounters) -> DomainCounters {
-    DomainCounters {
-        written: after.written - base.written,
-        read: after.read - base.read,
-        collected: after.collected - base.collected,
-        map: after.map - base.map,
-        overhead: after.overhead - base.overhead,
-        map_overhead: after.map_overhead - base.map_overhead,
-        frames: after.frames - base.frames,
-        released: after.released - base.released,
-        checkpoints: after.checkpoints - base.checkpoints,
-        flushes: after.flushes - base.flushes,
-        lost: after.lost - base.lost,
-        refused: after.refused - base.refused,
     }
 }
 

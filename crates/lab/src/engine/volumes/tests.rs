@@ -241,6 +241,7 @@ fn replayed(requests: &[Request]) -> (Outcome, Vec<LoggedRequest>) {
     let setting = Setting {
         device: &cell.device,
         layout,
+        sets: Sets::default(),
         op_percent: Some(60.0),
         precondition: Precondition::Fill,
         limits: Limits { requests: None, duration_ns: None, warm_up_ns: 0, samples: 10 },
@@ -280,4 +281,78 @@ fn a_trace_keeps_its_times_and_its_flushes_are_made() {
     assert!(outcome.backlog.unwrap().kept_up());
     let quiet: Vec<Request> = trace.into_iter().filter(|one| one.kind != Kind::Flush).collect();
     assert!(replayed(&quiet).0.figures["flushes"] < outcome.figures["flushes"]);
+}
+
+const TWO: Sets = Sets { sets: 2, copies: 2, window_ms: 0, pressure: 0.0 };
+
+/// A reader of mapping units beside 16 writers, on sets of a small array.
+fn beside_writes(sets: Sets, requests: u64) -> Cell {
+    let mut cell = rewritten(4096, requests);
+    cell.parameters.op_percent = Some(80.0);
+    cell.layout.sets = sets;
+    let workload = block(&mut cell);
+    (workload.read_fraction, workload.load, workload.writers) = (1.0, Load::closed(1, 1), 16);
+    cell
+}
+
+#[test]
+fn windows_of_a_pair_make_reads_as_calm_as_those_of_an_idle_volume() {
+    let mut idle = beside_writes(TWO, 3000);
+    block(&mut idle).writers = 0;
+    let plain = beside_writes(Sets::default(), 30_000);
+    let together = beside_writes(TWO, 30_000);
+    let windows = beside_writes(Sets { window_ms: 50, ..TWO }, 30_000);
+    let [idle, plain, together, windows] = [idle, plain, together, windows].map(|cell| ran(&cell));
+    let [of_idle, of_plain, of_together, of_windows] =
+        [&idle, &plain, &together, &windows].map(|outcome| outcome.read_latency);
+    assert!(of_windows.p999_ns <= 2 * of_idle.p999_ns, "{of_windows:?} beside idle {of_idle:?}");
+    assert!(of_windows.mean_ns < 0.7 * of_together.mean_ns, "{of_windows:?}, {of_together:?}");
+    assert!(of_windows.mean_ns < 0.7 * of_plain.mean_ns, "{of_windows:?}, {of_plain:?}");
+    let figures = &windows.figures;
+    assert!(figures["windows"] >= 4.0 && figures["drain_max_us"] > 0.0, "{figures:?}");
+    assert!(figures["staged_max_bytes"] >= 4096.0, "{figures:?}");
+    assert!(!together.figures.contains_key("windows") && !plain.figures.contains_key("windows"));
+    assert_eq!(windows.die_utilisation.len(), plain.die_utilisation.len(), "all dies");
+}
+
+#[test]
+fn both_domains_of_a_pair_program_what_clients_write() {
+    let one = ran(&beside_writes(Sets::default(), 20_000));
+    let two = ran(&beside_writes(TWO, 20_000));
+    assert_eq!(one.programs.host * UNIT_BYTES, one.bytes_written);
+    assert_eq!(two.programs.host * UNIT_BYTES, 2 * two.bytes_written);
+    let [of_one, of_two] = [&one, &two].map(|outcome| outcome.figures["capacity_bytes"]);
+    assert!((2.0 * of_two / of_one - 1.0).abs() < 1e-3, "{of_two} of {of_one} bytes");
+    assert!((two.figures["op_percent"] - 80.0).abs() < 0.1, "{:?}", two.figures);
+}
+
+#[test]
+fn a_pair_with_windows_is_the_same_for_equal_seeds() {
+    let cell = beside_writes(Sets { window_ms: 30, ..TWO }, 10_000);
+    let text = || serde_json::to_string(&ran(&cell)).unwrap();
+    assert_eq!(text(), text());
+}
+
+#[test]
+fn sets_that_volumes_cannot_have_are_refused() {
+    let problem = |sets: Sets, change: fn(&mut Cell)| {
+        let mut cell = beside_writes(sets, 10);
+        change(&mut cell);
+        refused(&cell)
+    };
+    let same = |_: &mut Cell| {};
+    for sets in [
+        Sets { sets: 4, ..TWO },
+        Sets { copies: 1, ..TWO },
+        Sets { sets: 1, copies: 1, window_ms: 5, pressure: 0.0 },
+    ] {
+        let error = problem(sets, same);
+        assert!(error.contains("sets = 2 and copies = 2"), "{error}");
+    }
+    let pressed = problem(Sets { pressure: 0.5, ..TWO }, same);
+    assert!(pressed.contains("pressure = 0.5"), "{pressed}");
+    let split = problem(TWO, |cell| cell.device.geometry.channels = 3);
+    assert!(split.contains("whole channels") && split.contains("`small` has 3"), "{split}");
+    let erases = problem(TWO, |cell| units(cell).interface = Interface::Superblocks);
+    assert!(erases.contains("interface = \"volume\""), "{erases}");
 }
