@@ -25,6 +25,12 @@ pub enum SetError {
         /// The rule that it breaks.
         reason: String,
     },
+    /// New units cannot be divided so.
+    #[error("{reason}")]
+    BadShares {
+        /// What is wrong.
+        reason: String,
+    },
     /// No set has the name.
     #[error("no set for volumes is named `{name}`; {}", known(sets))]
     NoSet {
