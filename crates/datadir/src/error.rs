@@ -135,8 +135,8 @@ pub enum DataDirError {
     },
     /// The directory has no units for volumes.
     #[error("{}: it is without volume units, so it can hold no volumes; if `softflash set list {}` names \
-             spare units, `softflash set create` gives them to volumes; otherwise create a directory that \
-             can with `softflash format DIR --size SIZE --volume-units M`", path.display(), word(path))]
+             spare units, `softflash set create` gives them to volumes, and `softflash grow --spare M` adds some; \
+             otherwise create a directory that can with `softflash format DIR --size SIZE --volume-units M`", path.display(), word(path))]
     NoVolumeUnits {
         /// The directory.
         path: PathBuf,

@@ -11,9 +11,9 @@ const STAND_INS: [(&str, &str); 18] = [
     // The device is preallocated.
     ("--size 64GiB", "--size 1GiB"),
     ("--size 100GiB", "--size 1GiB"),
-    ("--size 128GiB", "--size 2GiB"),
-    ("--size 256GiB", "--size 4GiB"),
-    ("GROW 192GiB", "GROW 3GiB"),
+    ("--size 128GiB", "--size 1280MiB"),
+    ("--size 256GiB", "--size 2GiB"),
+    ("GROW 192GiB", "GROW 1536MiB"),
     ("/srv/flash", "DIR"),
     ("/var/lib/softflash/data", "DIR"),
     ("/backup/keys.sfdump", "salvaged.sfdump"),

@@ -55,7 +55,7 @@ pub enum SetError {
     #[error(
         "too few units are spare: it needs {needed}, and there are {spare}; `softflash set resize` (on a \
          server FLASH.SET RESIZE) of another set for volumes to fewer units, or the deletion of an \
-         empty one, makes some spare"
+         empty one, makes some spare; `softflash grow` (FLASH.GROW) adds some"
     )]
     TooFewSpare {
         /// The units that are needed.

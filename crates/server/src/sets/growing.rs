@@ -20,8 +20,10 @@ pub(super) async fn grow(changes: &Changes, growth: sets::Growth) -> Outcome<()>
     let shares = Shares { store, volumes, spare };
     let directory = changes.directory();
     let Some(growth) = directory.plan_growth(size_bytes, shares)? else { return Ok(()) };
-    let larger = directory.begin_growth(&growth).await?;
+    let begun = directory.begin_growth(&growth).await;
+    // The table may name all units by now, also after a failure.
     update(changes)?;
+    let larger = begun?;
     if let Err(error) = erase(changes, &growth, &larger).await {
         directory.undo_growth().await;
         return Err(error);

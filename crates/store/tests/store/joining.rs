@@ -42,8 +42,9 @@ async fn join(testbed: &VirtualTestbed, store: &Store, units: &UnitSet, runtime:
 
 async fn compare(store: &Store, seed: u64, keys: u64) {
     for number in 0..keys {
-        let found = store.get(&key(number)).await.unwrap();
-        assert!(found.map(|entry| entry.value) == Some(value_of(seed, number)), "key {number}");
+        let found = store.begin().get(&key(number)).await.unwrap();
+        let found = found.map(|entry| entry.value.to_bytes());
+        assert!(found == Some(value_of(seed, number)), "key {number}");
     }
 }
 
