@@ -7,7 +7,7 @@ use crate::copy_reader::CopyReader;
 use crate::damage::Damage;
 use crate::directory::Directory;
 use crate::discovery::{EarlierAttempt, Found, discover};
-use crate::error::BlockError;
+use crate::error::{BlockError, Result};
 use crate::health::Health;
 use crate::lifecycle::Lifecycle;
 use crate::pool::{UnitMark, UnitPool};
@@ -170,6 +170,21 @@ impl BlockLayer {
     pub fn identity(&self, id: BlockId) -> u64 {
         let uuid = self.parts.device_uuid;
         checksum::identity(&[uuid as u64, (uuid >> 64) as u64, id.0])
+    }
+
+    /// The units of `other` take blocks from now on, and none of the log where it has units of its
+    /// own. Nothing of the layer's is there: they were erased.
+    ///
+    /// # Errors
+    /// Flash of another device or geometry; it is stopped.
+    ///
+    /// # Panics
+    /// If one of both is stopped.
+    pub fn join(&self, other: Flash) -> Result<()> {
+        self.parts.pools.join(other)?;
+        // Blocks that lack a copy may find a unit for it.
+        self.degraded_bell().notify_one();
+        Ok(())
     }
 
     /// The flash of patches, and of the log unless it has its own.

@@ -13,7 +13,8 @@ use softflash_device::DeviceError;
 use softflash_flash::{Flash, UnitHealth};
 use softflash_ftl::{FtlError, Hint, SpaceAccount, Superblock};
 use softflash_policy::PlacementPolicy;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 /// Bytes per append of a block that is written whole.
 const PIECE_BYTES: usize = 1 << 20;
@@ -41,18 +42,47 @@ pub struct UnitMark {
 pub(crate) struct UnitPool {
     flash: Flash,
     redundancy: Redundancy,
+    units: RefCell<Units>,
+    placement: Placement,
+}
+
+/// The units of a pool. Others can join.
+struct Units {
     ids: UnitSet,
     /// By the positions in `ids`.
-    units: Vec<Unit>,
-    placement: Placement,
+    states: Vec<Rc<Unit>>,
 }
 
 impl UnitPool {
     pub(crate) fn new(flash: Flash, redundancy: Redundancy) -> UnitPool {
         let ids = flash.units();
-        let units = ids.iter().map(|_| Unit::default()).collect();
+        let states = ids.iter().map(|_| Rc::default()).collect();
+        let units = RefCell::new(Units { ids, states });
         let placement = Placement::new(PlacementPolicy::LEAST_LOADED);
-        UnitPool { flash, redundancy, ids, units, placement }
+        UnitPool { flash, redundancy, units, placement }
+    }
+
+    /// The units of `other`, in which the pool has no blocks, take blocks from now on.
+    ///
+    /// # Errors
+    /// Those of [`Flash::join`].
+    pub(crate) fn join(&self, other: Flash) -> Result<()> {
+        self.flash.join(other)?;
+        let ids = self.flash.units();
+        let state = |unit| self.unit(unit).unwrap_or_default();
+        let states = ids.iter().map(state).collect();
+        self.units.replace(Units { ids, states });
+        Ok(())
+    }
+
+    fn ids(&self) -> UnitSet {
+        self.units.borrow().ids.clone()
+    }
+
+    /// The units that are not lost.
+    fn left(&self) -> impl Iterator<Item = u16> {
+        let ids = self.ids();
+        (0..ids.len()).filter_map(move |place| ids.get(place)).filter(|unit| !self.is_lost(*unit))
     }
 
     pub(crate) fn flash(&self) -> &Flash {
@@ -67,8 +97,9 @@ impl UnitPool {
         self.placement.set(policy);
     }
 
-    fn unit(&self, unit: u16) -> Option<&Unit> {
-        self.units.get(self.ids.position(unit)?)
+    fn unit(&self, unit: u16) -> Option<Rc<Unit>> {
+        let units = self.units.borrow();
+        units.states.get(units.ids.position(unit)?).cloned()
     }
 
     /// Whether nothing on the unit can be read.
@@ -79,18 +110,17 @@ impl UnitPool {
     /// The greatest generation of each unit, without lost units.
     pub(crate) fn marks(&self) -> Vec<UnitMark> {
         let mark = |unit| UnitMark { unit, generation: self.flash.newest_generation(unit) };
-        self.ids.iter().filter(|unit| !self.is_lost(*unit)).map(mark).collect()
+        self.left().map(mark).collect()
     }
 
     /// Units that were lost since the mount.
     pub(crate) fn lost_units(&self) -> u64 {
-        self.ids.iter().filter(|unit| self.is_lost(*unit)).count() as u64
+        self.ids().iter().filter(|unit| self.is_lost(*unit)).count() as u64
     }
 
     /// Units that take blocks: a worn-out one is read-only.
     fn serving(&self) -> impl Iterator<Item = u16> {
-        let serves = |unit: &u16| !self.is_lost(*unit) && !self.flash.space(*unit).is_worn_out();
-        self.ids.iter().filter(serves)
+        self.left().filter(|unit| !self.flash.space(*unit).is_worn_out())
     }
 
     /// The error where no unit takes a block.
@@ -118,8 +148,7 @@ impl UnitPool {
 
     /// The space of the units that are not lost.
     fn spaces_left(&self) -> impl Iterator<Item = SpaceAccount> {
-        let left = self.ids.iter().filter(|unit| !self.is_lost(*unit));
-        left.map(|unit| self.flash.space(unit))
+        self.left().map(|unit| self.flash.space(unit))
     }
 
     /// Whether a new block survives the loss of a unit: not where a single unit is left.
@@ -277,9 +306,10 @@ impl UnitPool {
     /// Records the outcome of a command. Returns whether the unit counts as lost from this command
     /// on; a unit is lost only where its blocks have redundancy.
     pub(crate) fn note_outcome(&self, unit: u16, error: Option<&FtlError>) -> bool {
-        let Some(known) = self.unit(unit).filter(|_| self.redundancy.is_some()) else {
+        if !self.redundancy.is_some() {
             return false;
-        };
+        }
+        let Some(known) = self.unit(unit) else { return false };
         known.health.note(error);
         let is_lost = known.health.is_lost() && !self.is_lost(unit);
         if is_lost {

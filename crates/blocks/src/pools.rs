@@ -1,5 +1,6 @@
 //! The unit pools of a shard, and its count of free blocks.
 
+use crate::error::Result;
 use crate::pool::UnitPool;
 use crate::redundancy::Redundancy;
 use crate::tag::BlockKind;
@@ -60,6 +61,13 @@ impl Pools {
 
     pub(crate) fn place_by(&self, policy: PlacementPolicy) {
         [&self.main].into_iter().chain(&self.log).for_each(|pool| pool.place_by(policy));
+    }
+
+    /// The units of `other` are main units from now on.
+    pub(crate) fn join(&self, other: Flash) -> Result<()> {
+        let joined = self.main.join(other);
+        self.note_change();
+        joined
     }
 
     /// Releases superblocks, which changes the count.

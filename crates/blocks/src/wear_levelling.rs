@@ -6,6 +6,7 @@ use crate::directory::Directory;
 use crate::pools::Pools;
 use softflash_ftl::Origin;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Superblocks that are written to a unit between two looks at it: a look reads the wear of all.
@@ -17,7 +18,7 @@ pub(crate) struct WearLevelling {
     directory: Rc<Directory>,
     damage: Rc<Damage>,
     /// The newest generation of each unit at the last look.
-    looked_at: RefCell<Vec<u64>>,
+    looked_at: RefCell<BTreeMap<u16, u64>>,
 }
 
 impl WearLevelling {
@@ -27,7 +28,8 @@ impl WearLevelling {
         damage: &Rc<Damage>,
     ) -> WearLevelling {
         let units = pools.flash().units();
-        let looked_at = units.iter().map(|unit| pools.flash().newest_generation(unit)).collect();
+        let generation = |unit| (unit, pools.flash().newest_generation(unit));
+        let looked_at = units.iter().map(generation).collect();
         WearLevelling {
             pools: Rc::clone(pools),
             directory: Rc::clone(directory),
@@ -39,16 +41,20 @@ impl WearLevelling {
     /// Whether enough was written to some unit since the last look.
     pub(crate) fn is_look_due(&self) -> bool {
         let (flash, looked_at) = (self.pools.flash(), self.looked_at.borrow());
-        looked_at.iter().zip(flash.units().iter()).any(|(looked_at, unit)| {
-            flash.newest_generation(unit) >= *looked_at + WRITTEN_BETWEEN_LOOKS
-        })
+        // A unit that has joined since is due.
+        let looked_at = |unit| looked_at.get(&unit).copied().unwrap_or(0);
+        let is_due =
+            |unit| flash.newest_generation(unit) >= looked_at(unit) + WRITTEN_BETWEEN_LOOKS;
+        flash.units().iter().any(is_due)
     }
 
     /// Requests a refresh of the block that lags behind in each unit, if the wear policy of the FTL
     /// moves cold data and enough was written since the last look.
     pub(crate) fn note_lagging(&self) {
         let flash = self.pools.flash();
-        for (looked_at, unit) in self.looked_at.borrow_mut().iter_mut().zip(flash.units().iter()) {
+        let mut looked_at = self.looked_at.borrow_mut();
+        for unit in &flash.units() {
+            let looked_at = looked_at.entry(unit).or_default();
             let newest = flash.newest_generation(unit);
             if newest < *looked_at + WRITTEN_BETWEEN_LOOKS {
                 continue;

@@ -56,6 +56,8 @@ enum Command {
     Serve(Box<cmd::serve::Serve>),
     /// Create a data directory
     Format(cmd::format::Format),
+    /// Enlarge the device of a data directory
+    Grow(cmd::grow::Grow),
     /// Describe a data directory
     Info(cmd::info::Info),
     /// Create, list and delete volumes of a data directory, and their snapshots
@@ -111,6 +113,7 @@ fn run(arguments: Arguments, matches: &ArgMatches) -> Result<ExitCode, CliError>
         Command::Format(format) => format.run(),
         Command::Volume(volume) => volume.run(),
         Command::Set(set) => set.run(),
+        Command::Grow(grow) => grow.run(),
         Command::Units(units) => units.run(),
         Command::Info(info) => return info.run(),
         Command::Check(check) => return check.run(),

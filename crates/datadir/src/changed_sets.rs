@@ -7,7 +7,8 @@ use crate::open::OpenDir;
 use crate::set_table::{SetError, SetTable};
 use crate::sets::{FlashSet, SetKind};
 use softflash_base::UnitSet;
-use softflash_device::Device;
+use softflash_device::{Device, DeviceInfo};
+use std::path::Path;
 
 impl DataDir {
     /// The sets on its device.
@@ -45,20 +46,32 @@ impl DataDir {
 
     /// The manifest with a table that can be that of this directory.
     fn with_table(&self, device: &dyn Device, table: &SetTable) -> Result<Manifest, DataDirError> {
-        let manifest = self.manifest().with_sets(table.clone());
-        let of_device = device.info();
-        if let Some(reason) = manifest.problem(of_device.units) {
-            return Err(DataDirError::Layout { path: self.path().join(MANIFEST_NAME), reason });
-        }
-        for domain in manifest.domains(of_device.units) {
+        let manifest = self.manifest().changed_to(table, device.info(), self.path())?;
+        for domain in manifest.domains(device.info().units) {
             device.check_units(&domain.units)?;
         }
-        let sets = manifest.sets(of_device);
+        Ok(manifest)
+    }
+}
+
+impl Manifest {
+    /// This manifest of the directory at `path` with a table that fits a device.
+    pub(crate) fn changed_to(
+        &self,
+        table: &SetTable,
+        device: &DeviceInfo,
+        path: &Path,
+    ) -> Result<Manifest, DataDirError> {
+        let manifest = self.with_sets(table.clone());
+        if let Some(reason) = manifest.problem(device.units) {
+            return Err(DataDirError::Layout { path: path.join(MANIFEST_NAME), reason });
+        }
+        let sets = manifest.sets(device);
         let full = sets.iter().find(|set| set.kind == SetKind::Mapped && set.usable_bytes == 0);
         match full {
             Some(set) => {
                 let (name, units) = (set.name.clone(), set.units.len());
-                Err(DataDirError::set(self.path())(SetError::NoRoom { name, units }))
+                Err(DataDirError::set(path)(SetError::NoRoom { name, units }))
             }
             None => Ok(manifest),
         }
@@ -107,7 +120,6 @@ mod tests {
     use softflash_device::{FileFormat, format_file};
     use softflash_volume::UnitSlots;
     use std::num::NonZeroU32;
-    use std::path::Path;
     use tempfile::TempDir;
 
     /// A directory of four units, of which the last three are for volumes.

@@ -19,6 +19,9 @@ const TEMPORARY_MANIFEST: &str = "softflash.toml.tmp";
 /// Name of the manifest of a directory that is being created.
 pub(crate) const UNFINISHED_MANIFEST: &str = "softflash.toml.unfinished";
 
+/// Name of the record of a growth of the device, while it is under way or after a crash.
+pub(crate) const GROWING: &str = "softflash.toml.growing";
+
 /// The device, and what is made beside it to find out whether there is room.
 const DEVICE_FILES: [&str; 2] = [DEVICE_NAME, PROBE_NAME];
 const PROBE_NAME: &str = "flash.sfd.probe";
@@ -82,7 +85,8 @@ impl NewDataDir {
     /// Errors of the file system.
     pub fn clear(&mut self, manifest: Manifest) -> Result<(), DataDirError> {
         let failed = |source| DataDirError::Io { path: self.path.clone(), source };
-        write_durably(&self.path.join(UNFINISHED_MANIFEST), &manifest)
+        text_of(&manifest)
+            .and_then(|text| write_durably(&self.path.join(UNFINISHED_MANIFEST), &text))
             .and_then(|()| File::open(&self.path)?.sync_all())
             .map_err(failed)?;
         remove_contents(&self.path).map_err(failed)?;
@@ -110,14 +114,19 @@ impl NewDataDir {
 /// Writes the manifest of a directory durably: the old one or the new one is there.
 pub(crate) fn write_manifest(directory: &Path, manifest: &Manifest) -> io::Result<()> {
     let temporary = directory.join(TEMPORARY_MANIFEST);
-    write_durably(&temporary, manifest)?;
+    write_durably(&temporary, &text_of(manifest)?)?;
     fs::rename(&temporary, directory.join(MANIFEST_NAME))?;
     sync_with_parent(directory)
 }
 
-fn write_durably(path: &Path, manifest: &Manifest) -> io::Result<()> {
+fn text_of(manifest: &Manifest) -> io::Result<String> {
+    manifest.to_text().map_err(io::Error::other)
+}
+
+/// Writes a file whose contents are durable; its name is once its directory is.
+pub(crate) fn write_durably(path: &Path, text: &str) -> io::Result<()> {
     let mut file = File::create(path)?;
-    file.write_all(manifest.to_text().map_err(io::Error::other)?.as_bytes())?;
+    file.write_all(text.as_bytes())?;
     file.sync_all()
 }
 
@@ -174,7 +183,7 @@ pub fn leftovers(path: &Path) -> Vec<PathBuf> {
 
 /// All files of a data directory, in the order of removal.
 pub fn contents(path: &Path) -> Vec<PathBuf> {
-    let names = [MANIFEST_NAME, TEMPORARY_MANIFEST].into_iter().chain(DEVICE_FILES);
+    let names = [MANIFEST_NAME, TEMPORARY_MANIFEST, GROWING].into_iter().chain(DEVICE_FILES);
     let names = names.chain([USERS_NAME, UNFINISHED_MANIFEST, LOCK_NAME]);
     names.map(|name| path.join(name)).chain([path.to_owned()]).collect()
 }
@@ -205,6 +214,7 @@ fn check_free_to_take(path: &Path, force: bool) -> Result<(), DataDirError> {
         let ours = is_any_of(&[LOCK_NAME, TEMPORARY_MANIFEST, UNFINISHED_MANIFEST, "lost+found"])
             // It is made and removed before the unfinished manifest is.
             || is_any_of(&[PROBE_NAME])
+            || is_any_of(&[GROWING]) && (is_unfinished || force)
             || (is_unfinished || force) && is_any_of(&DEVICE_FILES)
             || is_unfinished && is_any_of(&[USERS_NAME]);
         if !ours {
@@ -218,7 +228,7 @@ fn check_free_to_take(path: &Path, force: bool) -> Result<(), DataDirError> {
 /// Removes manifest, device and users; the manifest first and durably, because without it the
 /// device is not used.
 fn remove_contents(path: &Path) -> io::Result<()> {
-    for name in [MANIFEST_NAME, TEMPORARY_MANIFEST] {
+    for name in [MANIFEST_NAME, TEMPORARY_MANIFEST, GROWING] {
         remove_if_there(&path.join(name))?;
     }
     File::open(path)?.sync_all()?;
@@ -228,7 +238,7 @@ fn remove_contents(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn remove_if_there(path: &Path) -> io::Result<()> {
+pub(crate) fn remove_if_there(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

@@ -6,10 +6,12 @@
 //! DIR/users.acl        users and permissions, once ACL SAVE has written it
 //! DIR/lock             locked by the process that has the directory open
 //! DIR/softflash.toml.unfinished   the manifest while `format` is at work, or after it was killed
+//! DIR/softflash.toml.growing      what `grow` is about to do, or was when it was killed
 //! ```
 
 use crate::creation::{self, UNFINISHED_MANIFEST};
 use crate::error::DataDirError;
+use crate::growth_record;
 use crate::lock::{Lock, acquire_lock, lock_to_look};
 use crate::manifest::{FORMAT_VERSION, MANIFEST_NAME, Manifest};
 use softflash_device::{Access, Device, OpenOptions};
@@ -48,8 +50,10 @@ impl DataDir {
     /// # Errors
     /// [`DataDirError`]: the directory is invalid, or another process uses it.
     pub fn open(path: &Path) -> Result<DataDir, DataDirError> {
-        let manifest = DataDir::inspect(path)?;
+        DataDir::inspect(path)?;
         let lock = acquire_lock(path)?;
+        // Another process may have changed it before it released the lock.
+        let manifest = growth_record::settle(path, DataDir::inspect(path)?)?;
         // Left by a format that was killed before it deleted this directory: nothing reads it. It
         // must not be taken for the remains of one if the manifest gets lost.
         let _ = fs::remove_file(path.join(UNFINISHED_MANIFEST));
@@ -61,8 +65,9 @@ impl DataDir {
     /// # Errors
     /// As [`open`](DataDir::open).
     pub fn open_to_look(path: &Path) -> Result<DataDir, DataDirError> {
-        let manifest = DataDir::inspect(path)?;
+        DataDir::inspect(path)?;
         let lock = lock_to_look(path)?;
+        let manifest = DataDir::inspect(path)?;
         Ok(DataDir { path: path.to_owned(), manifest, _lock: lock })
     }
 

@@ -2,7 +2,7 @@
 
 use crate::set_table::SetError;
 use softflash_base::{UserError, shell_word};
-use softflash_device::{FormatError, OpenError};
+use softflash_device::{FormatError, GrowthError, OpenError};
 use softflash_store::StoreError;
 use softflash_volume::VolumeError;
 use std::io;
@@ -135,8 +135,8 @@ pub enum DataDirError {
     },
     /// The directory has no units for volumes.
     #[error("{}: it is without volume units, so it can hold no volumes; if `softflash set list {}` names \
-             spare units, `softflash set create` gives them to volumes; otherwise create a directory that \
-             can with `softflash format DIR --size SIZE --volume-units M`", path.display(), word(path))]
+             spare units, `softflash set create` gives them to volumes, and `softflash grow --spare M` adds some; \
+             otherwise create a directory that can with `softflash format DIR --size SIZE --volume-units M`", path.display(), word(path))]
     NoVolumeUnits {
         /// The directory.
         path: PathBuf,
@@ -144,6 +144,22 @@ pub enum DataDirError {
     /// The operating system gives no executor what it needs.
     #[error("starting an executor: {0}")]
     Executor(io::Error),
+    /// The device gets no more units.
+    #[error("{}: {error}", path.display())]
+    Growth {
+        /// The directory.
+        path: PathBuf,
+        /// The error.
+        error: GrowthError,
+    },
+    /// The size of a larger device.
+    #[error("{}: {reason}", path.display())]
+    Size {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The device cannot be created.
     #[error(transparent)]
     Format(#[from] FormatError),
@@ -170,6 +186,12 @@ impl DataDirError {
         move |error| DataDirError::Volume { path, error }
     }
 
+    /// The device of the directory at `path` gets no more units.
+    pub fn growth(path: impl Into<PathBuf>) -> impl Fn(GrowthError) -> DataDirError {
+        let path = path.into();
+        move |error| DataDirError::Growth { path: path.clone(), error }
+    }
+
     /// A refused change of the sets of the directory at `path`.
     pub fn set(path: impl Into<PathBuf>) -> impl FnOnce(SetError) -> DataDirError {
         let path = path.into();
@@ -181,7 +203,9 @@ impl UserError for DataDirError {
     fn is_usage(&self) -> bool {
         match self {
             DataDirError::Options(_) => true,
-            DataDirError::Set { error, .. } => matches!(error, SetError::BadName { .. }),
+            DataDirError::Set { error, .. } => {
+                matches!(error, SetError::BadName { .. } | SetError::BadShares { .. })
+            }
             DataDirError::Format(error) => matches!(
                 error,
                 FormatError::TooSmall { .. }

@@ -7,6 +7,7 @@
 //! DIR/users.acl        users and permissions, once ACL SAVE has written it
 //! DIR/lock             locked by the process that has the directory open
 //! DIR/softflash.toml.unfinished   the manifest while `format` is at work, or after it was killed
+//! DIR/softflash.toml.growing      what `grow` is about to do, or was when it was killed
 //! ```
 
 pub mod capacity;
@@ -15,6 +16,8 @@ mod creation;
 mod directory;
 mod domains;
 mod error;
+mod growth;
+mod growth_record;
 mod lock;
 mod manifest;
 mod mounting;
@@ -34,6 +37,7 @@ pub use creation::{NewDataDir, contents, is_free, leftovers};
 pub use directory::{DEVICE_NAME, DataDir, USERS_NAME};
 pub use domains::{Domains, has_copies, with_domains};
 pub use error::DataDirError;
+pub use growth::Growth;
 pub use manifest::{
     FORMAT_VERSION, MANIFEST_NAME, Manifest, NEWEST_FORMAT_VERSION, SETS_FORMAT_VERSION,
     StoreSection,
@@ -44,7 +48,7 @@ pub use pairs::{PairOfSets, parse_window};
 pub use plan::{
     Compressions, NewDevice, Plan, PreparedDataDir, SUPERBLOCK_BYTES, UnfinishedDataDir,
 };
-pub use set_table::{MappedSet, NewSet, Resize, SetError, SetTable};
+pub use set_table::{Grown, MappedSet, NewSet, Resize, SetError, SetTable, Shares};
 pub use sets::{FlashSet, PairStanding, SetFigures, SetKind, SetState, WindowKind};
 pub use shard_flash::ShardFlash;
 pub use slots::{Slots, SlotsError};

@@ -7,10 +7,12 @@
 
 mod changes;
 mod error;
+mod growing;
 mod problems;
 
 pub use changes::{NewSet, Resize};
 pub use error::SetError;
+pub use growing::{Grown, Shares};
 
 use crate::pairs::PairOfSets;
 use crate::slots::Slots;

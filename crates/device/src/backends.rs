@@ -19,6 +19,8 @@ pub struct Capabilities {
     pub native_bad_blocks: bool,
     /// Whether the label can be rewritten in place.
     pub label_in_place: bool,
+    /// Whether units can be added at the end of a device.
+    pub more_units: bool,
 }
 
 /// Opens a device whose label has been read. The text is a remark about the label.

@@ -11,6 +11,7 @@
 //! - [`model`]: the NAND array as a device, in virtual or real time, in memory or in a file;
 //! - `opening`: opens the device at a path for an [`Access`]; `size`: devices that are cut short;
 //!   `label`: the label at the start of a device, with its format;
+//! - `growth`: devices that get more units;
 //! - `backends`: what a backend says of itself, among it its [`Capabilities`];
 //! - [`backend`]: shared checks of all backends, also for backends in other crates (`validate`,
 //!   `claims`, `accepted`).
@@ -32,6 +33,8 @@ pub mod file;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod geometry;
+mod growth;
+mod growth_error;
 pub mod hint;
 mod label;
 pub mod model;
@@ -46,6 +49,8 @@ pub use backends::Capabilities;
 pub use command::{Command, Completion, DeviceError, Operation, Tag, Target};
 pub use file::{FileCalls, FileDevice, FileFormat, FormatError, OpenOptions, format_file};
 pub use geometry::{DeviceInfo, UnitGeometry};
+pub use growth::{bytes_with, check_growth, drive_bytes, settle_size, units_in};
+pub use growth_error::GrowthError;
 pub use hint::{Hint, LifetimeClass, Origin, Priority};
 pub use model::{
     BusyTimes, Contents, ModelConfig, ModelDevice, ModelFormat, UnitsImage, format_model,

@@ -73,7 +73,7 @@ pub fn inspect(path: &Path) -> Result<DeviceInfo, OpenError> {
 }
 
 /// The size of a device's file as its label has it; none if the label is wrong.
-fn bytes_of(configuration: &Configuration) -> Option<u64> {
+pub(crate) fn bytes_of(configuration: &Configuration) -> Option<u64> {
     named(&configuration.backend).and_then(|backend| (backend.bytes)(configuration))
 }
 

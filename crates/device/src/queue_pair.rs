@@ -2,9 +2,11 @@
 
 use crate::command::{Command, Completion};
 use crate::geometry::{DeviceInfo, UnitGeometry};
+use crate::growth_error::GrowthError;
 use softflash_base::{BufferPool, Time, UnitId, UnitSet, UserError};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// A formatted device. Shared between threads; each opens queue pairs of its own.
@@ -22,6 +24,33 @@ pub trait Device: Send + Sync {
     /// [`OpenError::Geometry`] where they share a part of the device with others.
     fn check_units(&self, units: &UnitSet) -> Result<(), OpenError> {
         let _ = units;
+        Ok(())
+    }
+
+    /// This device with units added at its end until it has `units`; their room is reserved, and a
+    /// restart still finds the device as it was. Queue pairs of both handles can be used at the
+    /// same time, each over units of its handle.
+    ///
+    /// # Errors
+    /// [`GrowthError`] names what is in the way; then the device is as before.
+    fn enlarge(&self, units: u16) -> Result<Arc<dyn Device>, GrowthError> {
+        let _ = units;
+        Err(GrowthError::Fixed { backend: self.info().backend.clone() })
+    }
+
+    /// Records the number of units of this handle: the device has them durably.
+    ///
+    /// # Errors
+    /// Those of the operating system; a restart finds either number of units.
+    fn record_units(&self) -> Result<(), GrowthError> {
+        Ok(())
+    }
+
+    /// Gives back the room of units that are not recorded.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn give_back_room(&self) -> Result<(), GrowthError> {
         Ok(())
     }
 

@@ -19,6 +19,15 @@ pub(crate) fn size_of(mut file: &File) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }
 
+/// Cuts a file that is longer than `bytes` to this size; a block device stays as it is.
+pub(crate) fn cut_to(file: &File, bytes: u64) -> io::Result<()> {
+    if !file.metadata()?.is_file() || size_of(file)? <= bytes {
+        return Ok(());
+    }
+    file.set_len(bytes)?;
+    file.sync_all()
+}
+
 /// Refuses a device that is cut short, unless it is only read: then returns a remark about it.
 pub(crate) fn check_size(
     file: &File,

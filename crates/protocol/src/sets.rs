@@ -4,7 +4,20 @@ use crate::resp::reply::Reply;
 use futures_util::future::BoxFuture;
 use softflash_store::stats::{StoreStats, UnitTelemetry};
 
-/// A change of the sets for volumes.
+/// A growth of the device. Kinds of units that are not named share the rest of the new ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Growth {
+    /// Its size afterwards in bytes; without one, all of a block device.
+    pub size_bytes: Option<u64>,
+    /// New units for keys.
+    pub store: Option<u16>,
+    /// New units for the sets for volumes.
+    pub volumes: Option<u16>,
+    /// New units in no set.
+    pub spare: Option<u16>,
+}
+
+/// A change of the sets of units, or of the units that there are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SetChange {
     /// A new set of spare units.
@@ -44,6 +57,8 @@ pub enum SetChange {
         /// The time for which a set takes writes, as `100ms`, or `none`.
         length: String,
     },
+    /// The device gets more units.
+    Grow(Growth),
 }
 
 /// The sets of units of a server.

@@ -43,8 +43,10 @@ pub(crate) enum Message {
     Erase(Erasure),
     /// Make a pair of two sets.
     Pair(PairOfHosts),
-    /// Serve the volumes of a new set.
-    Host(Box<HostSpec>),
+    /// Units join the store of the shard.
+    Join(UnitsOfStore),
+    /// Serve the volumes of a new set, on the units of this handle of the device.
+    Host(Box<HostSpec>, Arc<dyn Device>),
     /// End all connections after the input received so far, within this time; then reply.
     Drain(Duration, oneshot::Sender<()>),
     /// Close the shard and end the thread.
@@ -53,6 +55,15 @@ pub(crate) enum Message {
 
 /// Units to erase, by a table of sets of this epoch.
 pub(crate) struct Erasure {
+    pub device: Arc<dyn Device>,
+    pub units: UnitSet,
+    pub epoch: u32,
+    pub answer: oneshot::Sender<Result<(), String>>,
+}
+
+/// Erased units that join the store, by a table of sets of this epoch.
+pub(crate) struct UnitsOfStore {
+    pub device: Arc<dyn Device>,
     pub units: UnitSet,
     pub epoch: u32,
     pub answer: oneshot::Sender<Result<(), String>>,
@@ -212,13 +223,17 @@ async fn run(
                 }));
             }
             Message::Erase(erasure) => {
-                let (device, handle) = (Arc::clone(&spec.device), runtime.clone());
-                runtime.spawn(Box::pin(erase(device, erasure, handle)));
+                let handle = runtime.clone();
+                runtime.spawn(Box::pin(erase(erasure, handle)));
+            }
+            Message::Join(joining) => {
+                let store = store.clone();
+                runtime.spawn(Box::pin(join_units(store, joining)));
             }
             // No connection begins on this thread meanwhile: a mount of units that were just erased
             // reads their headers only.
-            Message::Host(new) => {
-                let source = FlashSource::Device(Arc::clone(&spec.device));
+            Message::Host(new, device) => {
+                let source = FlashSource::Device(device);
                 volumes.extend(mount_hosts(vec![(*new, source)], &runtime).await);
             }
             Message::Pair(sets) => pair(&volumes, sets, &runtime),
@@ -256,8 +271,17 @@ fn pair(volumes: &[VolumeHost], sets: PairOfHosts, runtime: &RuntimeHandle) {
     }));
 }
 
-async fn erase(device: Arc<dyn Device>, erasure: Erasure, runtime: RuntimeHandle) {
-    let Erasure { units, epoch, answer } = erasure;
+async fn join_units(store: Store, joining: UnitsOfStore) {
+    let UnitsOfStore { device, units, epoch, answer } = joining;
+    let joined = match device.open_queue_pair(&units) {
+        Ok(queue) => store.join_units(queue, epoch).await.map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    let _ = answer.send(joined);
+}
+
+async fn erase(erasure: Erasure, runtime: RuntimeHandle) {
+    let Erasure { device, units, epoch, answer } = erasure;
     let erased = match device.open_queue_pair(&units) {
         Ok(queue) => erase_units(queue, epoch, runtime).await.map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),

@@ -5,12 +5,15 @@ const PROGRAMS: [&str; 7] =
     ["softflash", "redis-cli", "nbdinfo", "nbdcopy", "qemu-img", "openssl", "printf"];
 
 /// Words of pages, and what stands for them here.
-const STAND_INS: [(&str, &str); 15] = [
+const STAND_INS: [(&str, &str); 18] = [
     ("cargo run --release -- ", "softflash "),
     ("target/release/softflash ", "softflash "),
     // The device is preallocated.
     ("--size 64GiB", "--size 1GiB"),
     ("--size 100GiB", "--size 1GiB"),
+    ("--size 128GiB", "--size 1280MiB"),
+    ("--size 256GiB", "--size 2GiB"),
+    ("GROW 192GiB", "GROW 1536MiB"),
     ("/srv/flash", "DIR"),
     ("/var/lib/softflash/data", "DIR"),
     ("/backup/keys.sfdump", "salvaged.sfdump"),

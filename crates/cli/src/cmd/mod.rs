@@ -6,6 +6,7 @@ mod check_volumes;
 pub mod clock;
 pub mod dump;
 pub mod format;
+pub mod grow;
 pub mod info;
 pub mod load;
 pub mod record;

@@ -24,6 +24,7 @@ mod dump_and_load;
 mod forgery;
 mod format_command;
 mod full;
+mod grow;
 mod kills;
 mod lab_command;
 mod lab_files;

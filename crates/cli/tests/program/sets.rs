@@ -391,7 +391,7 @@ pub fn refused(server: &Server, words: &[&str], parts: &[&str]) {
 }
 
 /// The units of a set of a server.
-fn units_of(server: &Server, name: &str) -> Vec<i64> {
+pub fn units_of(server: &Server, name: &str) -> Vec<i64> {
     let Reply::Array(sets) = set_of(server, &["LIST"]) else { panic!("no list") };
     let found = sets.iter().find(|set| field(set, "name").clone().text() == name);
     let found = found.unwrap_or_else(|| panic!("no `{name}` in {sets:?}"));

@@ -179,7 +179,7 @@ impl SetTable {
     }
 
     /// This table at the next epoch.
-    fn next(&self) -> Result<SetTable, SetError> {
+    pub(super) fn next(&self) -> Result<SetTable, SetError> {
         let used_up = SetError::UsedUp { what: "epoch of the table of sets", bits: u32::BITS };
         Ok(SetTable { epoch: self.epoch.checked_add(1).ok_or(used_up)?, ..self.clone() })
     }

@@ -25,6 +25,12 @@ pub enum SetError {
         /// The rule that it breaks.
         reason: String,
     },
+    /// New units cannot be divided so.
+    #[error("{reason}")]
+    BadShares {
+        /// What is wrong.
+        reason: String,
+    },
     /// No set has the name.
     #[error("no set for volumes is named `{name}`; {}", known(sets))]
     NoSet {
@@ -49,7 +55,7 @@ pub enum SetError {
     #[error(
         "too few units are spare: it needs {needed}, and there are {spare}; `softflash set resize` (on a \
          server FLASH.SET RESIZE) of another set for volumes to fewer units, or the deletion of an \
-         empty one, makes some spare"
+         empty one, makes some spare; `softflash grow` (FLASH.GROW) adds some"
     )]
     TooFewSpare {
         /// The units that are needed.

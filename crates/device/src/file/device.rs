@@ -3,6 +3,7 @@
 
 use super::calls::FileCalls;
 use super::extent;
+use super::growth;
 use super::options::{Discard, OpenOptions, Use};
 use super::plan::Planner;
 use super::queue_pair::{Engine, FileQueuePair};
@@ -16,6 +17,7 @@ use crate::access::Access;
 use crate::backends::{Backend, Capabilities};
 use crate::claims::{Claim, Claims};
 use crate::geometry::DeviceInfo;
+use crate::growth_error::GrowthError;
 use crate::label::{Configuration, LabelStore, open_label};
 use crate::queue_pair::{Device, OpenError, QueuePair};
 use crate::size::check_size;
@@ -36,12 +38,14 @@ pub(crate) static BACKEND: Backend = Backend {
         placement_ids: 0,
         native_bad_blocks: false,
         label_in_place: true,
+        more_units: true,
     },
     open: |label, note, options| Ok(Arc::new(FileDevice::from_label(label, note, options)?)),
     bytes: |configuration| check_configuration(configuration).ok(),
 };
 
 /// The state that all queue pairs of a device share.
+#[derive(Clone)]
 pub(super) struct Shared {
     info: DeviceInfo,
     discard: Discard,
@@ -49,9 +53,9 @@ pub(super) struct Shared {
     /// The calls that tests use instead of the file's.
     instead: Option<Arc<dyn FileCalls>>,
     direct: bool,
-    settled: Settled,
+    settled: Arc<Settled>,
     /// Holds the lock on the file.
-    label: Mutex<LabelStore>,
+    label: Arc<Mutex<LabelStore>>,
 }
 
 impl Shared {
@@ -153,8 +157,8 @@ impl FileDevice {
             geometry,
             detail: notes.join(", "),
         };
-        let label = Mutex::new(store);
-        let settled = Settled::default();
+        let label = Arc::new(Mutex::new(store));
+        let settled = Arc::default();
         let shared = Shared { info, discard, options, instead, direct, settled, label };
         Ok(FileDevice { shared: Arc::new(shared), claims: Claims::default() })
     }
@@ -217,6 +221,35 @@ impl Device for FileDevice {
         let engine = self.engine(&data, capacity, &pool);
         let shared = Arc::clone(&self.shared);
         Ok(Box::new(FileQueuePair::new(engine, data, planner, capacity, pool, shared, claim)))
+    }
+
+    fn enlarge(&self, units: u16) -> Result<Arc<dyn Device>, GrowthError> {
+        if self.shared.options.access != Access::Write {
+            return Err(GrowthError::ReadOnly);
+        }
+        if units < self.shared.info.units {
+            let has = self.shared.info.units;
+            let reason = format!("the device has {has} units; it cannot be cut to {units}");
+            return Err(GrowthError::Geometry(reason));
+        }
+        let label = self.shared.label();
+        growth::reserve(label.file(), label.path(), &label.label().configuration, units)?;
+        drop(label);
+        let info = DeviceInfo { units, ..self.shared.info.clone() };
+        let shared = Shared { info, ..(*self.shared).clone() };
+        Ok(Arc::new(FileDevice { shared: Arc::new(shared), claims: self.claims.clone() }))
+    }
+
+    fn record_units(&self) -> Result<(), GrowthError> {
+        let mut label = self.shared.label();
+        let failed = GrowthError::io(label.path());
+        label.set_units(self.shared.info.units).map_err(failed)
+    }
+
+    fn give_back_room(&self) -> Result<(), GrowthError> {
+        let label = self.shared.label();
+        let given = growth::give_back(label.file(), &label.label().configuration);
+        given.map_err(GrowthError::io(label.path()))
     }
 
     fn mend_label(&self) -> Result<(), OpenError> {

@@ -10,16 +10,16 @@
 use super::device::BACKEND;
 use super::extent::{self, MAX_SUPERBLOCK_BYTES};
 use super::options::Discard;
+use super::room::{self, NoRoom};
 use crate::geometry::UnitGeometry;
 use crate::label::{Configuration, LABEL_AREA_BYTES, Label, LabelStore, LockedFile};
 use crate::queue_pair::OpenError;
 use crate::size::size_of;
-use rustix::fs::{FallocateFlags, fallocate, fstatvfs, syncfs};
+use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use thiserror::Error;
 
 /// Pages of a superblock beyond its payload, for the headers of the layer above.
@@ -33,10 +33,6 @@ const PAGE_BYTES: u32 = 4096;
 
 /// Commands that a unit of a file device accepts at a time.
 const QUEUE_DEPTH: u16 = 64;
-
-/// Attempts to find the space of a device on its file system, and the pause between them.
-const ROOM_ATTEMPTS: usize = 60;
-const ROOM_WAIT: Duration = Duration::from_millis(50);
 
 /// The options of a new file device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -286,34 +282,11 @@ impl NewFile {
         if self.is_block_device {
             return self.check_size(bytes);
         }
-        self.empty()?;
-        self.wait_for_room(bytes)?;
-        match fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
-            Ok(()) => Ok(()),
-            Err(rustix::io::Errno::NOSPC | rustix::io::Errno::FBIG) => {
-                Err(FormatError::NoSpace { path: self.path.clone(), bytes })
-            }
-            Err(errno) => Err(self.io(errno.into())),
-        }
-    }
-
-    /// Waits a few seconds at most until the file system has `bytes`: the space of a file that was
-    /// deleted is free once the kernel has closed it for a process that has ended, and once the
-    /// journal is written. Checked before the allocation, because one that fails half-way fills the
-    /// file system meanwhile.
-    #[expect(clippy::disallowed_methods, reason = "a device is formatted outside every runtime")]
-    fn wait_for_room(&self, bytes: u64) -> Result<(), FormatError> {
-        for attempt in 0..ROOM_ATTEMPTS {
-            let space = fstatvfs(&self.file).map_err(|errno| self.io(errno.into()))?;
-            if space.f_bavail.saturating_mul(space.f_frsize) >= bytes {
-                return Ok(());
-            }
-            if attempt == 0 {
-                syncfs(&self.file).map_err(|errno| self.io(errno.into()))?;
-            }
-            std::thread::sleep(ROOM_WAIT);
-        }
-        Err(FormatError::NoSpace { path: self.path.clone(), bytes })
+        self.drop_contents()?;
+        room::reserve(&self.file, 0..bytes).map_err(|lack| match lack {
+            NoRoom::Full => FormatError::NoSpace { path: self.path.clone(), bytes },
+            NoRoom::Io(source) => self.io(source),
+        })
     }
 
     /// Discards the contents of the file and makes it `bytes` long without allocating space.
@@ -321,12 +294,12 @@ impl NewFile {
         if self.is_block_device {
             return Err(FormatError::WrongKind { path: self.path.clone() });
         }
-        self.empty()?;
+        self.drop_contents()?;
         self.file.set_len(bytes).map_err(|source| self.io(source))
     }
 
     /// Discards the old contents; from here on a failure removes the file.
-    fn empty(&mut self) -> Result<(), FormatError> {
+    fn drop_contents(&mut self) -> Result<(), FormatError> {
         self.provisional = true;
         self.file.set_len(0).map_err(|source| self.io(source))
     }

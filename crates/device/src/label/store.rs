@@ -179,7 +179,22 @@ impl LabelStore {
         if next.bad_blocks == self.label.bad_blocks {
             return Ok(());
         }
-        next.sequence += 1;
+        self.replace(next)
+    }
+
+    /// Records another number of units, durably. After an error the label in memory is unchanged;
+    /// that on the device may have either number.
+    pub(crate) fn set_units(&mut self, units: u16) -> io::Result<()> {
+        if self.label.configuration.units == units {
+            return Ok(());
+        }
+        let mut next = self.label.clone();
+        next.configuration.units = units;
+        self.replace(next)
+    }
+
+    fn replace(&mut self, next: Label) -> io::Result<()> {
+        let next = Label { sequence: next.sequence + 1, ..next };
         self.write_both(&encode(&next)?)?;
         self.label = next;
         Ok(())

@@ -29,6 +29,8 @@ pub(crate) static BACKEND: Backend = Backend {
         placement_ids: 0,
         native_bad_blocks: true,
         label_in_place: true,
+        // Its file has the records of all blocks before the pages.
+        more_units: false,
     },
     open: |label, note, options| {
         Ok(Arc::new(ModelDevice::from_label(label, note, options.access)?))

@@ -12,8 +12,8 @@ use rustix::fs::{FlockOperation, flock};
 use softflash_base::{IoBuf, Time, UnitId, UnitSet};
 use softflash_device::file::{Discard, FileFormat, HEADER_PAGES, OpenOptions, Use};
 use softflash_device::{
-    Device, DeviceError, FileDevice, FormatError, OpenError, Operation, Target, Wake, format_file,
-    open,
+    Access, Device, DeviceError, FileDevice, FormatError, GrowthError, OpenError, Operation,
+    Target, Wake, format_file, inspect, open, open_with, settle_size,
 };
 use softflash_testing::driver::{Driver, buffer_of, pattern, target};
 use std::fs::{self, File};
@@ -305,4 +305,73 @@ fn many_bad_blocks_are_recorded_together() {
     let driver = drive(&path, OpenOptions::default());
     assert_eq!(driver.queue.bad_blocks(UnitId(1)).len(), blocks as usize);
     assert_eq!(driver.queue.bad_blocks(UnitId(0)).len(), 0);
+}
+
+#[test]
+fn a_larger_device_has_units_beside_those_in_use() {
+    let (_directory, path) = place();
+    format_file(&path, &small()).unwrap();
+    let device = open(&path).unwrap();
+    let had = fs::metadata(&path).unwrap().len();
+    let mut old = Driver::new(device.open_queue_pair(&device.info().all_units()).unwrap());
+    old.program(target(0, 0, 0, 1), &pattern(1, 4096)).unwrap();
+    let larger = device.enlarge(4).unwrap();
+    let metadata = fs::metadata(&path).unwrap();
+    assert_eq!(metadata.len(), (1 << 20) + larger.info().geometry.unit_bytes() * 4);
+    assert!(metadata.blocks() * 512 >= metadata.len(), "space is reserved, not promised");
+    assert_eq!((device.info().units, larger.info().units), (2, 4));
+    assert!(device.open_queue_pair(&UnitSet::from(2..4)).is_err(), "the old handle has two");
+    assert!(larger.open_queue_pair(&UnitSet::from(1..3)).is_err(), "one of them is in use");
+    let mut new = Driver::new(larger.open_queue_pair(&UnitSet::from(2..4)).unwrap());
+    new.program(target(3, 0, 0, 1), &pattern(2, 4096)).unwrap();
+    assert_eq!(inspect(&path).unwrap().units, 2, "not recorded yet");
+    larger.record_units().unwrap();
+    assert_eq!(inspect(&path).unwrap().units, 4);
+    // Bad blocks of the old units are marked by the same label.
+    old.mark_bad(target(1, 0, 0, 1)).unwrap();
+    assert_eq!(inspect(&path).unwrap().units, 4);
+    device.give_back_room().unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().len(), metadata.len(), "the label names these units");
+    drop((old, new, device, larger));
+
+    let device = open(&path).unwrap();
+    assert_eq!(device.info().units, 4);
+    let mut driver = Driver::new(device.open_queue_pair(&device.info().all_units()).unwrap());
+    for (unit, seed) in [(0, 1), (3, 2)] {
+        assert!(driver.read(target(unit, 0, 0, 1)).unwrap() == pattern(seed, 4096), "unit {unit}");
+    }
+    assert_eq!(driver.queue.bad_blocks(UnitId(1)), [(0, 0, 0)]);
+    assert!(had < metadata.len());
+}
+
+#[test]
+fn room_that_is_not_recorded_is_given_back() {
+    let (_directory, path) = place();
+    format_file(&path, &small()).unwrap();
+    let had = fs::metadata(&path).unwrap().len();
+    let bytes = || fs::metadata(&path).unwrap().len();
+    let device = open(&path).unwrap();
+    device.enlarge(3).unwrap();
+    assert!(bytes() > had);
+    device.give_back_room().unwrap();
+    assert_eq!(bytes(), had);
+    drop(device.enlarge(5).unwrap());
+    drop(device);
+    assert_eq!((settle_size(&path).unwrap().units, bytes()), (2, had), "also by the next process");
+}
+
+#[test]
+fn a_device_that_cannot_grow_stays_as_it_is() {
+    let (_directory, path) = place();
+    format_file(&path, &small()).unwrap();
+    let had = fs::metadata(&path).unwrap().len();
+    let device = open(&path).unwrap();
+    let refused = device.enlarge(1).err().unwrap().to_string();
+    assert!(refused.contains("cannot be cut to 1"), "{refused}");
+    let look = OpenOptions { access: Access::Look, ..OpenOptions::default() };
+    drop(device);
+    let looking = open_with(&path, look).unwrap();
+    assert!(matches!(looking.enlarge(3), Err(GrowthError::ReadOnly)));
+    drop(looking);
+    assert_eq!(fs::metadata(&path).unwrap().len(), had);
 }

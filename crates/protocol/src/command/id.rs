@@ -71,6 +71,7 @@ ids! {
     Expire
     Expireat
     Expiretime
+    FlashGrow
     FlashRecord
     FlashRecordHelp
     FlashRecordRead

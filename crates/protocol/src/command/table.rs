@@ -74,6 +74,8 @@ pub static COMMANDS: &[Spec] = &[
     command(CommandId::Expiretime, "expiretime", 2, &[Flags::READONLY, Flags::FAST])
         .keys(1, 1, 1)
         .docs(Group::Generic, "7.0.0", "Get the expiration Unix timestamp for a key"),
+    command(CommandId::FlashGrow, "flash.grow", -2, &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI])
+        .docs(Group::Server, "0.1.0", "Enlarge the device by more units"),
     command(CommandId::FlashRecord, "flash.record", -2, &[])
         .docs(Group::Server, "0.1.0", "A container for commands that record reads and changes")
         .containing(RECORD),

@@ -1,11 +1,11 @@
-//! FLASH.SET: the sets of units.
+//! FLASH.SET and FLASH.GROW: the sets of units, and more units.
 
 use crate::error::{CommandError, Result};
 use crate::handlers::keyspace_context::KeyspaceContext;
-use crate::handlers::volume::refused;
+use crate::handlers::volume::{refused, size};
 use crate::resp::reply::Reply;
 use crate::session::Session;
-use crate::sets::SetChange;
+use crate::sets::{Growth, SetChange};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -31,11 +31,44 @@ pub(crate) fn change<'a>(
     _: &'a Store,
     args: &'a [Bytes],
 ) -> LocalBoxFuture<'a, Result<Reply>> {
+    make(session, parse(args))
+}
+
+/// FLASH.GROW
+pub(crate) fn grow<'a>(
+    session: &'a mut Session,
+    _: &'a Store,
+    args: &'a [Bytes],
+) -> LocalBoxFuture<'a, Result<Reply>> {
+    make(session, growth(args).map(SetChange::Grow))
+}
+
+fn make(session: &Session, change: Result<SetChange>) -> LocalBoxFuture<'_, Result<Reply>> {
     let begun = match &session.context.services.sets {
-        Some(sets) => parse(args).map(|change| sets.change(change)),
+        Some(sets) => change.map(|change| sets.change(change)),
         None => Err(NO_SETS),
     };
     async move { begun?.await.map(|()| Reply::Ok).map_err(refused) }.boxed_local()
+}
+
+fn growth(args: &[Bytes]) -> Result<Growth> {
+    let [_, bytes, shares @ ..] = args else { return Err(CommandError::SYNTAX) };
+    let size_bytes = match &bytes.to_ascii_lowercase()[..] {
+        b"all" => None,
+        _ => Some(size(bytes)?),
+    };
+    let mut growth = Growth { size_bytes, ..Growth::default() };
+    for share in shares.chunks(2) {
+        let [word, units] = share else { return Err(CommandError::SYNTAX) };
+        let units = Some(number(units, "number of units")?);
+        match &word.to_ascii_lowercase()[..] {
+            b"store" => growth.store = units,
+            b"volumes" => growth.volumes = units,
+            b"spare" => growth.spare = units,
+            _ => return Err(CommandError::SYNTAX),
+        }
+    }
+    Ok(growth)
 }
 
 fn parse(args: &[Bytes]) -> Result<SetChange> {

@@ -85,6 +85,7 @@ const fn of(id: CommandId) -> Handler {
         CommandId::Expire => keyed(expire::expire),
         CommandId::Expireat => keyed(expire::expireat),
         CommandId::Expiretime => keys_only(expire::expiretime),
+        CommandId::FlashGrow => waiting(flash_set::grow),
         CommandId::FlashRecord => Handler::Container,
         CommandId::FlashRecordHelp => Handler::Session(record::help),
         CommandId::FlashRecordRead => Handler::Session(record::read),

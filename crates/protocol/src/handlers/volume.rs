@@ -156,7 +156,7 @@ fn text(word: &Bytes) -> String {
     String::from_utf8_lossy(word).into_owned()
 }
 
-fn size(word: &Bytes) -> Result<u64> {
+pub(crate) fn size(word: &Bytes) -> Result<u64> {
     let text = text(word);
     let size: Result<ByteSize, _> = text.parse();
     size.map(|size| size.as_u64()).map_err(|_| {

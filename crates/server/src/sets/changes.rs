@@ -2,13 +2,14 @@
 //! set, and erased before it joins another one; the table of sets is written in between, so that a
 //! crash at any time leaves what one of the two tables says.
 
-use super::STOPPING;
 use super::directory::Directory;
+use super::{STOPPING, growing};
 use crate::thread::{Erasure, Message, PairOfHosts};
 use crate::volumes::{HostSpec, PairChange, UnitChange, Volumes};
 use async_channel::Sender;
 use softflash_base::UnitSet;
 use softflash_datadir::{DEFAULT_OP_PERCENT, NewSet, Resize, SetTable, ShardDomain, parse_window};
+use softflash_device::Device;
 use softflash_policy::Chosen;
 use softflash_protocol::sets::SetChange;
 use softflash_protocol::shared::recording::volume::VolumeRecordings;
@@ -27,12 +28,12 @@ pub(crate) struct Hosts {
 /// Changes the sets of a directory, one change at a time.
 pub(super) struct Changes {
     directory: Directory,
-    volumes: Option<Volumes>,
+    pub(super) volumes: Option<Volumes>,
     hosts: Hosts,
     under_way: Mutex<()>,
 }
 
-type Outcome<T> = Result<T, String>;
+pub(super) type Outcome<T> = Result<T, String>;
 
 impl Changes {
     pub fn new(directory: Directory, volumes: Option<Volumes>, hosts: Hosts) -> Changes {
@@ -59,6 +60,7 @@ impl Changes {
             SetChange::Delete { name } => self.delete(&name).await,
             SetChange::Pair { first, second } => self.pair([first, second]).await,
             SetChange::Window { name, length } => self.window(&name, &length).await,
+            SetChange::Grow(growth) => growing::grow(self, growth).await,
         }
     }
 
@@ -76,7 +78,7 @@ impl Changes {
         let requests = self.volumes()?.add(&domain);
         let recordings = Arc::clone(&self.hosts.recordings);
         let spec = HostSpec { domain, requests, recordings };
-        self.send(shard, Message::Host(Box::new(spec)))?;
+        self.send(shard, Message::Host(Box::new(spec), self.directory.device()))?;
         self.volumes()?.ready(&new.name).await.map_err(|error| error.to_string())
     }
 
@@ -85,18 +87,31 @@ impl Changes {
         let plan = |table: &SetTable| Ok((table.epoch, table.resized(name, units, device_units)?));
         match self.directory.plan(plan)? {
             (_, Resize::None) => Ok(()),
-            (epoch, Resize::Grow { joining, next }) => self.grow(name, joining, epoch, next).await,
+            (epoch, Resize::Grow { joining, next }) => {
+                self.enlarge(name, joining, epoch, next).await
+            }
             (_, Resize::Shrink { leaving, next }) => self.shrink(name, leaving, next).await,
         }
     }
 
-    async fn grow(&self, name: &str, joining: UnitSet, epoch: u32, next: SetTable) -> Outcome<()> {
+    async fn enlarge(
+        &self,
+        name: &str,
+        joining: UnitSet,
+        epoch: u32,
+        next: SetTable,
+    ) -> Outcome<()> {
         self.directory.check(&next)?;
         let shard = self.domain(name)?.shard.0;
         self.erase(shard, joining.clone(), epoch).await?;
         self.replace(next).await?;
-        let device = Arc::clone(self.directory.device());
-        let joined = UnitChange::Join(joining.clone(), self.slots(name)?, device);
+        self.join(name, joining).await
+    }
+
+    /// Units that the table gives to a set are used by it from now on.
+    pub(super) async fn join(&self, name: &str, joining: UnitSet) -> Outcome<()> {
+        let slots = self.slots(name)?;
+        let joined = UnitChange::Join(joining.clone(), slots, self.directory.device());
         self.change_units(name, joined).await.map_err(|error| {
             format!("the set `{name}` has the units {joining} from the next start on: {error}")
         })
@@ -181,7 +196,7 @@ impl Changes {
     }
 
     /// The domain of a set by the table.
-    fn domain(&self, name: &str) -> Outcome<ShardDomain> {
+    pub(super) fn domain(&self, name: &str) -> Outcome<ShardDomain> {
         let found = self.directory.domains().into_iter().find(|domain| domain.name == name);
         found.ok_or_else(|| format!("no set for volumes is named `{name}`"))
     }
@@ -202,18 +217,29 @@ impl Changes {
         self.update()
     }
 
-    fn update(&self) -> Outcome<()> {
+    pub(super) fn update(&self) -> Outcome<()> {
         self.volumes()?.update(&self.directory.domains());
         Ok(())
     }
 
     async fn erase(&self, shard: u16, units: UnitSet, epoch: u32) -> Outcome<()> {
+        self.erase_on(self.directory.device(), shard, units, epoch).await
+    }
+
+    /// Erases units of a handle of the device on the thread of a shard.
+    pub(super) async fn erase_on(
+        &self,
+        device: Arc<dyn Device>,
+        shard: u16,
+        units: UnitSet,
+        epoch: u32,
+    ) -> Outcome<()> {
         let (answer, erased) = oneshot::channel();
-        self.send(shard, Message::Erase(Erasure { units, epoch, answer }))?;
+        self.send(shard, Message::Erase(Erasure { device, units, epoch, answer }))?;
         erased.await.unwrap_or_else(|_| Err(STOPPING.to_owned()))
     }
 
-    fn send(&self, shard: u16, message: Message) -> Outcome<()> {
+    pub(super) fn send(&self, shard: u16, message: Message) -> Outcome<()> {
         let thread = self.hosts.threads.get(usize::from(shard));
         let sent = thread.is_some_and(|thread| thread.try_send(message).is_ok());
         if sent { Ok(()) } else { Err(STOPPING.to_owned()) }

@@ -1,23 +1,26 @@
 //! The data directory of a running server: the table of its sets, which changes.
 
 use super::STOPPING;
-use softflash_datadir::{DataDir, FlashSet, SetError, SetTable, ShardDomain};
+use softflash_datadir::{
+    DataDir, DataDirError, FlashSet, Growth, SetError, SetTable, ShardDomain, Shares,
+};
 use softflash_device::Device;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A directory that is open until it is [closed](Directory::close).
 pub(super) struct Directory {
     data: Arc<Mutex<Option<DataDir>>>,
-    device: Arc<dyn Device>,
+    /// The device with all of its units: another handle once it has grown.
+    device: Arc<Mutex<Arc<dyn Device>>>,
 }
 
 impl Directory {
     pub fn new(data: DataDir, device: Arc<dyn Device>) -> Directory {
-        Directory { data: Arc::new(Mutex::new(Some(data))), device }
+        Directory { data: Arc::new(Mutex::new(Some(data))), device: Arc::new(Mutex::new(device)) }
     }
 
-    pub fn device(&self) -> &Arc<dyn Device> {
-        &self.device
+    pub fn device(&self) -> Arc<dyn Device> {
+        Arc::clone(&self.device.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn data(&self) -> MutexGuard<'_, Option<DataDir>> {
@@ -31,7 +34,7 @@ impl Directory {
 
     /// The sets; none once it is closed.
     pub fn sets(&self) -> Vec<FlashSet> {
-        self.data().as_ref().map(|data| data.sets(&*self.device)).unwrap_or_default()
+        self.data().as_ref().map(|data| data.sets(&*self.device())).unwrap_or_default()
     }
 
     /// The domains of the sets for volumes.
@@ -47,29 +50,100 @@ impl Directory {
     ) -> Result<T, String> {
         let data = self.data();
         let data = data.as_ref().ok_or(STOPPING)?;
-        plan(&data.table(&*self.device)).map_err(|error| error.to_string())
+        plan(&data.table(&*self.device())).map_err(|error| error.to_string())
     }
 
     /// Whether a table can follow.
     pub fn check(&self, next: &SetTable) -> Result<(), String> {
         let data = self.data();
         let data = data.as_ref().ok_or(STOPPING)?;
-        data.check_table(&*self.device, next).map_err(|error| error.to_string())
+        data.check_table(&*self.device(), next).map_err(|error| error.to_string())
     }
 
     /// Replaces the table durably, on a thread that may wait for the disk.
     pub async fn replace(&self, next: SetTable) -> Result<(), String> {
-        let (data, device) = (Arc::clone(&self.data), Arc::clone(&self.device));
-        let replaced = tokio::task::spawn_blocking(move || {
+        let device = self.device();
+        self.write(move |data| data.replace_table(&*device, &next)).await
+    }
+
+    /// Does something with the directory on a thread that may wait for the disk.
+    async fn write(
+        &self,
+        work: impl FnOnce(&mut DataDir) -> Result<(), DataDirError> + Send + 'static,
+    ) -> Result<(), String> {
+        let data = Arc::clone(&self.data);
+        let written = tokio::task::spawn_blocking(move || {
             let mut data = data.lock().unwrap_or_else(PoisonError::into_inner);
             let data = data.as_mut().ok_or(STOPPING)?;
-            data.replace_table(&*device, &next).map_err(|error| error.to_string())
+            work(data).map_err(|error| error.to_string())
         });
-        replaced.await.map_err(|error| error.to_string())?
+        written.await.map_err(|error| error.to_string())?
+    }
+
+    /// The growth of the device; `None` where it has the size.
+    pub fn plan_growth(
+        &self,
+        size_bytes: Option<u64>,
+        shares: Shares,
+    ) -> Result<Option<Arc<Growth>>, String> {
+        let (data, device) = (self.data(), self.device());
+        let data = data.as_ref().ok_or(STOPPING)?;
+        let planned = Growth::plan(data.path(), data.manifest(), device.info(), size_bytes, shares);
+        planned.map(|growth| growth.map(Arc::new)).map_err(|error| error.to_string())
+    }
+
+    /// Begins a growth, and returns the larger device. A failure undoes it.
+    pub async fn begin_growth(&self, growth: &Arc<Growth>) -> Result<Arc<dyn Device>, String> {
+        let (device, of_record) = (self.device(), Arc::clone(growth));
+        let announced = self.write(move |data| data.announce_growth(&*device, &of_record)).await;
+        let larger = match announced {
+            Ok(()) => self.enlarge(growth).await,
+            Err(error) => Err(error),
+        };
+        if larger.is_err() {
+            self.undo_growth().await;
+        }
+        larger
+    }
+
+    /// Does not hold the directory, whose table others may read meanwhile.
+    async fn enlarge(&self, growth: &Arc<Growth>) -> Result<Arc<dyn Device>, String> {
+        let (device, growth) = (self.device(), Arc::clone(growth));
+        let enlarged = tokio::task::spawn_blocking(move || growth.enlarge(&*device));
+        let enlarged = enlarged.await.map_err(|error| error.to_string())?;
+        enlarged.map_err(|error| error.to_string())
+    }
+
+    /// Completes a growth, durably.
+    pub async fn finish_growth(
+        &self,
+        growth: &Arc<Growth>,
+        larger: &Arc<dyn Device>,
+    ) -> Result<(), String> {
+        let (growth, of_directory) = (Arc::clone(growth), Arc::clone(&self.device));
+        let larger = Arc::clone(larger);
+        self.write(move |data| {
+            data.finish_growth(&*larger, &growth)?;
+            *of_directory.lock().unwrap_or_else(PoisonError::into_inner) = larger;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Undoes a growth that was begun.
+    pub async fn undo_growth(&self) {
+        let device = self.device();
+        let undone = self.write(move |data| {
+            data.undo_growth(&*device);
+            Ok(())
+        });
+        if let Err(error) = undone.await {
+            tracing::warn!("an interrupted growth is undone at the next start: {error}");
+        }
     }
 
     /// Units of the device.
     pub fn units(&self) -> u16 {
-        self.device.info().units
+        self.device().info().units
     }
 }

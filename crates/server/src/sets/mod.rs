@@ -1,7 +1,8 @@
-//! FLASH.SET: the sets of units of the data directory.
+//! FLASH.SET and FLASH.GROW: the sets of units of the data directory, and more units.
 
 mod changes;
 mod directory;
+mod growing;
 
 use crate::volumes::Volumes;
 use changes::Changes;

@@ -3,6 +3,7 @@
 
 pub mod clock;
 mod counters;
+mod joining;
 pub mod log;
 mod maintenance;
 mod read;
@@ -358,7 +359,16 @@ impl Shard {
         let superblocks_of_unit = good / cast::saturating_u32(units.len()).max(1);
         let payload_bytes = cast::wide(self.blocks.capacity_bytes());
         let flash = FlashSize { superblocks_of_unit, payload_bytes };
-        Capacity::of_shard(&self.layout, &self.options, flash, self.id)
+        Capacity::of_shard(&self.layout_now(), &self.options, flash, self.id)
+    }
+
+    /// The layout with the units that this shard has now.
+    fn layout_now(&self) -> StoreLayout {
+        let mut layout = self.layout.clone();
+        if let Some(units) = layout.units.get_mut(self.id.index()) {
+            *units = self.blocks.flash().units();
+        }
+        layout
     }
 
     /// The unit of each patch of a slice, by run from the newest, in key order.

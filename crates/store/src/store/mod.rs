@@ -28,6 +28,7 @@ use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use mesh::Job;
 use softflash_base::{ShardId, SliceId};
+use softflash_device::QueuePair;
 use softflash_ftl::{Hint, UnitTelemetry};
 use softflash_runtime::RuntimeHandle;
 use std::rc::Rc;
@@ -299,6 +300,14 @@ impl Store {
     pub async fn shard_states(&self) -> Result<Vec<(StoreStats, Vec<UnitTelemetry>)>> {
         self.run_on_all(|store| Box::pin(async move { (store.shard.stats(), store.shard.units()) }))
             .await
+    }
+
+    /// Erased units of the device join this thread's shard, by a table of sets of this epoch.
+    ///
+    /// # Errors
+    /// Those of their mount, and [`StoreError::Closed`]; the shard is as before then.
+    pub async fn join_units(&self, queue: Box<dyn QueuePair>, epoch: u32) -> Result<()> {
+        self.shard.join_units(queue, epoch).await
     }
 
     /// Makes all writes durable and stops this thread's shard, which refuses later commands.

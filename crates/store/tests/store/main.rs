@@ -9,6 +9,7 @@ mod expiry;
 mod failed_opening;
 mod full_pace;
 mod hints;
+mod joining;
 mod log_device;
 mod log_recovery;
 mod log_support;

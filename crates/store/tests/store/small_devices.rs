@@ -19,7 +19,7 @@ const VALUE_BYTES: usize = 6000;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// A device of `channels` units of so many superblocks of 256 KiB.
-fn config(channels: u16, superblocks: u32) -> ModelConfig {
+pub fn config(channels: u16, superblocks: u32) -> ModelConfig {
     let mut config = ModelConfig::model();
     config.array.geometry.channels = channels;
     config.array.geometry.chips_per_channel = 1;
@@ -29,7 +29,7 @@ fn config(channels: u16, superblocks: u32) -> ModelConfig {
     config
 }
 
-fn testbed(
+pub fn testbed(
     config: ModelConfig,
     layout: StoreLayout,
     value_threshold: Option<usize>,
@@ -56,7 +56,7 @@ fn smallest(layout: &StoreLayout) -> u32 {
     (1..1000).find(fits).unwrap()
 }
 
-async fn write(store: &Store, number: u64, value: Option<Bytes>) -> Result<(), StoreError> {
+pub async fn write(store: &Store, number: u64, value: Option<Bytes>) -> Result<(), StoreError> {
     let mut transaction = store.begin();
     match value {
         Some(value) => transaction.put(key(number), Entry::new(value))?,

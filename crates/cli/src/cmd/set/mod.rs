@@ -4,7 +4,7 @@ mod changed;
 mod create;
 mod delete;
 mod draining;
-mod joining;
+pub(super) mod joining;
 mod list;
 mod pair;
 mod resize;
