@@ -18,6 +18,7 @@ mod error;
 mod lock;
 mod manifest;
 mod mounting;
+mod moves;
 mod open;
 mod pairs;
 mod plan;
@@ -35,10 +36,13 @@ pub use directory::{DEVICE_NAME, DataDir, USERS_NAME};
 pub use domains::{Domains, has_copies, with_domains};
 pub use error::DataDirError;
 pub use manifest::{
-    FORMAT_VERSION, MANIFEST_NAME, Manifest, NEWEST_FORMAT_VERSION, SETS_FORMAT_VERSION,
-    StoreSection,
+    FORMAT_VERSION, MANIFEST_NAME, MOVE_FORMAT_VERSION, Manifest, NEWEST_FORMAT_VERSION,
+    PAIRS_FORMAT_VERSION, SETS_FORMAT_VERSION, StoreSection,
 };
-pub use mounting::{MountError, MountResult, form_pairs};
+pub use mounting::{MountError, MountResult, form_pairs, take_guests_away};
+pub use moves::{
+    Arrival, Departure, Family, MoveError, MoveProgress, Moved, Piece, UnfinishedMove,
+};
 pub use open::{OpenDir, block_on};
 pub use pairs::{PairOfSets, parse_window};
 pub use plan::{

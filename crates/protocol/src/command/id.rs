@@ -93,6 +93,7 @@ ids! {
     FlashVolumeDeletesnapshot
     FlashVolumeHelp
     FlashVolumeList
+    FlashVolumeMove
     FlashVolumePromote
     FlashVolumeRename
     FlashVolumeResize

@@ -1,7 +1,7 @@
 //! The data directory of a running server: the table of its sets, which changes.
 
 use super::STOPPING;
-use softflash_datadir::{DataDir, FlashSet, SetError, SetTable, ShardDomain};
+use softflash_datadir::{DataDir, DataDirError, FlashSet, SetError, SetTable, ShardDomain};
 use softflash_device::Device;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -57,15 +57,46 @@ impl Directory {
         data.check_table(&*self.device, next).map_err(|error| error.to_string())
     }
 
-    /// Replaces the table durably, on a thread that may wait for the disk.
+    /// Replaces the table durably.
     pub async fn replace(&self, next: SetTable) -> Result<(), String> {
-        let (data, device) = (Arc::clone(&self.data), Arc::clone(&self.device));
-        let replaced = tokio::task::spawn_blocking(move || {
+        let device = Arc::clone(&self.device);
+        self.write(move |data| data.replace_table(&*device, &next)).await
+    }
+
+    /// Records that volumes are being copied from one set to another, durably.
+    pub async fn begin_move(&self, volumes: Vec<String>, from: u16, to: u16) -> Result<(), String> {
+        self.write(move |data| data.begin_move(volumes, from, to)).await
+    }
+
+    /// Records which of the two sets has them, durably.
+    pub async fn arrived(&self, has_arrived: bool) -> Result<(), String> {
+        self.write(move |data| data.arrived(has_arrived)).await
+    }
+
+    /// Records that nothing is left of them in the other set, durably.
+    pub async fn end_move(&self) -> Result<(), String> {
+        self.write(DataDir::end_move).await
+    }
+
+    /// The set that holds copies that count for nothing, as the manifest says.
+    pub fn set_with_leftovers(&self) -> Option<String> {
+        let domains = self.domains();
+        let with_guests = domains.into_iter().find(|domain| !domain.guests.is_empty());
+        with_guests.map(|domain| domain.name)
+    }
+
+    /// Writes the manifest, on a thread that may wait for the disk.
+    async fn write(
+        &self,
+        change: impl FnOnce(&mut DataDir) -> Result<(), DataDirError> + Send + 'static,
+    ) -> Result<(), String> {
+        let data = Arc::clone(&self.data);
+        let written = tokio::task::spawn_blocking(move || {
             let mut data = data.lock().unwrap_or_else(PoisonError::into_inner);
             let data = data.as_mut().ok_or(STOPPING)?;
-            data.replace_table(&*device, &next).map_err(|error| error.to_string())
+            change(data).map_err(|error| error.to_string())
         });
-        replaced.await.map_err(|error| error.to_string())?
+        written.await.map_err(|error| error.to_string())?
     }
 
     /// Units of the device.
