@@ -78,11 +78,14 @@ impl Directory {
         self.write(DataDir::end_move).await
     }
 
-    /// The set that holds copies that count for nothing, as the manifest says.
-    pub fn set_with_leftovers(&self) -> Option<String> {
-        let domains = self.domains();
-        let with_guests = domains.into_iter().find(|domain| !domain.guests.is_empty());
-        with_guests.map(|domain| domain.name)
+    /// Whether a move is unfinished, and the set that holds copies that count for nothing, unless
+    /// it was deleted.
+    pub fn unfinished_move(&self) -> Option<Option<String>> {
+        let is_there = |data: &DataDir| data.manifest().unfinished_move.is_some();
+        let domains = || self.domains().into_iter();
+        let with_guests = || domains().find(|domain| !domain.guests.is_empty());
+        let is_unfinished = self.data().as_ref().is_some_and(is_there);
+        is_unfinished.then(|| with_guests().map(|domain| domain.name))
     }
 
     /// Writes the manifest, on a thread that may wait for the disk.

@@ -51,9 +51,12 @@ impl Changes {
     /// Ends the record of a move that was interrupted, once the mount of the set whose copies count
     /// for nothing has taken them away.
     pub async fn finish_move(&self) -> Result<(), ServerError> {
-        let Some(set) = self.directory().set_with_leftovers() else { return Ok(()) };
-        let Ok(volumes) = self.volumes() else { return Ok(()) };
-        if volumes.ready(&set).await.is_err() {
+        let Some(set) = self.directory().unfinished_move() else { return Ok(()) };
+        if let Some(set) = set
+            && let Ok(volumes) = self.volumes()
+            && volumes.ready(&set).await.is_err()
+        {
+            // Once it can be mounted, they are taken away.
             return Ok(());
         }
         let ended = self.directory().end_move().await;
