@@ -1,7 +1,7 @@
 //! The mounted domains of a data directory without a server: all its volumes.
 
 use crate::error::DataDirError;
-use crate::mounting::{MountError, form_pairs};
+use crate::mounting::{MountError, form_pairs, take_guests_away};
 use crate::open::{OpenDir, block_on};
 use crate::volume_placement::{DomainLoad, most_free};
 use crate::volume_units::ShardDomain;
@@ -67,6 +67,7 @@ impl Domains {
             tried.push((domain.clone(), domain.mount(source, runtime).await));
         }
         form_pairs(&mut tried, false).await;
+        take_guests_away(&mut tried).await;
         let mut mounted = Domains { all: Vec::new(), not_mounted: Vec::new() };
         for (domain, result) in tried {
             match result {
@@ -152,7 +153,7 @@ impl Domains {
         mounted.map(|(_, domain)| Ok(domain)).or_else(not_mounted)
     }
 
-    async fn flush(&self) -> Result<(), VolumeError> {
+    pub(crate) async fn flush(&self) -> Result<(), VolumeError> {
         for (_, domain) in &self.all {
             domain.flush().await?;
             domain.prove().await?;

@@ -1,5 +1,6 @@
 //! Errors of data directories.
 
+use crate::moves::MoveError;
 use crate::set_table::SetError;
 use softflash_base::{UserError, shell_word};
 use softflash_device::{FormatError, GrowthError, OpenError};
@@ -133,6 +134,14 @@ pub enum DataDirError {
         /// The error.
         error: SetError,
     },
+    /// Volumes that do not move from one set to another.
+    #[error("{}: {error}{}", path.display(), remedy_of_move(path, error))]
+    Move {
+        /// The directory.
+        path: PathBuf,
+        /// The error.
+        error: Box<MoveError>,
+    },
     /// The directory has no units for volumes.
     #[error("{}: it is without volume units, so it can hold no volumes; if `softflash set list {}` names \
              spare units, `softflash set create` gives them to volumes, and `softflash grow --spare M` adds some; \
@@ -192,6 +201,12 @@ impl DataDirError {
         move |error| DataDirError::Growth { path: path.clone(), error }
     }
 
+    /// A move of volumes of the directory at `path` that has failed.
+    pub fn moving(path: impl Into<PathBuf>) -> impl FnOnce(MoveError) -> DataDirError {
+        let path = path.into();
+        move |error| DataDirError::Move { path, error: Box::new(error) }
+    }
+
     /// A refused change of the sets of the directory at `path`.
     pub fn set(path: impl Into<PathBuf>) -> impl FnOnce(SetError) -> DataDirError {
         let path = path.into();
@@ -231,6 +246,14 @@ fn remedy(directory: &Path, error: &VolumeError) -> String {
             format!("; `softflash volume list {}` lists them", word(directory))
         }
         VolumeError::WouldLose { .. } => "; add --shrink to lose them".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// The remedy for a move that has failed, where the error does not say it.
+fn remedy_of_move(directory: &Path, error: &MoveError) -> String {
+    match error {
+        MoveError::Volume(error) => remedy(directory, error),
         _ => String::new(),
     }
 }

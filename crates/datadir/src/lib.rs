@@ -21,6 +21,7 @@ mod growth_record;
 mod lock;
 mod manifest;
 mod mounting;
+mod moves;
 mod open;
 mod pairs;
 mod plan;
@@ -39,10 +40,13 @@ pub use domains::{Domains, has_copies, with_domains};
 pub use error::DataDirError;
 pub use growth::Growth;
 pub use manifest::{
-    FORMAT_VERSION, MANIFEST_NAME, Manifest, NEWEST_FORMAT_VERSION, SETS_FORMAT_VERSION,
-    StoreSection,
+    FORMAT_VERSION, MANIFEST_NAME, MOVE_FORMAT_VERSION, Manifest, NEWEST_FORMAT_VERSION,
+    PAIRS_FORMAT_VERSION, SETS_FORMAT_VERSION, StoreSection,
 };
-pub use mounting::{MountError, MountResult, form_pairs};
+pub use mounting::{MountError, MountResult, form_pairs, take_guests_away};
+pub use moves::{
+    Arrival, Departure, Family, MoveError, MoveProgress, Moved, Piece, UnfinishedMove,
+};
 pub use open::{OpenDir, block_on};
 pub use pairs::{PairOfSets, parse_window};
 pub use plan::{

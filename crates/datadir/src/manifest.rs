@@ -1,6 +1,7 @@
 //! The manifest `softflash.toml` of a data directory.
 
 use crate::error::DataDirError;
+use crate::moves::UnfinishedMove;
 use crate::set_table::SetTable;
 use crate::volume_units::{ShardDomain, VolumeSection};
 use serde::{Deserialize, Serialize};
@@ -17,9 +18,16 @@ pub const FORMAT_VERSION: u32 = 4;
 /// version 4 would give each unit to the owner that it had in the static split.
 pub const SETS_FORMAT_VERSION: u32 = 5;
 
-/// The version of data directories with pairs of sets, the newest that is supported. A program of
-/// version 5 would serve one set of a pair as if there were no other copy.
-pub const NEWEST_FORMAT_VERSION: u32 = 6;
+/// The version of data directories with pairs of sets. A program of version 5 would serve one set
+/// of a pair as if there were no other copy.
+pub const PAIRS_FORMAT_VERSION: u32 = 6;
+
+/// The version of a data directory while volumes are being moved between two sets; afterwards it
+/// has the version again that it had before. A program of version 6 would serve both copies.
+pub const MOVE_FORMAT_VERSION: u32 = 7;
+
+/// The newest version that is supported.
+pub const NEWEST_FORMAT_VERSION: u32 = MOVE_FORMAT_VERSION;
 
 /// Name of the file.
 pub const MANIFEST_NAME: &str = "softflash.toml";
@@ -40,6 +48,9 @@ pub struct Manifest {
     /// The table of sets, from the first change of the sets on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sets: Option<SetTable>,
+    /// Volumes that are being moved from one set to another, or are left in both after a crash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished_move: Option<UnfinishedMove>,
 }
 
 /// The `[store]` table.
@@ -77,16 +88,20 @@ impl Manifest {
         volumes: Option<VolumeSection>,
     ) -> Manifest {
         let (format_version, device, sets) = (FORMAT_VERSION, device.into(), None);
-        Manifest { format_version, device, store, volumes, sets }
+        Manifest { format_version, device, store, volumes, sets, unfinished_move: None }
     }
 
     /// This manifest with another table of sets, which has all that the static split says.
     pub(crate) fn with_sets(&self, table: SetTable) -> Manifest {
         // Where there were pairs, the flash may still tell of them.
         let needed =
-            if table.pairs.is_empty() { SETS_FORMAT_VERSION } else { NEWEST_FORMAT_VERSION };
+            if table.pairs.is_empty() { SETS_FORMAT_VERSION } else { PAIRS_FORMAT_VERSION };
         let (format_version, sets) = (needed.max(self.format_version), Some(table));
-        Manifest { format_version, volumes: None, sets, ..self.clone() }
+        let mut manifest = Manifest { format_version, volumes: None, sets, ..self.clone() };
+        if let Some(unfinished) = manifest.unfinished_move.as_mut() {
+            unfinished.format_version = needed.max(unfinished.format_version);
+        }
+        manifest
     }
 
     /// The last units of the device, which are for volumes in the static split.
@@ -102,7 +117,12 @@ impl Manifest {
 
     /// The domains on a device of `device_units` units: one for each mapped set.
     pub fn domains(&self, device_units: u16) -> Vec<ShardDomain> {
-        self.table(device_units).domains().collect()
+        let table = self.table(device_units);
+        let with_guests = |domain: ShardDomain| {
+            let guests = self.guests_of(domain.config.domain).to_vec();
+            ShardDomain { guests, ..domain }
+        };
+        table.domains().map(with_guests).collect()
     }
 
     /// The reason why the layout does not fit a device of `device_units` units, if there is one.
@@ -141,12 +161,13 @@ impl Manifest {
 
     /// The problem where the version is not that of the tables that are there.
     fn version_problem(&self) -> Option<String> {
-        let version = self.format_version;
+        let of_move = self.unfinished_move.as_ref();
+        let version = of_move.map_or(self.format_version, |it| it.format_version);
         match (version >= SETS_FORMAT_VERSION, &self.sets, self.volumes) {
             (true, Some(sets), None)
-                if version < NEWEST_FORMAT_VERSION && !sets.pairs.is_empty() =>
+                if version < PAIRS_FORMAT_VERSION && !sets.pairs.is_empty() =>
             {
-                Some(format!("format_version {version} has no pairs; {NEWEST_FORMAT_VERSION} has"))
+                Some(format!("format_version {version} has no pairs; {PAIRS_FORMAT_VERSION} has"))
             }
             (true, Some(_), None) | (false, None, _) => None,
             (true, None, _) => Some(format!("format_version {version} needs the table [sets]")),
@@ -156,6 +177,26 @@ impl Manifest {
             (true, Some(_), Some(_)) => {
                 Some("[volumes] and [sets] both say which units are for volumes".to_owned())
             }
+        }
+    }
+
+    /// The volumes that a set holds and that are not its own.
+    fn guests_of(&self, set: u16) -> &[String] {
+        let unfinished = self.unfinished_move.as_ref().filter(|it| it.leftover_set() == set);
+        unfinished.map_or(&[], |it| &it.volumes)
+    }
+
+    /// The problem where the version is not that of a directory with an unfinished move, or
+    /// without.
+    fn move_problem(&self) -> Option<String> {
+        let version = MOVE_FORMAT_VERSION;
+        match (self.format_version == version, &self.unfinished_move) {
+            (false, None) => None,
+            (false, Some(_)) => Some(format!("[unfinished_move] needs format_version {version}")),
+            (true, None) => {
+                Some(format!("format_version {version} needs the table [unfinished_move]"))
+            }
+            (true, Some(unfinished)) => unfinished.problem(version),
         }
     }
 
@@ -190,7 +231,8 @@ impl Manifest {
             .map_err(|error: toml::de::Error| damaged(error.message().to_owned()))?;
         // The number of units is unknown here; the layout is checked against the device when it is
         // opened.
-        match manifest.version_problem().or_else(|| manifest.problem(u16::MAX)) {
+        let problem = manifest.version_problem().or_else(|| manifest.move_problem());
+        match problem.or_else(|| manifest.problem(u16::MAX)) {
             Some(problem) => Err(damaged(problem)),
             None if manifest.store.compression.len() > usize::from(manifest.store.slices) => {
                 Err(damaged("more entries in `compression` than slices".to_owned()))

@@ -1,5 +1,6 @@
 //! The mount of domains, and of the pairs of them.
 
+use crate::moves::take_away;
 use crate::volume_units::ShardDomain;
 use softflash_device::OpenError;
 use softflash_flash::FlashSource;
@@ -85,6 +86,26 @@ pub async fn form_pairs(domains: &mut [(ShardDomain, MountResult)], with_windows
             for place in both.into_iter().flatten() {
                 refuse(&mut domains[place].1, error.clone());
             }
+        }
+    }
+}
+
+/// Takes away what domains hold of volumes that another one has, because a move was interrupted:
+/// once the pairs are formed, before anything uses the volumes. A domain that cannot do it is
+/// stopped, and has an error instead.
+pub async fn take_guests_away(domains: &mut [(ShardDomain, MountResult)]) {
+    for (of, mounted) in domains {
+        let Ok(domain) = mounted else { continue };
+        if of.guests.is_empty() {
+            continue;
+        }
+        match take_away(domain, &of.guests).await {
+            Ok(()) => tracing::info!(
+                set = %of.name,
+                volumes = ?of.guests,
+                "a move was interrupted; its copies that count for nothing are deleted"
+            ),
+            Err(error) => refuse(mounted, error),
         }
     }
 }

@@ -62,7 +62,11 @@ impl OpenDir {
         let options = OpenOptions { access, ..OpenOptions::default() };
         let data = opened?;
         let (device, layout) = data.open_device(options)?;
-        Ok(OpenDir::of(data, device, layout))
+        let mut opened = OpenDir::of(data, device, layout);
+        if access == Access::Write {
+            opened.finish_move()?;
+        }
+        Ok(opened)
     }
 
     /// A directory whose device is open.

@@ -105,6 +105,7 @@ impl SetTable {
                 ..DomainConfig::default()
             },
             pair: self.pair_of(set.id).cloned(),
+            guests: Vec::new(),
         })
     }
 

@@ -189,9 +189,9 @@ fn manifests_are_checked_field_by_field() {
     let store = Manifest::parse(path, good).unwrap().store;
     assert_eq!((store.slices, store.copies), (8, 1));
 
-    let newer = good.replace("version = 1", "version = 7").replace("slices", "ranges");
+    let newer = good.replace("version = 1", "version = 8").replace("slices", "ranges");
     let error = Manifest::parse(path, &newer).unwrap_err();
-    assert!(matches!(error, DataDirError::NewerVersion { found: 7, supported: 6, .. }), "{error}");
+    assert!(matches!(error, DataDirError::NewerVersion { found: 8, supported: 7, .. }), "{error}");
 
     let replacements = [
         ("format_version = 1", ""),

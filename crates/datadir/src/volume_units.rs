@@ -41,6 +41,8 @@ pub struct ShardDomain {
     pub config: DomainConfig,
     /// The pair that the set is one of.
     pub pair: Option<PairOfSets>,
+    /// Volumes that it may hold and that are not its own: a move was interrupted.
+    pub guests: Vec<String>,
 }
 
 impl ShardDomain {

@@ -26,6 +26,21 @@ pub struct VolumeEntry {
     pub stream: u8,
     /// Its snapshots, the oldest first.
     pub snapshots: Vec<String>,
+    /// The set of units that holds it.
+    pub set: String,
+    /// Where it is moving to.
+    pub moving: Option<Moving>,
+}
+
+/// A volume on its way to another set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moving {
+    /// The set to which it goes.
+    pub set: String,
+    /// Bytes of data that were copied, of all volumes that go with it.
+    pub copied_bytes: u64,
+    /// Bytes of data that are left, as far as is known.
+    pub left_bytes: u64,
 }
 
 /// All volumes together, as FLASH.STATS shows them.
@@ -115,6 +130,13 @@ pub enum VolumeChange {
         /// The clone.
         name: String,
     },
+    /// Another set of units, with all volumes that share data with it.
+    Move {
+        /// The volume.
+        name: String,
+        /// The set.
+        set: String,
+    },
     /// The end of a volume.
     Delete {
         /// The volume.
@@ -154,6 +176,7 @@ impl VolumeChange {
             | VolumeChange::Resize { name, .. }
             | VolumeChange::Rename { name, .. }
             | VolumeChange::Promote { name }
+            | VolumeChange::Move { name, .. }
             | VolumeChange::Delete { name } => Some(name),
             VolumeChange::Snapshot { volume, .. }
             | VolumeChange::RollBack { volume, .. }

@@ -44,6 +44,7 @@ mod thread;
 mod tls;
 mod transport;
 mod users;
+mod volume_admin;
 mod volumes;
 
 pub use budget::{MIN_MEMORY_BYTES, MemoryPlan};

@@ -14,6 +14,7 @@ use crate::signals::{on_hangup, stop_signal};
 use crate::telemetry::{ServerStats, Snapshot, ThreadCounters};
 use crate::thread::{Message, ShardThread, ThreadSpec};
 use crate::users::{AclFile, salts};
+use crate::volume_admin::Admin;
 use crate::volumes::{HostSpec, Request, Volumes};
 use async_channel::{Receiver, Sender};
 use softflash_base::ShardId;
@@ -95,7 +96,10 @@ async fn run(
     sets.serve(data, Arc::clone(&threads.device), threads.hosts(config));
     tokio::pin!(signal);
     let opened = tokio::select! {
-        opened = threads.opened() => opened.map(|()| true),
+        opened = threads.opened() => match opened {
+            Ok(()) => sets.finish_move().await.map(|()| true),
+            Err(error) => Err(error),
+        },
         () = &mut signal => Ok(false),
     };
     let outcome = match opened {
@@ -410,7 +414,8 @@ fn context(
     options.salts = Box::new(salts);
     options.elsewhere = elsewhere();
     options.settings = crate::info::settings(config, addresses, &path);
-    options.volumes = volumes.map(|volumes| Box::new(volumes) as Box<dyn VolumeAdmin>);
+    let admin = |volumes| Box::new(Admin { volumes, sets: sets.clone() }) as Box<dyn VolumeAdmin>;
+    options.volumes = volumes.map(admin);
     options.sets = Some(Box::new(sets));
     options.info = crate::info::fields(config, addresses);
     options.kept_memory = Arc::new(memory.requests.clone());

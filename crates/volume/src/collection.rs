@@ -1,5 +1,5 @@
-//! Wakes the tasks that collect units, knows which of them rest, and holds the writes of clients to a
-//! unit while they are ahead of its collection.
+//! Wakes the tasks that collect units, knows which of them rest, and holds the writes of clients
+//! to a unit while they are ahead of its collection.
 
 use crate::stream::Stream;
 use softflash_base::cast;

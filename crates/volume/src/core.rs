@@ -16,6 +16,7 @@ use crate::geometry::Geometry;
 use crate::map_space::map_units;
 use crate::order::Order;
 use crate::pair_link::PairLink;
+use crate::residence::Residence;
 use crate::retiring::Retiring;
 use crate::room::{most_data, usable_units};
 use crate::roots::Roots;
@@ -46,6 +47,7 @@ pub(crate) struct Core {
     pub roots: Roots,
     pub retiring: Retiring,
     link: PairLink,
+    residence: Residence,
     device_uuid: u128,
     counters: Counters,
 }
@@ -75,6 +77,7 @@ impl Core {
             roots: Roots::default(),
             retiring: Retiring::default(),
             link: PairLink::default(),
+            residence: Residence::default(),
             counters: Counters::default(),
             flash,
             device_uuid,
@@ -96,6 +99,11 @@ impl Core {
     /// The link to the pair that the domain is one of.
     pub fn link(&self) -> &PairLink {
         &self.link
+    }
+
+    /// Volumes on the move.
+    pub fn residence(&self) -> &Residence {
+        &self.residence
     }
 
     /// Counters since the mount.

@@ -52,6 +52,8 @@ use std::rc::Rc;
 #[derive(Clone)]
 pub struct Domain {
     pub(crate) core: Shared,
+    /// Whether the handle finds volumes that are not the domain's own.
+    pub(crate) sees_guests: bool,
 }
 
 /// The space of a domain.
@@ -206,7 +208,7 @@ impl Domain {
         let changes = Changes::recovered(recovered.next_change, recovered.proven_below);
         core.order = Order::from(frames, changes);
         let report = recovered.report.clone();
-        let domain = Domain { core: Rc::new(core) };
+        let domain = Domain { core: Rc::new(core), sees_guests: false };
         // The other tasks start when nothing is uncertain any more.
         let flusher = flusher::run(Rc::clone(&domain.core));
         domain.core.tasks.spawn(flusher);
@@ -405,12 +407,18 @@ impl Domain {
         self.flush().await
     }
 
+    /// Whether the handle finds the volume of this name, if there is one.
+    fn sees(&self, name: &str) -> bool {
+        self.sees_guests || !self.core.residence().is_guest(name)
+    }
+
     /// The volumes, by name.
     pub fn list(&self) -> Vec<VolumeInfo> {
-        match self.is_second() {
-            true => Vec::new(),
-            false => listing::volumes(&self.here().map.borrow()),
+        if self.is_second() {
+            return Vec::new();
         }
+        let all = listing::volumes(&self.here().map.borrow());
+        all.into_iter().filter(|volume| self.sees(&volume.name)).collect()
     }
 
     /// Bytes of volumes and snapshots that are lost: reads of them fail until they are written or
@@ -421,7 +429,7 @@ impl Domain {
 
     /// Opens a volume.
     pub fn volume(&self, name: &str) -> Result<Volume, VolumeError> {
-        if self.is_second() {
+        if self.is_second() || !self.sees(name) {
             return Err(VolumeError::NoVolume { name: name.to_owned() });
         }
         let image = self.here().map.borrow().images.volume(name)?;
@@ -430,7 +438,7 @@ impl Domain {
 
     /// Opens a snapshot, for reads. They count as those of its volume.
     pub fn open_snapshot(&self, volume: &str, snapshot: &str) -> Result<Volume, VolumeError> {
-        if self.is_second() {
+        if self.is_second() || !self.sees(volume) {
             return Err(VolumeError::NoVolume { name: volume.to_owned() });
         }
         let image = self.here().map.borrow().images.snapshot(volume, snapshot)?;
@@ -615,7 +623,8 @@ impl Domain {
         let here = self.here();
         let map = here.map.borrow();
         let bytes = |units: u32| u64::from(units) * cast::wide(MAPPING_UNIT_BYTES);
-        let volumes = map.images.iter().filter(|(_, image)| image.is_volume());
+        let is_shown = |image: &Image| image.is_volume() && self.sees(&image.name);
+        let volumes = map.images.iter().filter(|(_, image)| is_shown(image));
         let figures = |(id, image): (ImageId, &Image)| {
             let (counters, latencies) = self.core.clients.figures(id);
             VolumeFigures {

@@ -162,5 +162,6 @@ pub(crate) fn check_size(bytes: u64) -> Result<u32, VolumeError> {
         return Err(bad("sizes are multiples of 4096 bytes, and not 0"));
     }
     // Leaves of 1024 mapping units are numbered with 32 bits in all images together.
-    u32::try_from(bytes / unit).map_err(|_| bad("a volume has at most 16 TiB less 4096 bytes"))
+    u32::try_from(bytes / unit)
+        .map_err(|_| bad("a volume has at most 16 TiB less 4096 bytes; use several volumes"))
 }

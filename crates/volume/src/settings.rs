@@ -105,6 +105,18 @@ pub enum Setting {
 }
 
 impl VolumeSettings {
+    /// All of them, as they are changed.
+    pub fn all(&self) -> [Setting; 6] {
+        [
+            Setting::Quota(self.quota_bytes),
+            Setting::Iops(self.iops),
+            Setting::Bandwidth(self.bandwidth_bytes_per_second),
+            Setting::Weight(self.weight),
+            Setting::Temperature(self.lifetime.temperature),
+            Setting::Stream(self.lifetime.stream),
+        ]
+    }
+
     /// These settings with new values, of which the last of each setting counts.
     pub fn with(mut self, changes: &[Setting]) -> VolumeSettings {
         for change in changes {

@@ -98,6 +98,8 @@ impl Volume {
         let _timed = self.time(|latencies| &mut latencies.write);
         let _permit = self.begin(Access::Write, bytes).await?;
         let written = self.put(lba, data).await;
+        let units = cast::saturating_u32(data.len() / MAPPING_UNIT_BYTES);
+        self.core.residence().note(self.image, lba..lba.saturating_add(units));
         self.note_space(&written);
         written
     }
@@ -111,6 +113,12 @@ impl Volume {
         }
         let _timed = self.time(|latencies| &mut latencies.discard);
         let _permit = self.begin(Access::Discard, 0).await?;
+        let done = self.clear(lba, count).await;
+        self.core.residence().note(self.image, lba..lba.saturating_add(count));
+        done
+    }
+
+    async fn clear(&self, lba: u32, count: u32) -> Result<(), VolumeError> {
         let image = self.image;
         while let Some(pair) = pair::of(&self.core) {
             let done = pair::discard(&pair, image, lba..lba.saturating_add(count)).await;

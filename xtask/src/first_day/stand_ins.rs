@@ -29,7 +29,7 @@ const STAND_INS: [(&str, &str); 18] = [
 ];
 
 /// Beginnings of commands that are not run, with the reason.
-pub const NOT_RUN: [(&str, &str); 24] = [
+pub const NOT_RUN: [(&str, &str); 25] = [
     ("cargo xtask", "a tool for developers; the gate runs those that it needs"),
     ("cargo build", "builds for minutes; the gate has a build"),
     ("cargo run --profile", "builds for minutes; the gate has a build"),
@@ -53,7 +53,8 @@ pub const NOT_RUN: [(&str, &str); 24] = [
     ("runuser ", "needs root and a user that `useradd` adds"),
     ("systemctl ", "changes the services of the machine"),
     ("softflash volume export DIR - | ssh", "needs a second machine"),
-    ("cp ", "copies a data directory of this machine"),
+    ("ssh ", "needs a second machine"),
+    ("cp ", "copies files of a data directory of this machine"),
 ];
 
 /// The command with the stand-ins.

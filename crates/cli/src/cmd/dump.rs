@@ -1,9 +1,11 @@
 //! `softflash dump`: writes all keys to a file.
 
 use super::repair::{FOUND, lines, on_device, unproven_shards};
+use super::volume::export::{Buffered, Exported};
 use crate::client::{Access, Client, Reply, ServerAddress};
 use crate::directories::{self, block_on};
 use crate::dump_file::{DumpError, DumpWriter, Record};
+use crate::volume_export::{ExportError, ExportWriter};
 use bytes::Bytes;
 use clap::Args;
 use indicatif::ProgressBar;
@@ -12,7 +14,7 @@ use softflash_console::host;
 use softflash_console::new_file::{Existing, NewFile};
 use softflash_console::output;
 use softflash_console::plural::plural;
-use softflash_datadir::{DataDirError, OpenDir};
+use softflash_datadir::{DataDirError, OpenDir, with_domains};
 use softflash_runtime::RuntimeHandle;
 use softflash_store::repair::{self, OnLogLoss};
 use softflash_store::{Entry, Export, StoreError};
@@ -68,15 +70,19 @@ Examples:
   softflash dump ./softflash-data keys.sfdump
   softflash dump --resp 127.0.0.1:6379 keys.sfdump --force
   softflash dump ./softflash-data - | zstd > keys.sfdump.zst
+  softflash dump ./softflash-data all.sfdump --volumes
   softflash dump /mnt/failing/data keys.sfdump --salvage
 
 Reads the data directory and changes nothing in it, so that it may be on a read-only file system. \
 The file gets its name only when it is complete. The format is described in docs/dump-format.md. \
 The dump of a running server is not a snapshot: keys written meanwhile have their old or new \
-state.")]
+state. --volumes needs a stopped server; of a running one, copy snapshots of volumes by NBD.")]
 pub struct Dump {
     #[command(flatten)]
     place: Place,
+    /// Write the volumes of a data directory as well, with snapshots and clones, before the keys
+    #[arg(long, conflicts_with_all = ["resp", "salvage"])]
+    volumes: bool,
     /// Replace an existing file, once the new one is complete
     #[arg(long)]
     force: bool,
@@ -88,7 +94,7 @@ pub struct Dump {
 /// Keys per page of a scan.
 const PAGE: usize = 512;
 
-type Output = DumpWriter<BufWriter<File>>;
+type Output = DumpWriter<Buffered>;
 
 impl Dump {
     /// Writes the dump.
@@ -96,7 +102,7 @@ impl Dump {
         let (from, path) = self.place.resolve()?;
         let mut new = NewFile::removed_on_signal(path, Existing::by_force(self.force))?;
         let mut has_loss = false;
-        let (file, records) = self.write(&from, &mut new, &mut has_loss)?;
+        let (file, records, volumes) = self.write(&from, &mut new, &mut has_loss)?;
         let name = new.name().display().to_string();
         new.complete(&file)?;
         let keys = plural(records, "key");
@@ -106,7 +112,8 @@ impl Dump {
                 "{name}: {keys}, all that can be read; {problem}"
             )));
         }
-        output::say(&format!("{name}: {keys}"));
+        let volumes = volumes.map(|volumes| format!(", {}", plural(volumes, "volume")));
+        output::say(&format!("{name}: {keys}{}", volumes.unwrap_or_default()));
         Ok(())
     }
 
@@ -115,25 +122,32 @@ impl Dump {
         from: &End<'_>,
         new: &mut NewFile,
         has_loss: &mut bool,
-    ) -> Result<(File, u64), CliError> {
+    ) -> Result<(File, u64, Option<u64>), CliError> {
         let path = new.name().to_owned();
-        let mut begin = || -> Result<Output, CliError> {
-            let file = new.create()?;
-            let file = BufWriter::with_capacity(1 << 20, file);
+        let begin = |file: Buffered| -> Result<Output, CliError> {
             Ok(DumpWriter::begin(file, host::wall_ms()).map_err(DumpError::at(&path))?)
         };
+        let mut volumes = None;
         let sink = |out: &mut Output, record: &Record| {
             Ok(out.write(record).map_err(DumpError::at(&path))?)
         };
         let out = match from {
             End::Directory(directory) => {
                 let instead = "dump from the server with --resp HOST:PORT";
-                let directory = match self.salvage {
+                let directory = match self.salvage || self.volumes {
                     true => directories::or_instead(OpenDir::open_to_try(directory), instead)?,
                     false => directories::or_instead(OpenDir::open_to_look(directory), instead)?,
                 };
                 *has_loss = self.salvage && salvage(&directory)?;
-                let mut out = begin()?;
+                let file = match self.volumes {
+                    true => {
+                        let (file, of_volumes) = write_volumes(&directory, new)?;
+                        volumes = Some(of_volumes);
+                        file
+                    }
+                    false => buffered(new.create()?),
+                };
+                let mut out = begin(file)?;
                 let to = &mut out;
                 block_on(|runtime| async move {
                     dump_store(&directory, &runtime, &mut |record| sink(to, record)).await
@@ -142,7 +156,7 @@ impl Dump {
             }
             End::Server(address) => {
                 let client = self.place.access.connect(address)?;
-                let mut out = begin()?;
+                let mut out = begin(buffered(new.create()?))?;
                 dump_server(client, &mut |record| sink(&mut out, record))?;
                 out
             }
@@ -151,8 +165,27 @@ impl Dump {
         let file = buffered
             .into_inner()
             .map_err(|error| CliError::File { path, source: error.into_error() })?;
-        Ok((file, records))
+        Ok((file, records, volumes))
     }
+}
+
+fn buffered(file: File) -> Buffered {
+    BufWriter::with_capacity(1 << 20, file)
+}
+
+/// Writes all volumes, before the keys; returns how many.
+fn write_volumes(directory: &OpenDir, new: &mut NewFile) -> Result<(Buffered, u64), CliError> {
+    if directory.domains.is_empty() {
+        let path = new.name().to_owned();
+        let none = ExportWriter::begin(buffered(new.create()?), &[]).and_then(ExportWriter::finish);
+        let (file, _) = none.map_err(ExportError::at(&path))?;
+        return Ok((file, 0));
+    }
+    let path = &directory.path;
+    let all =
+        Exported { directory: path, names: &[], from: None, is_quick: false, may_be_none: true };
+    let (file, totals) = with_domains(directory, async |domains| all.write(domains, new).await)?;
+    Ok((file, totals.volumes))
 }
 
 type Sink<'a> = dyn FnMut(&Record) -> Result<(), CliError> + 'a;

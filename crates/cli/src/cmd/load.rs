@@ -2,8 +2,10 @@
 
 use crate::client::{Client, Reply, RespError};
 use crate::cmd::dump::{End, Place};
+use crate::cmd::volume::import::{Imported, Input, Source as VolumeSource};
 use crate::directories;
 use crate::dump_file::{DumpError, DumpReader, Record};
+use crate::volume_export::{ExportError, ExportReader, MAGIC};
 use clap::Args;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use indicatif::ProgressBar;
@@ -20,7 +22,7 @@ use softflash_store::value::MAX_VALUE_BYTES;
 use softflash_store::{CommitToken, Entry, Store, StoreError, StoreOptions};
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,14 +34,20 @@ use std::time::Instant;
 Examples:
   softflash load ./softflash-data keys.sfdump
   softflash load --resp 127.0.0.1:6379 keys.sfdump
+  softflash load ./softflash-data all.sfdump --volumes
   ssh old softflash dump ./softflash-data - | softflash load ./softflash-data -
 
 The file is `-` for standard input. It may hold several dumps, one behind the other. Existing keys are overwritten, other keys stay. Keys that have expired since the dump are left \
 out, by the clock of the store. Loading a file twice has the same result as loading it once; after an interruption (Ctrl-C, \
-a damaged file), run it again, or continue with --skip and the number that was shown.")]
+a damaged file), run it again, or continue with --skip and the number that was shown. Volumes whose \
+names exist are refused before anything changes; once the volumes are loaded, continue without \
+--volumes.")]
 pub struct Load {
     #[command(flatten)]
     place: Place,
+    /// Create the volumes of a dump with volumes as well, before the keys; all of them or none
+    #[arg(long, conflicts_with = "resp")]
+    volumes: bool,
     /// Number of records to skip
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: u64,
@@ -50,7 +58,7 @@ const WINDOW_BYTES: usize = 4 << 20;
 /// Records in flight.
 const WINDOW_RECORDS: usize = 256;
 
-type Reader = DumpReader<BufReader<Box<dyn Read>>>;
+type Reader = DumpReader<Input>;
 
 /// The clock by which the keys of the store expire.
 struct StoreClock {
@@ -93,18 +101,13 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// The records after the first `skip`.
-    fn open(path: &Path, skip: u64) -> Result<Source<'_>, CliError> {
-        let (file, bytes): (Box<dyn Read>, u64) = if is_standard(path) {
-            (Box::new(input::standard("the dump")?), 0)
-        } else {
-            let file = File::open(path).map_err(CliError::file(path))?;
-            let bytes = file.metadata().map_err(CliError::file(path))?.len();
-            (Box::new(file), bytes)
-        };
-        let reader = DumpReader::begin(BufReader::with_capacity(1 << 20, file));
-        let reader = reader.map_err(DumpError::at(path))?;
-        let bar = output::progress(bytes, "bytes");
+    /// The records after the first `skip` of a dump that begins at this offset.
+    fn open(
+        (path, input, at): (&Path, Input, u64),
+        bar: ProgressBar,
+        skip: u64,
+    ) -> Result<Source<'_>, CliError> {
+        let reader = DumpReader::begin(input, at).map_err(DumpError::at(path))?;
         let clock = StoreClock::showing(host::wall_ms());
         let interrupted = interrupt::flag(None)?;
         let (loaded, expired, failed) = (0, 0, None);
@@ -159,21 +162,26 @@ impl Load {
     /// Reads the file into the store.
     pub fn run(self) -> Result<(), CliError> {
         let (to, path) = self.place.resolve()?;
-        let mut source = Source::open(path, self.skip)?;
+        let opened = match to {
+            End::Directory(directory) => {
+                let instead = "load through it with --resp HOST:PORT";
+                Some(directories::or_instead(OpenDir::open(directory), instead)?)
+            }
+            End::Server(_) => None,
+        };
+        let (input, at, bar) = self.volumes(path, opened.as_ref())?;
+        let has_volumes = self.volumes;
+        let mut source = Source::open((path, input, at), bar, self.skip)?;
         // Records count only once they are known to be durable.
         let mut safe = self.skip;
         let loaded = match to {
-            End::Directory(directory) => {
-                let directory = directories::or_instead(
-                    OpenDir::open(directory),
-                    "load through it with --resp HOST:PORT",
-                )?;
+            End::Directory(_) => opened.as_ref().map_or(Ok(()), |directory| {
                 let safe = &mut safe;
                 directory.with_store(
                     &StoreOptions { max_value_bytes: MAX_VALUE_BYTES, ..StoreOptions::default() },
                     |store| async { load_store(store, &directory.path, &mut source, safe).await },
                 )
-            }
+            }),
             End::Server(address) => {
                 let client = self.place.access.connect(address)?;
                 load_server(client, &mut source, &mut safe)
@@ -190,11 +198,77 @@ impl Load {
                 output::say(&format!("{}: {loaded} loaded{expired}", path.display()));
                 Ok(())
             }
-            Err(error) => Err(CliError::Failed(format!(
-                "{error}; {safe} records are loaded: run it again, or continue with --skip {safe}"
-            ))),
+            Err(error) => {
+                let again = match has_volumes {
+                    true => ", and all volumes: run it again without --volumes",
+                    false => ": run it again",
+                };
+                Err(CliError::Failed(format!(
+                    "{error}; {safe} records are loaded{again}, or continue with --skip {safe}"
+                )))
+            }
         }
     }
+
+    /// Loads the volumes of a file, or passes them; returns the keys behind them, and where they
+    /// begin.
+    fn volumes(
+        &self,
+        path: &Path,
+        directory: Option<&OpenDir>,
+    ) -> Result<(Input, u64, ProgressBar), CliError> {
+        let (input, bytes, has_volumes) = open(path)?;
+        let bar = || output::progress(bytes, "bytes");
+        if !has_volumes && self.volumes {
+            return Err(CliError::Failed(format!(
+                "{}: it has no volumes: it was not written with `softflash dump --volumes`; leave \
+                 --volumes out, or import an export with `softflash volume import`",
+                path.display()
+            )));
+        }
+        if !has_volumes {
+            return Ok((input, 0, bar()));
+        }
+        let reader = ExportReader::begin(input).map_err(ExportError::at(path))?;
+        let (volumes, interrupted) = (reader.volumes().len(), interrupt::flag(None)?);
+        let mut source = VolumeSource { path, reader, bar: bar(), interrupted, has_more: true };
+        match directory.filter(|_| self.volumes && volumes > 0) {
+            Some(directory) => {
+                let into = Imported { directory: &directory.path, revert: false, force: false };
+                into.import(directory, &mut source)?;
+            }
+            None => {
+                source.pass()?;
+                if volumes > 0 {
+                    let volumes = plural(u64::try_from(volumes).unwrap_or(u64::MAX), "volume");
+                    output::say(&format!(
+                        "{}: {volumes} left out; --volumes loads them into a data directory",
+                        path.display()
+                    ));
+                }
+            }
+        }
+        source.bar.finish_and_clear();
+        let (input, at) = source.reader.into_rest();
+        Ok((input, at, bar()))
+    }
+}
+
+/// Opens a file; returns it with its length, and whether volumes come before the keys.
+fn open(path: &Path) -> Result<(Input, u64, bool), CliError> {
+    let (mut file, bytes): (Box<dyn Read>, u64) = if is_standard(path) {
+        (Box::new(input::standard("the dump")?), 0)
+    } else {
+        let file = File::open(path).map_err(CliError::file(path))?;
+        let bytes = file.metadata().map_err(CliError::file(path))?.len();
+        (Box::new(file), bytes)
+    };
+    let mut first = Vec::new();
+    let read = (&mut file).take(MAGIC.len() as u64).read_to_end(&mut first);
+    read.map_err(CliError::file(path))?;
+    let has_volumes = first == MAGIC;
+    let whole: Box<dyn Read> = Box::new(Cursor::new(first).chain(file));
+    Ok((BufReader::with_capacity(1 << 20, whole), bytes, has_volumes))
 }
 
 async fn load_store(

@@ -25,8 +25,8 @@ pub struct DumpReader<R> {
 }
 
 impl<R: Read> DumpReader<R> {
-    /// Reads the header.
-    pub fn begin(mut input: R) -> Result<DumpReader<R>, DumpError> {
+    /// Reads the header. The stream begins at this offset of its file.
+    pub fn begin(mut input: R, at: u64) -> Result<DumpReader<R>, DumpError> {
         let mut found = [0; HEADER_BYTES];
         match input.read_exact(&mut found) {
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
@@ -38,10 +38,10 @@ impl<R: Read> DumpReader<R> {
             Header::Whole => {}
             Header::None => return Err(DumpError::NotADump),
             Header::Damaged => {
-                return Err(DumpError::Damaged { offset: 0, reason: "its header", records: 0 });
+                return Err(DumpError::Damaged { offset: at, reason: "its header", records: 0 });
             }
         }
-        let start = HEADER_BYTES as u64;
+        let start = at + HEADER_BYTES as u64;
         Ok(DumpReader {
             input,
             frame: Bytes::new(),

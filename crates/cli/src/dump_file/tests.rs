@@ -24,7 +24,7 @@ fn written(records: &[Record]) -> Vec<u8> {
 }
 
 fn read(file: &[u8]) -> Result<Vec<Record>, DumpError> {
-    let mut reader = DumpReader::begin(file)?;
+    let mut reader = DumpReader::begin(file, 0)?;
     let mut records = Vec::new();
     while let Some(record) = reader.read()? {
         records.push(record);

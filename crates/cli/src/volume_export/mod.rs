@@ -38,7 +38,8 @@ pub const FORMAT_VERSION: u32 = 1;
 /// The most data of a frame.
 pub const MOST_DATA_BYTES: u64 = 1 << 20;
 
-const MAGIC: [u8; 8] = *b"SFVOLX\x1a\n";
+/// The first bytes of a stream.
+pub const MAGIC: [u8; 8] = *b"SFVOLX\x1a\n";
 /// Magic, version, number of volumes, a zero word, checksum.
 const HEADER_BYTES: usize = 32;
 /// Length, kind, checksum.

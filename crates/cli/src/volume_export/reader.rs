@@ -113,20 +113,39 @@ impl<R: Read> ExportReader<R> {
         }
     }
 
-    /// Reads the end, after the last image.
+    /// Reads the end, after the last image. Nothing follows it.
     pub fn finish(&mut self) -> Result<Totals, ExportError> {
-        let (kind, payload) = self.frame()?;
-        let totals = self.position.totals();
-        if kind != END || payload != totals.encode() || self.position.at().is_some() {
-            return Err(self.damaged("not the end of the export, or its counts do not match"));
-        }
+        let totals = self.end()?;
         self.offset = self.next_offset;
         let mut behind = Vec::new();
         (&mut self.input).take(1).read_to_end(&mut behind)?;
         match behind.is_empty() {
             true => Ok(totals),
-            false => Err(self.damaged("something follows the end of the export")),
+            false => Err(self.damaged(
+                "something follows the end of the export; if the file is a dump with volumes, use \
+                 `softflash load --volumes`",
+            )),
         }
+    }
+
+    /// Reads the end, after the last image; something else may follow.
+    pub fn end(&mut self) -> Result<Totals, ExportError> {
+        let (kind, payload) = self.frame()?;
+        let totals = self.position.totals();
+        if kind != END || payload != totals.encode() || self.position.at().is_some() {
+            return Err(self.damaged("not the end of the export, or its counts do not match"));
+        }
+        Ok(totals)
+    }
+
+    /// What follows the [end](ExportReader::end), and the offset of that.
+    pub fn into_rest(self) -> (R, u64) {
+        (self.input, self.next_offset)
+    }
+
+    /// Whether all images were read.
+    pub fn is_at_end(&self) -> bool {
+        self.position.at().is_none()
     }
 
     /// Ranges of an image are whole mapping units inside it, and ascend.

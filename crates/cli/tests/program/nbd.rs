@@ -343,7 +343,8 @@ fn flash_volume_says_what_is_wrong() {
     let names: Vec<String> = fields.iter().step_by(2).cloned().map(Reply::text).collect();
     let limits = ["quota_bytes", "iops", "bandwidth_bytes_per_second"];
     let settings = [&limits[..], &["weight", "temperature", "stream"]].concat();
-    let expected = [&["name", "size_bytes", "used_bytes"], &settings[..], &["snapshots"]].concat();
+    let expected =
+        [&["name", "size_bytes", "used_bytes"], &settings[..], &["snapshots", "set"]].concat();
     assert_eq!(names, expected);
     assert_eq!(fields[3].integer(), 8 << 30);
     change(&server, &["DELETESNAPSHOT", "a", "s"]);

@@ -1,11 +1,11 @@
 //! NBD over TLS, with a real client.
 
-use crate::nbd::with_volume_units;
+use crate::nbd::{change, volume, with_volume_units};
 use crate::nbd_clients::all_exist;
 use crate::support::certificates::Authority;
 use crate::support::nbd::NbdClient;
 use crate::support::noise;
-use crate::support::program::{said, softflash};
+use crate::support::program::{check_clean, said, softflash};
 use crate::support::server::Server;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -102,6 +102,46 @@ fn tls_is_optional_beside_plain_text_and_moves_with_the_connection() {
     let mut plain = NbdClient::connect(server.address_of("nbd"), "disk");
     assert!(plain.read(0, 1 << 20).unwrap() == noise(1, 8 << 20)[..1 << 20]);
     assert!(server.terminate().success());
+}
+
+#[test]
+fn a_volume_moves_between_threads_while_a_client_uses_it_by_tls() {
+    if !all_exist(&["nbdcopy"]) {
+        return;
+    }
+    let (temp, data, files) = with_disk();
+    let server = start(&data, &files.arguments("no"), &[]);
+    change(&server, &["RESIZE", "disk", "96MiB"]);
+    let image = temp.path().join("image");
+    fs::write(&image, noise(3, 96 << 20)).unwrap();
+    let client = files.of_client(false);
+    // Out of the server and into it, each while the volume moves to and fro.
+    for is_in in [true, false] {
+        let moves = std::thread::scope(|scope| {
+            let copying = scope.spawn(|| copy(&server, &client, &image, is_in));
+            let mut moves = 0;
+            while moves == 0 || !copying.is_finished() {
+                for set in ["vol-0", "vol-1"] {
+                    let reply = volume(&server, &["MOVE", "disk", set]);
+                    let is_there = |error: &str| error.contains("already");
+                    moves += u32::from(reply.is_ok());
+                    assert!(reply.is_ok() || reply.error().is_some_and(is_there), "{reply:?}");
+                }
+            }
+            let copied = copying.join().unwrap();
+            assert!(copied.status.success(), "{moves} moves: {}", said(&copied));
+            moves
+        });
+        println!("{moves} moves during a copy");
+        assert!(fs::read(&image).unwrap() == noise(3, 96 << 20), "into the server: {is_in}");
+        fs::write(&image, []).unwrap();
+        if is_in {
+            let plain = NbdClient::connect(server.address_of("nbd"), "disk");
+            assert_eq!(plain.size_bytes, 96 << 20);
+        }
+    }
+    server.kill();
+    check_clean(&data);
 }
 
 #[test]

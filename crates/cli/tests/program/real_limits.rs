@@ -197,8 +197,8 @@ fn a_directory_of_a_newer_version_is_refused_and_left_alone() {
     let manifest = data.join("softflash.toml");
     let text = fs::read_to_string(&manifest).unwrap();
     assert!(text.contains("format_version = 4"), "{text}");
-    fs::write(&manifest, text.replace("format_version = 4", "format_version = 7")).unwrap();
-    refuses(&data, &["7", "newer softflash"]);
+    fs::write(&manifest, text.replace("format_version = 4", "format_version = 8")).unwrap();
+    refuses(&data, &["8", "newer softflash"]);
 }
 
 #[test]

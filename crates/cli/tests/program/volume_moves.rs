@@ -21,7 +21,7 @@ const MIB: u64 = 1 << 20;
 const UNIT: u64 = 4096;
 
 /// A directory with so many shards, each with a unit for keys and some for volumes.
-fn directory(temp: &TempDir, name: &str, shards: u64, volume_units: u64) -> PathBuf {
+pub fn directory(temp: &TempDir, name: &str, shards: u64, volume_units: u64) -> PathBuf {
     let data = temp.path().join(name);
     let units = (shards + volume_units).to_string();
     let (size, shards) = ((shards + volume_units) * 128 * MIB, shards.to_string());
@@ -53,7 +53,7 @@ fn on_volume(data: &Path, name: &str, mut work: impl AsyncFnMut(&Domain, &Volume
 }
 
 /// The contents of each volume, and of each snapshot as `disk@monday`.
-fn contents(data: &Path) -> BTreeMap<String, Vec<u8>> {
+pub fn contents(data: &Path) -> BTreeMap<String, Vec<u8>> {
     async fn read(volume: Volume) -> Vec<u8> {
         let mut bytes = vec![0; volume.size_bytes().unwrap() as usize];
         volume.without_limits().read(0, &mut bytes).await.unwrap();
@@ -72,8 +72,17 @@ fn contents(data: &Path) -> BTreeMap<String, Vec<u8>> {
     all
 }
 
-fn list(data: &Path) -> Value {
+pub fn listed(data: &Path) -> Value {
     json(&softflash(["volume", "list", data.to_str().unwrap(), "-o", "json"]))
+}
+
+/// The list of volumes without the sets that hold them.
+pub fn list(data: &Path) -> Value {
+    let mut listed = listed(data);
+    for volume in listed.as_array_mut().unwrap() {
+        volume["set"] = Value::Null;
+    }
+    listed
 }
 
 /// A list of volumes without what they hold: of a volume that was set back to its snapshot, both
@@ -86,7 +95,7 @@ fn without_used_bytes(mut listed: Value) -> Value {
 }
 
 /// Runs `softflash volume COMMAND DIR ...`, which succeeds, and returns what it says.
-fn volume(command: &str, data: &Path, more: &[&str]) -> String {
+pub fn volume(command: &str, data: &Path, more: &[&str]) -> String {
     let output = softflash([&["volume", command, data.to_str().unwrap()], more].concat());
     assert!(output.status.success(), "{command} {more:?}: {}", said(&output));
     said(&output)
@@ -130,7 +139,7 @@ async fn live(domain: &Domain, name: &str, rng: &mut Rng) {
 }
 
 /// Ten volumes in two domains: in each a clone, and a clone of that.
-fn ten_volumes(data: &Path, rng: &mut Rng) {
+pub fn ten_volumes(data: &Path, rng: &mut Rng) {
     let mut shard = 0;
     on_domains(data, async |domain| {
         let name = |letter: char| format!("{letter}{shard}");

@@ -154,6 +154,7 @@ fn volumes_snapshots_and_clones_outlive_the_commands_that_make_them() {
             "temperature": "warm",
             "stream": 0,
             "snapshots": snapshots,
+            "set": if name == "other" { "vol-1" } else { "vol-0" },
         })
     };
     let disk = listed("disk", 1 << 30, (1 << 20) + 4096, &["monday", "tuesday"]);

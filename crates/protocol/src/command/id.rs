@@ -94,6 +94,7 @@ ids! {
     FlashVolumeDeletesnapshot
     FlashVolumeHelp
     FlashVolumeList
+    FlashVolumeMove
     FlashVolumePromote
     FlashVolumeRename
     FlashVolumeResize

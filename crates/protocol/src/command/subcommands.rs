@@ -390,6 +390,13 @@ pub(super) const VOLUME: &[Spec] = &[
     )
     .docs(Group::Server, "0.1.0", "List the volumes and their snapshots"),
     command(
+        CommandId::FlashVolumeMove,
+        "flash.volume|move",
+        4,
+        &[Flags::ADMIN, Flags::NOSCRIPT, Flags::NO_MULTI],
+    )
+    .docs(Group::Server, "0.1.0", "Move a volume to another set of units"),
+    command(
         CommandId::FlashVolumePromote,
         "flash.volume|promote",
         3,

@@ -108,6 +108,7 @@ const fn of(id: CommandId) -> Handler {
         CommandId::FlashVolumeDeletesnapshot => waiting(volume::change),
         CommandId::FlashVolumeHelp => Handler::Session(volume::help),
         CommandId::FlashVolumeList => waiting(volume::list),
+        CommandId::FlashVolumeMove => waiting(volume::change),
         CommandId::FlashVolumePromote => waiting(volume::change),
         CommandId::FlashVolumeRename => waiting(volume::change),
         CommandId::FlashVolumeResize => waiting(volume::change),

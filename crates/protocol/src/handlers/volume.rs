@@ -3,7 +3,7 @@
 use crate::error::{CommandError, Result};
 use crate::resp::reply::Reply;
 use crate::session::Session;
-use crate::volumes::{NotMounted, SettingText, VolumeChange, VolumeEntry, VolumeList};
+use crate::volumes::{Moving, NotMounted, SettingText, VolumeChange, VolumeEntry, VolumeList};
 use bytes::Bytes;
 use bytesize::ByteSize;
 use futures_util::FutureExt;
@@ -16,8 +16,8 @@ pub(super) const NO_VOLUMES: CommandError = CommandError::Known(
      directory that has some with `softflash format DIR --size SIZE --volume-units M`",
 );
 
-/// FLASH.VOLUME CREATE, SET, RESIZE, RENAME, DELETE, SNAPSHOT, DELETESNAPSHOT, ROLLBACK, CLONE and
-/// PROMOTE
+/// FLASH.VOLUME CREATE, SET, RESIZE, RENAME, MOVE, DELETE, SNAPSHOT, DELETESNAPSHOT, ROLLBACK,
+/// CLONE and PROMOTE
 pub(crate) fn change<'a>(
     session: &'a mut Session,
     _: &'a Store,
@@ -62,6 +62,9 @@ pub(crate) fn help(_: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
         "    lost.",
         "RENAME <name> <new>",
         "    Give a volume another name; its snapshots, clones and settings stay.",
+        "MOVE <name> <set>",
+        "    Move a volume to another set of units while clients use it, with its snapshots and with",
+        "    all volumes that share data with it. LIST shows how far it is.",
         "DELETE <name>",
         "    Delete a volume without snapshots, which no NBD client uses.",
         "SNAPSHOT <name> <snapshot>",
@@ -77,8 +80,9 @@ pub(crate) fn help(_: &mut Session, _: &Store, _: &[Bytes]) -> Result<Reply> {
         "    Let a clone own the snapshot that it was made from, and the older ones; the volume that",
         "    had them becomes a clone of that snapshot.",
         "LIST",
-        "    All volumes with name, size_bytes, used_bytes, settings and snapshots; shard and",
-        "    error of those shards whose volumes cannot be served.",
+        "    All volumes with name, size_bytes, used_bytes, settings, snapshots, set, and of those that",
+        "    move moving_to, copied_bytes and left_bytes; shard and error of those shards whose volumes",
+        "    cannot be served.",
         "HELP",
         "    Prints this help.",
     ]))
@@ -112,6 +116,7 @@ fn parse(args: &[Bytes]) -> Result<VolumeChange> {
         (b"rollback", [snapshot]) => {
             Ok(VolumeChange::RollBack { volume: name, snapshot: text(snapshot) })
         }
+        (b"move", [set]) => Ok(VolumeChange::Move { name, set: text(set) }),
         (b"promote", []) => Ok(VolumeChange::Promote { name }),
         (b"delete", []) => Ok(VolumeChange::Delete { name }),
         (b"snapshot", [snapshot]) => {
@@ -170,7 +175,7 @@ fn entry(volume: VolumeEntry) -> Reply {
     let text = |text: String| Reply::Bulk(text.into());
     let number = |number: u64| Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX));
     let limit = |limit: Option<u64>| limit.map_or(Reply::Null, number);
-    Reply::Map(vec![
+    let mut fields = vec![
         (Reply::Text("name"), text(volume.name)),
         (Reply::Text("size_bytes"), number(volume.size_bytes)),
         (Reply::Text("used_bytes"), number(volume.used_bytes)),
@@ -181,7 +186,16 @@ fn entry(volume: VolumeEntry) -> Reply {
         (Reply::Text("temperature"), text(volume.temperature)),
         (Reply::Text("stream"), number(volume.stream.into())),
         (Reply::Text("snapshots"), Reply::Array(volume.snapshots.into_iter().map(text).collect())),
-    ])
+        (Reply::Text("set"), text(volume.set)),
+    ];
+    if let Some(Moving { set, copied_bytes, left_bytes }) = volume.moving {
+        fields.extend([
+            (Reply::Text("moving_to"), text(set)),
+            (Reply::Text("copied_bytes"), number(copied_bytes)),
+            (Reply::Text("left_bytes"), number(left_bytes)),
+        ]);
+    }
+    Reply::Map(fields)
 }
 
 fn missing(shard: NotMounted) -> Reply {

@@ -2,24 +2,29 @@
 
 use super::budget::ExportBudget;
 use super::client::Client;
+use super::parking::Parking;
 use super::range_locks::RangeLocks;
-use super::receive::{MOST_REQUESTS, Receiver};
+use super::receive::{Left, MOST_REQUESTS, Receiver};
 use super::recorder::RequestRecorder;
-use super::send::send;
+use super::send::{close, send};
 use super::target::Target;
 use crate::connection::CLIENT_HINT;
 use crate::volumes::SNAPSHOT_MARK;
-use softflash_nbd::Transmission;
+use futures_util::future::{Either, join, select};
 use softflash_protocol::shared::recording::volume::VolumeRecordings;
 use softflash_runtime::{ByteSemaphore, Event, RuntimeHandle};
 use softflash_volume::{Domain, Volume, VolumeError};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
+use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
+
+/// The time for connections to leave this thread, after which they are disconnected.
+const PARK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// All NBD connections of a thread.
 pub(crate) struct Connections {
@@ -30,12 +35,18 @@ pub(crate) struct Connections {
     stopping: Event,
     /// What the clients of each export in use share, by its name.
     common: RefCell<HashMap<String, Weak<Common>>>,
+    /// Clients of volumes that move to another domain.
+    parking: Parking,
 }
 
 /// What all clients of an export share.
 struct Common {
     locks: Rc<RangeLocks>,
     budget: ExportBudget,
+    /// Its connections leave this thread.
+    leaving: Event,
+    /// Those that have not left are disconnected.
+    cut: Event,
 }
 
 impl Connections {
@@ -49,12 +60,14 @@ impl Connections {
             empty,
             stopping: Event::new(),
             common: RefCell::default(),
+            parking: Parking::default(),
         }
     }
 
     /// Serves a client until it disconnects or the server stops.
     pub fn begin(self: &Rc<Self>, client: Client, domain: &Domain) {
-        let name = client.session.export().name.clone();
+        let name = client.export().to_owned();
+        let Some(client) = self.parking.keep(client) else { return };
         // It may have been deleted since the handshake.
         match open(domain, &name) {
             Ok(volume) => {
@@ -62,27 +75,63 @@ impl Connections {
                 let target = Target::new(volume, Rc::clone(&common.locks));
                 let member = Member::enter(self);
                 self.runtime.spawn(Box::pin(async move {
-                    if let Err(error) = member.connections.serve(client, target, &common).await {
-                        tracing::debug!(export = name, %error, "NBD client lost");
+                    let connections = &member.connections;
+                    let left = connections.serve_until_cut(client, target, &common, &name).await;
+                    if let Some(client) = left {
+                        connections.parking.park(client);
                     }
+                    drop(common);
+                    connections.parking.note_end();
                 }));
             }
-            Err(error) => tracing::debug!(export = name, %error, "NBD client disconnected"),
+            Err(error) => {
+                let Some(_client) = self.parking.forward(client) else { return };
+                tracing::debug!(export = name, %error, "NBD client disconnected");
+            }
         }
     }
 
-    async fn serve(&self, client: Client, target: Target, common: &Common) -> io::Result<()> {
-        let Client { connection, session, received, permit } = client;
+    /// As [`serve`](Connections::serve), until the connections of the export are cut.
+    async fn serve_until_cut(
+        &self,
+        client: Client,
+        target: Target,
+        common: &Common,
+        export: &str,
+    ) -> Option<Client> {
+        let serving = pin!(self.serve(client, target, common));
+        let cut = pin!(common.cut.wait());
+        match select(serving, cut).await {
+            Either::Left((Ok(left), _)) => left,
+            Either::Left((Err(error), _)) => {
+                tracing::debug!(export, %error, "NBD client lost");
+                None
+            }
+            Either::Right(_) => {
+                tracing::warn!(export, "an NBD client that takes no replies was disconnected");
+                None
+            }
+        }
+    }
+
+    /// Serves a client; returns it if it leaves this thread.
+    async fn serve(
+        &self,
+        client: Client,
+        target: Target,
+        common: &Common,
+    ) -> io::Result<Option<Client>> {
+        let Client { connection, transmission, received, begun, permit } = client;
         let stream = connection.attach().await?;
         let (socket, writer) = tokio::io::split(stream);
         let (replies, outgoing) = unbounded_channel();
         let lost = Event::new();
-        let export = session.export().name.clone();
+        let export = transmission.session().export().name.clone();
         let recorder =
             RequestRecorder::new(Arc::clone(&self.recordings), export, self.runtime.clone());
         let receiver = Receiver {
             socket,
-            transmission: Transmission::new(session),
+            transmission,
             target,
             recorder,
             runtime: self.runtime.clone(),
@@ -91,11 +140,57 @@ impl Connections {
             memory: common.budget.of_connection(),
             gone: Event::new(),
             ends: [lost.clone(), self.stopping.clone()],
+            leaving: common.leaving.clone(),
         };
-        let sending = send(writer, outgoing, common.budget.clone(), lost);
-        futures_util::future::join(receiver.run(received), sending).await;
-        drop(permit);
-        Ok(())
+        let sending = send(writer, outgoing, common.budget.clone(), lost.clone());
+        let (left, writer) = join(receiver.run(received, begun), sending).await;
+        match left.filter(|_| !lost.is_set()) {
+            Some(Left { socket, transmission, begun }) => {
+                let (connection, received) = (socket.unsplit(writer).detach()?, Vec::new());
+                Ok(Some(Client { connection, transmission, received, begun, permit }))
+            }
+            None => {
+                close(writer).await;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Lets the connections to these volumes and their snapshots leave: no request is under way
+    /// afterwards, and clients that come wait. Those that take no replies are disconnected after a
+    /// time.
+    pub async fn park(&self, volumes: &[String]) {
+        self.parking.begin(volumes);
+        let of_volumes = || -> Vec<Rc<Common>> {
+            let all = self.common.borrow();
+            let theirs = all.iter().filter(|(name, _)| self.parking.is_of(name));
+            theirs.filter_map(|(_, common)| common.upgrade()).collect()
+        };
+        of_volumes().iter().for_each(|common| common.leaving.set());
+        let mut patience = pin!(self.runtime.sleep_until(self.runtime.now() + PARK_TIMEOUT));
+        while !of_volumes().is_empty() {
+            let ended = pin!(self.parking.ended());
+            if let Either::Right(_) = select(ended, patience.as_mut()).await {
+                of_volumes().iter().for_each(|common| common.cut.set());
+                patience.set(self.runtime.sleep_until(self.runtime.now() + PARK_TIMEOUT));
+            }
+        }
+    }
+
+    /// The volumes stay: their clients go on here.
+    pub fn resume(self: &Rc<Self>, domain: &Domain) {
+        self.parking.end().into_iter().for_each(|client| self.begin(client, domain));
+    }
+
+    /// The volumes are here: no client is sent on any more.
+    pub fn settle(&self, volumes: &[String]) {
+        self.parking.settle(volumes);
+    }
+
+    /// The volumes have moved: their clients go on where `onward` brings them, also those that come
+    /// later because they had found the volumes here.
+    pub fn hand_over(&self, onward: impl Fn(Client) + 'static) {
+        self.parking.hand_over(Rc::new(onward));
     }
 
     /// The number of clients of an export.
@@ -109,7 +204,12 @@ impl Connections {
             return common;
         }
         all.retain(|_, common| common.strong_count() > 0);
-        let common = Rc::new(Common { locks: Rc::default(), budget: ExportBudget::new() });
+        let common = Rc::new(Common {
+            locks: Rc::default(),
+            budget: ExportBudget::new(),
+            leaving: Event::new(),
+            cut: Event::new(),
+        });
         all.insert(name.to_owned(), Rc::downgrade(&common));
         common
     }
@@ -123,7 +223,7 @@ impl Connections {
                 self.empty.wait().await;
             }
         });
-        futures_util::future::select(emptied, timeout).await;
+        select(emptied, timeout).await;
         if self.count.get() > 0 {
             tracing::warn!(connections = self.count.get(), "NBD clients are disconnected");
         }

@@ -5,7 +5,7 @@ use super::exports::View;
 use crate::tls::Tls;
 use crate::transport::Transport;
 use crate::volumes::Volumes;
-use softflash_nbd::{HandshakeLimits, Negotiation, Session, Step, TlsMode};
+use softflash_nbd::{HandshakeLimits, Negotiation, Session, Step, TlsMode, Transmission};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,9 @@ impl Handshake {
             End::Session { session, received } => {
                 let shard = usize::try_from(session.export().id).unwrap_or(usize::MAX);
                 let connection = self.transport.detach()?;
-                Ok(Some((shard, Client { connection, session, received, permit })))
+                let (transmission, begun) = (Transmission::new(session), None);
+                let client = Client { connection, transmission, received, begun, permit };
+                Ok(Some((shard, client)))
             }
             End::Closed => {
                 self.transport.shutdown().await?;

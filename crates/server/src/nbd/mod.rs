@@ -5,7 +5,8 @@
 //! connection moves as a [`client`] to the thread of its volume, whose [`connections`] serve it:
 //! [`receive`] cuts requests for which the [`budget`] has memory, [`carry_out`] runs them side by
 //! side on the volume ([`target`], with [`range_locks`] for what is not aligned), and [`send`]
-//! writes the replies as they come. [`recorder`] records the requests for the clients that asked
+//! writes the replies as they come. While a volume moves to another domain, its clients wait in the
+//! [`parking`]. [`recorder`] records the requests for the clients that asked
 //! for it.
 
 mod accept;
@@ -16,6 +17,7 @@ pub(crate) mod client;
 pub(crate) mod connections;
 mod exports;
 mod handshake;
+mod parking;
 mod range_locks;
 mod receive;
 mod recorder;

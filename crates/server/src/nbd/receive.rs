@@ -2,6 +2,7 @@
 
 use super::budget::RequestMemory;
 use super::carry_out::carry_out;
+use super::client::BegunWrite;
 use super::recorder::RequestRecorder;
 use super::send::Outgoing;
 use super::target::Target;
@@ -38,6 +39,23 @@ pub(super) struct Receiver {
     pub gone: Event,
     /// Set if the client or the server is going.
     pub ends: [Event; 2],
+    /// Set if the volume moves to another thread, and the connection with it.
+    pub leaving: Event,
+}
+
+/// What is left of a connection that goes on elsewhere.
+pub(super) struct Left {
+    pub socket: ReadHalf<Transport>,
+    pub transmission: Transmission,
+    pub begun: Option<BegunWrite>,
+}
+
+/// Why nothing more is received here.
+enum End {
+    /// The client or the server is going.
+    Gone,
+    /// The connection goes on elsewhere.
+    Left,
 }
 
 /// A write whose payload is being received.
@@ -48,43 +66,61 @@ struct Pending {
 }
 
 impl Receiver {
-    /// Receives requests until the client disconnects or the server stops, and waits until those
-    /// under way are replied to.
-    pub async fn run(mut self, received: Vec<u8>) {
-        if let Err(error) = self.receive(received).await {
+    /// Receives requests until the client disconnects, the server stops or the connection leaves
+    /// this thread, and waits until those under way are replied to. Returns the connection if it
+    /// goes on elsewhere.
+    pub async fn run(mut self, received: Vec<u8>, begun: Option<BegunWrite>) -> Option<Left> {
+        let mut pending = None;
+        if let Some(BegunWrite { request, payload }) = begun {
+            let held = self.admit(&request).await;
+            pending = Some(Pending { request, payload, held });
+        }
+        let ended = self.receive(received, &mut pending).await;
+        if let Err(error) = &ended {
             tracing::debug!(%error, "NBD client lost");
             // Nobody reads the replies to what is under way.
             let [client, _] = &self.ends;
             client.set();
         }
+        let leaves = matches!(ended, Ok(End::Left));
         let [_, server] = &self.ends;
-        if !server.is_set() {
+        if !server.is_set() && !leaves {
             self.gone.set();
         }
+        // It is admitted again where it goes on.
+        let begun = pending.map(|Pending { request, payload, .. }| BegunWrite { request, payload });
         let _all = self.requests.acquire(MOST_REQUESTS).await;
+        let Receiver { socket, transmission, .. } = self;
+        leaves.then_some(Left { socket, transmission, begun })
     }
 
-    async fn receive(&mut self, received: Vec<u8>) -> io::Result<()> {
-        let mut pending = None;
-        let mut goes_on = self.take(&received, &mut pending).await?;
+    async fn receive(
+        &mut self,
+        received: Vec<u8>,
+        pending: &mut Option<Pending>,
+    ) -> io::Result<End> {
+        let mut goes_on = self.take(&received, pending).await?;
         drop(received);
         let mut buffer = vec![0; READ_BYTES];
         while goes_on {
-            self.receive_payload(&mut pending).await?;
+            if let End::Left = self.receive_payload(pending).await? {
+                return Ok(End::Left);
+            }
             let [client, server] = &self.ends;
             let count = tokio::select! {
                 count = self.socket.read(&mut buffer) => count?,
                 () = client.wait() => 0,
                 () = server.wait() => 0,
+                () = self.leaving.wait() => return Ok(End::Left),
             };
             let input = buffer.get(..count).unwrap_or_default();
-            goes_on = count > 0 && self.take(input, &mut pending).await?;
+            goes_on = count > 0 && self.take(input, pending).await?;
         }
-        Ok(())
+        Ok(End::Gone)
     }
 
     /// Receives the rest of a payload where it is needed.
-    async fn receive_payload(&mut self, pending: &mut Option<Pending>) -> io::Result<()> {
+    async fn receive_payload(&mut self, pending: &mut Option<Pending>) -> io::Result<End> {
         while let Some(write) = pending {
             let missing = self.transmission.payload_missing_bytes();
             if missing > 0 {
@@ -94,6 +130,7 @@ impl Receiver {
                     count = timeout(PAYLOAD_TIMEOUT, limited.read_buf(&mut write.payload)) => count??,
                     () = client.wait() => 0,
                     () = server.wait() => 0,
+                    () = self.leaving.wait() => return Ok(End::Left),
                 };
                 if count == 0 {
                     return Err(io::ErrorKind::UnexpectedEof.into());
@@ -105,7 +142,7 @@ impl Receiver {
                 self.start(request, payload, held);
             }
         }
-        Ok(())
+        Ok(End::Gone)
     }
 
     /// Takes the requests from received bytes; false if the client goes.

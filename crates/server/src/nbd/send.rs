@@ -24,14 +24,14 @@ pub(super) struct Outgoing {
     pub held: Vec<BytePermit>,
 }
 
-/// Sends replies until no sender of replies is left, then closes the connection. If that fails,
-/// `lost` is set, and further replies are dropped.
+/// Sends replies until no sender of replies is left; returns the socket. If a send fails, `lost` is
+/// set, and further replies are dropped.
 pub(super) async fn send(
     mut socket: WriteHalf<Transport>,
     mut replies: UnboundedReceiver<Outgoing>,
     budget: ExportBudget,
     lost: Event,
-) {
+) -> WriteHalf<Transport> {
     let mut patience = Patience { budget, paused: Duration::ZERO, sent_bytes: 0 };
     let mut batch = Vec::new();
     while let Some(first) = replies.recv().await {
@@ -45,6 +45,11 @@ pub(super) async fn send(
             lost.set();
         }
     }
+    socket
+}
+
+/// Closes a connection.
+pub(super) async fn close(mut socket: WriteHalf<Transport>) {
     // A client that has gone does not need the end.
     let _ = timeout(REPLY_TIMEOUT, socket.shutdown()).await;
 }

@@ -30,10 +30,15 @@ pub(super) struct Changes {
     directory: Directory,
     pub(super) volumes: Option<Volumes>,
     hosts: Hosts,
-    under_way: Mutex<()>,
+    pub(super) under_way: Mutex<()>,
 }
 
 pub(super) type Outcome<T> = Result<T, String>;
+
+/// The error of a second change.
+pub(super) const UNDER_WAY: &str = "another change of the sets, or a move of volumes between them, is \
+    under way; FLASH.SET LIST shows the draining_bytes of units that leave a set, and FLASH.VOLUME LIST \
+    how far a move is";
 
 impl Changes {
     pub fn new(directory: Directory, volumes: Option<Volumes>, hosts: Hosts) -> Changes {
@@ -46,11 +51,7 @@ impl Changes {
 
     /// Carries out a change; durable when it returns.
     pub async fn make(&self, change: SetChange) -> Outcome<()> {
-        let Ok(_one) = self.under_way.try_lock() else {
-            let reason = "another change of the sets is under way; FLASH.SET LIST shows the \
-                          draining_bytes of units that leave a set";
-            return Err(reason.to_owned());
-        };
+        let Ok(_one) = self.under_way.try_lock() else { return Err(UNDER_WAY.to_owned()) };
         match change {
             SetChange::Create { name, units, shard, op_percent } => {
                 let op_percent = op_percent.unwrap_or(DEFAULT_OP_PERCENT);
@@ -191,7 +192,7 @@ impl Changes {
         ended
     }
 
-    fn volumes(&self) -> Outcome<&Volumes> {
+    pub(super) fn volumes(&self) -> Outcome<&Volumes> {
         self.volumes.as_ref().ok_or_else(|| "the directory has no units for volumes".to_owned())
     }
 

@@ -66,6 +66,31 @@ impl Directory {
         self.write(move |data| data.replace_table(&*device, &next)).await
     }
 
+    /// Records that volumes are being copied from one set to another, durably.
+    pub async fn begin_move(&self, volumes: Vec<String>, from: u16, to: u16) -> Result<(), String> {
+        self.write(move |data| data.begin_move(volumes, from, to)).await
+    }
+
+    /// Records which of the two sets has them, durably.
+    pub async fn arrived(&self, has_arrived: bool) -> Result<(), String> {
+        self.write(move |data| data.arrived(has_arrived)).await
+    }
+
+    /// Records that nothing is left of them in the other set, durably.
+    pub async fn end_move(&self) -> Result<(), String> {
+        self.write(DataDir::end_move).await
+    }
+
+    /// Whether a move is unfinished, and the set that holds copies that count for nothing, unless
+    /// it was deleted.
+    pub fn unfinished_move(&self) -> Option<Option<String>> {
+        let is_there = |data: &DataDir| data.manifest().unfinished_move.is_some();
+        let domains = || self.domains().into_iter();
+        let with_guests = || domains().find(|domain| !domain.guests.is_empty());
+        let is_unfinished = self.data().as_ref().is_some_and(is_there);
+        is_unfinished.then(|| with_guests().map(|domain| domain.name))
+    }
+
     /// Does something with the directory on a thread that may wait for the disk.
     async fn write(
         &self,

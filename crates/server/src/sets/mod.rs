@@ -3,7 +3,9 @@
 mod changes;
 mod directory;
 mod growing;
+mod moves;
 
+use crate::error::ServerError;
 use crate::volumes::Volumes;
 use changes::Changes;
 use directory::Directory;
@@ -38,6 +40,24 @@ impl Sets {
     pub fn serve(&self, data: DataDir, device: Arc<dyn Device>, hosts: Hosts) {
         let directory = Directory::new(data, device);
         let _ = self.open.set(Changes::new(directory, self.volumes.clone(), hosts));
+    }
+
+    /// Moves a volume to another set. It goes on where the client leaves.
+    pub async fn move_volume(&self, name: String, set: String) -> Result<(), String> {
+        let open = Arc::clone(&self.open);
+        let moved = tokio::spawn(async move {
+            let changes = open.get().ok_or_else(|| "the server is starting".to_owned())?;
+            changes.move_volume(&name, &set).await
+        });
+        moved.await.unwrap_or_else(|_| Err(STOPPING.to_owned()))
+    }
+
+    /// Ends what is left of a move that was interrupted, once the sets are mounted.
+    pub async fn finish_move(&self) -> Result<(), ServerError> {
+        match self.open.get() {
+            Some(open) => open.finish_move().await,
+            None => Ok(()),
+        }
     }
 
     /// Lets the directory go, so that others can open it.

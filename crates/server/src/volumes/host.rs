@@ -1,12 +1,13 @@
 //! A domain on the thread of its shard: answers requests until the shard closes.
 
+use super::moving::{come, leave};
 use super::requests::{
     PairChange, Request, ShardCounters, ShardVolumes, apply, exports, is_exclusive, taken_away,
 };
 use super::unit_changes;
 use crate::error::ServerError;
 use crate::nbd::connections::Connections;
-use softflash_datadir::{MountResult, ShardDomain, form_pairs};
+use softflash_datadir::{MountResult, ShardDomain, form_pairs, take_guests_away};
 use softflash_flash::FlashSource;
 use softflash_protocol::shared::recording::volume::VolumeRecordings;
 use softflash_runtime::RuntimeHandle;
@@ -47,6 +48,7 @@ pub(crate) async fn mount_hosts(
         rest.push((requests, recordings));
     }
     form_pairs(&mut domains, true).await;
+    take_guests_away(&mut domains).await;
     let all = domains.into_iter().zip(rest);
     all.map(|(mounted, rest)| VolumeHost::serve(mounted, rest, runtime)).collect()
 }
@@ -134,7 +136,8 @@ async fn refuse(error: VolumeError, mut requests: UnboundedReceiver<Request>) {
             | Request::ChangeUnits(_, answer)
             | Request::ChangePair(_, answer)
             | Request::End(answer) => drop(answer.send(Err(error.clone()))),
-            Request::Serve(_) => {}
+            // Whoever waits for them sees that nobody answers.
+            Request::Serve(_) | Request::Leave(_) | Request::Come(_) => {}
         }
     }
 }
@@ -212,6 +215,14 @@ async fn answer(
                 has_ended.set(true);
                 let _ = answer.send(domain.end().await);
                 return;
+            }
+            Request::Leave(order) => {
+                let (domain, connections) = (domain.clone(), Rc::clone(&connections));
+                runtime.spawn(Box::pin(leave(domain, connections, *order)));
+            }
+            Request::Come(order) => {
+                let (domain, connections) = (domain.clone(), Rc::clone(&connections));
+                runtime.spawn(Box::pin(come(domain, connections, *order)));
             }
             Request::Serve(client) => connections.begin(*client, &domain),
         }

@@ -1,18 +1,19 @@
 //! The handle of all domains, for any thread.
 
+use super::moves::UnderWay;
 use super::requests::{Answer, ExportInfo, PairChange, Request, ShardCounters, ShardVolumes};
 use super::unit_changes::UnitChange;
 use crate::nbd::client::Client;
 use crate::telemetry::DomainStats;
 use futures_util::future::join_all;
-use softflash_datadir::{DomainLoad, SetError, ShardDomain, most_free};
+use softflash_datadir::{DomainLoad, MoveError, SetError, ShardDomain, most_free};
 use softflash_ftl::UnitTelemetry;
 use softflash_protocol::volumes::VolumeChange;
 use softflash_volume::{MAPPING_UNIT_BYTES, VolumeError};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::{Mutex, MutexGuard, oneshot};
 
 /// The volumes of all domains. A clone is the same handle.
 #[derive(Clone)]
@@ -25,6 +26,8 @@ struct Shared {
     domains: RwLock<Vec<Option<Arc<Addressed>>>>,
     /// Held while volumes come into being or go, because names are unique over all domains.
     naming: Mutex<()>,
+    /// The volumes that are moving.
+    under_way: RwLock<Option<UnderWay>>,
 }
 
 /// A domain, which messages reach by its number in [`Shared::domains`].
@@ -43,6 +46,20 @@ pub(crate) enum ChangeError {
     /// There is no set for volumes at all.
     #[error("no set of units is for volumes; FLASH.SET CREATE makes one of spare units")]
     NoSets,
+    /// The volume is on its way to another set.
+    #[error(
+        "volume `{name}` is moving to the set `{set}`, and has no other changes meanwhile; \
+         FLASH.VOLUME LIST shows how far it is"
+    )]
+    Moving {
+        /// The volume.
+        name: String,
+        /// The set.
+        set: String,
+    },
+    /// The move of a volume.
+    #[error(transparent)]
+    Move(#[from] MoveError),
     /// The volumes.
     #[error(transparent)]
     Volume(#[from] VolumeError),
@@ -51,7 +68,11 @@ pub(crate) enum ChangeError {
 impl Volumes {
     /// The handle for these domains, and the receiver for the thread of each.
     pub fn new(domains: &[ShardDomain]) -> (Volumes, Vec<UnboundedReceiver<Request>>) {
-        let shared = Arc::new(Shared { domains: RwLock::default(), naming: Mutex::new(()) });
+        let shared = Arc::new(Shared {
+            domains: RwLock::default(),
+            naming: Mutex::new(()),
+            under_way: RwLock::default(),
+        });
         let volumes = Volumes { shared };
         let received = domains.iter().map(|domain| volumes.add(domain)).collect();
         (volumes, received)
@@ -93,6 +114,37 @@ impl Volumes {
     fn addressed(&self, number: usize) -> Option<Arc<Addressed>> {
         let domains = self.shared.domains.read().unwrap_or_else(PoisonError::into_inner);
         domains.get(number)?.clone()
+    }
+
+    /// Held while volumes come into being, go, or begin to move.
+    pub(super) async fn naming(&self) -> MutexGuard<'_, ()> {
+        self.shared.naming.lock().await
+    }
+
+    /// The volumes that are moving.
+    pub fn under_way(&self) -> Option<UnderWay> {
+        self.shared.under_way.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_under_way(&self, now: Option<UnderWay>) {
+        *self.shared.under_way.write().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+
+    /// The description of a domain.
+    pub(super) fn domain_of(&self, number: usize) -> Result<ShardDomain, VolumeError> {
+        Ok(self.addressed(number).ok_or(VolumeError::Stopped)?.domain.clone())
+    }
+
+    /// The name of the set of a domain.
+    pub fn name_of(&self, number: usize) -> String {
+        self.addressed(number).map(|it| it.domain.name.clone()).unwrap_or_default()
+    }
+
+    /// Sends a message to a domain; returns the way to it, if it is there.
+    pub(super) fn send(&self, number: usize, request: Request) -> Option<UnboundedSender<Request>> {
+        let addressed = self.addressed(number)?;
+        addressed.requests.send(request).ok()?;
+        Some(addressed.requests.clone())
     }
 
     /// Completes when a set is mounted.
@@ -264,13 +316,19 @@ impl Volumes {
                 (None, None) => {}
             }
         }
+        if let (Some(name), Some(moving)) = (change.existing(), self.under_way())
+            && moving.names.iter().any(|it| it == name)
+        {
+            let (name, set) = (name.to_owned(), moving.set);
+            return Err(ChangeError::Moving { name, set });
+        }
         let done = self.ask(domain, |answer| Request::Change(change, answer)).await;
         drop(naming);
         Ok(done?)
     }
 
     /// The mounted domain of a set.
-    fn of_set<T>(&self, set: &str, all: &Answers<T>) -> Result<usize, ChangeError> {
+    pub(super) fn of_set<T>(&self, set: &str, all: &Answers<T>) -> Result<usize, ChangeError> {
         let number = self.of_name(set)?;
         match all.not_mounted.iter().find(|it| it.domain == number) {
             Some(not_mounted) => Err(not_mounted.error.clone().into()),

@@ -1,5 +1,6 @@
 //! Messages to a domain on the thread of its shard.
 
+use super::moving::{Coming, Leaving};
 use super::unit_changes::UnitChange;
 use crate::nbd::client::Client;
 use softflash_ftl::{ProgramBytes, UnitTelemetry};
@@ -32,6 +33,10 @@ pub(crate) enum Request {
     ChangePair(PairChange, Answer<()>),
     /// End the domain, whose set is deleted, and give its units up.
     End(Answer<()>),
+    /// Let volumes go to another domain.
+    Leave(Box<Leaving>),
+    /// Take volumes of another domain.
+    Come(Box<Coming>),
     /// Serve an NBD client that has chosen an export of the domain.
     Serve(Box<Client>),
 }
@@ -106,6 +111,10 @@ pub(super) async fn apply(change: VolumeChange, domain: &Domain) -> Result<(), V
         VolumeChange::RollBack { volume, snapshot } => domain.roll_back(volume, snapshot).await,
         VolumeChange::Promote { name } => domain.promote(name).await,
         VolumeChange::Delete { name } => domain.delete(name).await,
+        // One domain cannot do it: the sets do.
+        VolumeChange::Move { set, .. } => Err(VolumeError::Unsupported {
+            reason: format!("a volume moves to the set `{set}` by FLASH.VOLUME MOVE only"),
+        }),
         VolumeChange::Snapshot { volume, name } => domain.snapshot(volume, name).await,
         VolumeChange::DeleteSnapshot { volume, name } => domain.delete_snapshot(volume, name).await,
         VolumeChange::Clone { volume, snapshot, name } => {
@@ -150,6 +159,7 @@ pub(super) fn taken_away(change: &VolumeChange, domain: &Domain) -> Vec<String> 
             moved.map(|(volume, snapshot)| export(&volume, &snapshot)).collect()
         }
         VolumeChange::Create { .. }
+        | VolumeChange::Move { .. }
         | VolumeChange::Set { .. }
         | VolumeChange::Resize { .. }
         | VolumeChange::Snapshot { .. }

@@ -1,5 +1,12 @@
 //! Units join a store that is full, while it is in use; the next start has them by its layout.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test ends at the first error, and prints its seed"
+)]
+
 use super::small_devices::{config, testbed, write};
 use bytes::Bytes;
 use softflash_base::random::Rng;

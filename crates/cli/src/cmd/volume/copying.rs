@@ -1,9 +1,9 @@
-//! Images compared and copied as far as the map says that they differ; volumes deleted as a whole.
+//! Images compared and copied as far as the map says that they differ.
 
 use crate::volume_export::{Digest, MOST_DATA_BYTES};
 use softflash_base::cast::{index, saturating_u32};
 use softflash_base::checksum::{checksum64, identity};
-use softflash_volume::{Changed, Domain, MAPPING_UNIT_BYTES, Volume, VolumeError, VolumeInfo};
+use softflash_volume::{Changed, MAPPING_UNIT_BYTES, Volume, VolumeError};
 
 /// Data of a range, in a buffer that is used again.
 pub async fn read<'a>(
@@ -73,17 +73,6 @@ pub async fn copy(from: &Volume, to: &Volume) -> Result<(), VolumeError> {
         at = changed.offset + changed.bytes;
     }
     to.flush().await
-}
-
-/// Deletes a volume and all of its snapshots.
-pub async fn delete_with_snapshots(
-    domain: &Domain,
-    volume: &VolumeInfo,
-) -> Result<(), VolumeError> {
-    for snapshot in volume.snapshots.iter().rev() {
-        domain.delete_snapshot(&volume.name, snapshot).await?;
-    }
-    domain.delete(&volume.name).await
 }
 
 /// A number of things, as messages have it.

@@ -55,7 +55,7 @@ struct Planned<'a> {
     before: Option<Volume>,
 }
 
-type Output = ExportWriter<BufWriter<File>>;
+type Output = ExportWriter<Buffered>;
 
 impl Export {
     /// Writes the export.
@@ -64,8 +64,13 @@ impl Export {
         // A mount writes, so it works on a copy in memory.
         let instead = "copy a volume from its server by NBD, as with `nbdcopy`";
         let directory = directories::or_instead(OpenDir::open_to_try(&self.directory), instead)?;
-        let (file, totals) =
-            with_domains(&directory, async |domains| self.write(domains, &mut new).await)?;
+        let volumes = self.volumes();
+        let (buffered, totals) =
+            with_domains(&directory, async |domains| volumes.write(domains, &mut new).await)?;
+        let file = buffered.into_inner().map_err(|error| {
+            let path = new.name().to_owned();
+            CliError::File { path, source: error.into_error() }
+        })?;
         let name = new.name().display().to_string();
         new.complete(&file)?;
         let Totals { volumes, images, data_bytes, .. } = totals;
@@ -78,12 +83,37 @@ impl Export {
         Ok(())
     }
 
-    async fn write(
+    fn volumes(&self) -> Exported<'_> {
+        let Export { directory, names, from, quick, .. } = self;
+        Exported { directory, names, from: from.as_deref(), is_quick: *quick, may_be_none: false }
+    }
+}
+
+/// The volumes that are written.
+pub struct Exported<'a> {
+    /// The data directory.
+    pub directory: &'a Path,
+    /// Their names; all of them without one.
+    pub names: &'a [String],
+    /// Only what has changed since this snapshot.
+    pub from: Option<&'a str>,
+    /// Nothing is read to prove that `import` has the same snapshot.
+    pub is_quick: bool,
+    /// Whether there may be none.
+    pub may_be_none: bool,
+}
+
+/// A file that something else may be added to.
+pub type Buffered = BufWriter<File>;
+
+impl Exported<'_> {
+    /// Writes the export to a new file, to which something may be added.
+    pub async fn write(
         &self,
         domains: &Domains,
         new: &mut NewFile,
-    ) -> Result<(File, Totals), CliError> {
-        unfinished::refuse(domains, &self.directory).await?;
+    ) -> Result<(Buffered, Totals), CliError> {
+        unfinished::refuse(domains, self.directory).await?;
         let selected = self.select(domains)?;
         // Of an increment nobody knows the length before.
         let used = selected.iter().map(|volume| volume.info.used_bytes).sum();
@@ -102,20 +132,16 @@ impl Export {
             self.write_volume(volume, &mut out, &path, &bar).await?;
         }
         bar.finish_and_clear();
-        let (buffered, totals) = out.finish().map_err(at())?;
-        let file = buffered
-            .into_inner()
-            .map_err(|error| CliError::File { path, source: error.into_error() })?;
-        Ok((file, totals))
+        Ok(out.finish().map_err(at())?)
     }
 
     /// The volumes by name, but clones behind their parents.
     fn select<'a>(&self, domains: &'a Domains) -> Result<Vec<Selected<'a>>, CliError> {
-        let path = &self.directory;
+        let path = self.directory;
         if self.names.is_empty() {
             domains.check_all(path)?;
         }
-        for name in &self.names {
+        for name in self.names {
             domains.holder(name).map_err(DataDirError::volume(path))?;
         }
         let is_chosen = |name: &String| self.names.is_empty() || self.names.contains(name);
@@ -124,7 +150,7 @@ impl Export {
         };
         let all = domains.all.iter().flat_map(|(_, domain)| of_domain(domain));
         let mut left: Vec<Selected<'a>> = all.filter(|one| is_chosen(&one.info.name)).collect();
-        if left.is_empty() {
+        if left.is_empty() && !self.may_be_none {
             let path = path.display();
             return Err(CliError::Failed(format!("{path}: there are no volumes to export")));
         }
@@ -146,13 +172,13 @@ impl Export {
         volume: Selected<'a>,
         selected: &BTreeSet<String>,
     ) -> Result<Planned<'a>, CliError> {
-        let failed = || DataDirError::volume(&self.directory);
+        let failed = || DataDirError::volume(self.directory);
         let Selected { domain, info } = volume;
         let VolumeInfo { name, size_bytes, settings, mut snapshots, parent, .. } = info;
         let open = |of: &str, snapshot: &str| {
             domain.open_snapshot(of, snapshot).map(Volume::without_limits).map_err(failed())
         };
-        let (beginning, before) = match (&self.from, parent) {
+        let (beginning, before) = match (self.from, parent) {
             (Some(from), _) => {
                 let Some(place) = snapshots.iter().position(|snapshot| snapshot == from) else {
                     return Err(self.lacks_base(&name, from, selected.len()));
@@ -162,9 +188,9 @@ impl Export {
                 let size_bytes = base.size_bytes().map_err(failed())?;
                 let bar = output::progress(0, "bytes of the snapshot");
                 let shown = |bytes| bar.inc(bytes);
-                let digest = digest(&base, self.quick, shown).await.map_err(failed())?;
+                let digest = digest(&base, self.is_quick, shown).await.map_err(failed())?;
                 bar.finish_and_clear();
-                let snapshot = from.clone();
+                let snapshot = from.to_owned();
                 (Beginning::Base(Base { snapshot, size_bytes, digest }), Some(base))
             }
             (None, Some((volume, snapshot))) if selected.contains(&volume) => {
@@ -209,7 +235,7 @@ impl Export {
         bar: &ProgressBar,
     ) -> Result<(), CliError> {
         let Planned { domain, described, mut before } = volume;
-        let failed = || DataDirError::volume(&self.directory);
+        let failed = || DataDirError::volume(self.directory);
         let mut buffer = Vec::new();
         for image in 0..described.images() {
             let opened = match described.snapshots.get(index(image)) {

@@ -1,6 +1,5 @@
 //! `softflash volume give-up`: gives up a volume, or all of a domain, also damaged ones.
 
-use super::copying::delete_with_snapshots;
 use super::named::open;
 use crate::directories::block_on;
 use clap::Args;
@@ -49,7 +48,7 @@ impl GiveUp {
             output::result(&cost(&volume));
             self.check_forced("the volume with its snapshots is deleted")?;
             let failed = DataDirError::volume(&directory.path);
-            delete_with_snapshots(domain, &volume).await.map_err(failed).map_err(CliError::from)
+            domain.delete_with_snapshots(&volume.name).await.map_err(failed).map_err(CliError::from)
         })?;
         self.say(&format!("gave up volume `{name}`"));
         Ok(())

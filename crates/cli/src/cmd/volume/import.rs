@@ -2,7 +2,6 @@
 
 use super::copying::count;
 use super::import_checks::{Checked, Checks};
-use super::settings::all_of;
 use super::unfinished;
 use crate::directories;
 use crate::volume_export::{Beginning, Change, Described, ExportError, ExportReader};
@@ -41,13 +40,21 @@ pub struct Import {
     force: bool,
 }
 
+/// A file with an export.
+pub type Input = BufReader<Box<dyn Read>>;
+
 /// An export that is read.
-struct Source<'a> {
-    path: &'a Path,
-    reader: ExportReader<BufReader<Box<dyn Read>>>,
-    bar: ProgressBar,
+pub struct Source<'a> {
+    /// Its file.
+    pub path: &'a Path,
+    /// Behind its descriptions.
+    pub reader: ExportReader<Input>,
+    /// Shows how much was read.
+    pub bar: ProgressBar,
     /// A signal has asked for the end.
-    interrupted: Arc<AtomicBool>,
+    pub interrupted: Arc<AtomicBool>,
+    /// Whether something else follows the export.
+    pub has_more: bool,
 }
 
 impl Source<'_> {
@@ -62,7 +69,7 @@ impl Source<'_> {
         let reader = ExportReader::begin(BufReader::with_capacity(1 << 20, file));
         let reader = reader.map_err(ExportError::at(path))?;
         let (bar, interrupted) = (output::progress(bytes, "bytes"), interrupt::flag(None)?);
-        Ok(Source { path, reader, bar, interrupted })
+        Ok(Source { path, reader, bar, interrupted, has_more: false })
     }
 
     fn change(&mut self) -> Result<Option<Change>, CliError> {
@@ -72,6 +79,19 @@ impl Source<'_> {
         let change = self.reader.change().map_err(ExportError::at(self.path))?;
         self.bar.set_position(self.reader.bytes_read());
         Ok(change)
+    }
+
+    fn end(&mut self) -> Result<u64, CliError> {
+        let ended = if self.has_more { self.reader.end() } else { self.reader.finish() };
+        Ok(ended.map_err(ExportError::at(self.path))?.data_bytes)
+    }
+
+    /// Reads past the export.
+    pub fn pass(&mut self) -> Result<(), CliError> {
+        while !self.reader.is_at_end() {
+            self.change()?;
+        }
+        self.end().map(|_| ())
     }
 }
 
@@ -85,17 +105,64 @@ impl Import {
     }
 
     fn import(&self, file: &Path) -> Result<(), CliError> {
-        let source = Source::open(file)?;
-        let volumes = source.reader.volumes().to_vec();
+        let mut source = Source::open(file)?;
+        self.volumes().import(&self.open()?, &mut source)
+    }
+
+    fn volumes(&self) -> Imported<'_> {
+        Imported { directory: &self.directory, revert: self.revert, force: self.force }
+    }
+
+    fn undo(&self) -> Result<(), CliError> {
         let directory = self.open()?;
-        let data_bytes = with_domains(&directory, async |domains| {
+        let failed = || DataDirError::volume(&directory.path);
+        let names = with_domains(&directory, async |domains| {
+            domains.check_all(&directory.path)?;
+            let works = unfinished::find(domains).await.map_err(failed())?;
+            let works = works.ok_or_else(|| {
+                let path = directory.path.display();
+                CliError::Failed(format!("{path}: no import was interrupted"))
+            })?;
+            let names: Vec<&str> = works.iter().map(unfinished::Work::name).collect();
+            let names = names.join("`, `");
+            if !works.is_empty() && !self.force {
+                confirm(&format!("undo the import of `{names}`?"))?;
+            }
+            unfinished::undo(domains, &works).await.map_err(failed())?;
+            Ok::<_, CliError>(names)
+        })?;
+        self.volumes().say(&format!("undid the import of `{names}`"));
+        Ok(())
+    }
+
+    fn open(&self) -> Result<OpenDir, CliError> {
+        let instead = "copy a volume to its server by NBD, as with `nbdcopy`";
+        directories::or_instead(OpenDir::open(&self.directory), instead)
+    }
+}
+
+/// The import of an export into a directory.
+pub struct Imported<'a> {
+    /// The data directory.
+    pub directory: &'a Path,
+    /// What was written since the snapshot of an increment may be lost.
+    pub revert: bool,
+    /// Nobody is asked.
+    pub force: bool,
+}
+
+impl Imported<'_> {
+    /// Imports the volumes, all or none of them, and tells what was done.
+    pub fn import(&self, directory: &OpenDir, source: &mut Source<'_>) -> Result<(), CliError> {
+        let volumes = source.reader.volumes().to_vec();
+        let data_bytes = with_domains(directory, async |domains| {
             self.import_into(domains, source, &volumes).await
         })?;
         for volume in &volumes {
             self.say(&done(volume));
         }
         let (volumes, data) = (plural(count(volumes.len()), "volume"), human_bytes(data_bytes));
-        output::say(&format!("{}: {volumes}, {data} of data imported", file.display()));
+        output::say(&format!("{}: {volumes}, {data} of data imported", source.path.display()));
         Ok(())
     }
 
@@ -103,10 +170,10 @@ impl Import {
     async fn import_into(
         &self,
         domains: &Domains,
-        mut source: Source<'_>,
+        source: &mut Source<'_>,
         volumes: &[Described],
     ) -> Result<u64, CliError> {
-        let path = &self.directory;
+        let path = self.directory;
         let checks = Checks { domains, path, may_revert: self.revert };
         let Checked { works, reverted } = checks.all(volumes).await?;
         if !reverted.is_empty() && !self.force {
@@ -122,11 +189,11 @@ impl Import {
         }
         let imported = async {
             for volume in volumes {
-                self.volume(domains, volume, &mut source).await?;
+                self.volume(domains, volume, source).await?;
             }
-            let totals = source.reader.finish().map_err(ExportError::at(source.path))?;
+            let data_bytes = source.end()?;
             unfinished::end(domains).await.map_err(failed())?;
-            Ok::<_, CliError>(totals.data_bytes)
+            Ok::<_, CliError>(data_bytes)
         }
         .await;
         bar.finish_and_clear();
@@ -150,7 +217,7 @@ impl Import {
         volume: &Described,
         source: &mut Source<'_>,
     ) -> Result<(), CliError> {
-        let failed = || DataDirError::volume(&self.directory);
+        let failed = || DataDirError::volume(self.directory);
         let name = &volume.name;
         let domain = begin(domains, volume).await.map_err(failed())?;
         let target = domain.volume(name).map_err(failed())?.without_limits();
@@ -171,34 +238,7 @@ impl Import {
                 domain.snapshot(name, snapshot).await.map_err(failed())?;
             }
         }
-        Ok(domain.set(name, &all_of(&volume.settings)).await.map_err(failed())?)
-    }
-
-    fn undo(&self) -> Result<(), CliError> {
-        let directory = self.open()?;
-        let failed = || DataDirError::volume(&directory.path);
-        let names = with_domains(&directory, async |domains| {
-            domains.check_all(&directory.path)?;
-            let works = unfinished::find(domains).await.map_err(failed())?;
-            let works = works.ok_or_else(|| {
-                let path = directory.path.display();
-                CliError::Failed(format!("{path}: no import was interrupted"))
-            })?;
-            let names: Vec<&str> = works.iter().map(unfinished::Work::name).collect();
-            let names = names.join("`, `");
-            if !works.is_empty() && !self.force {
-                confirm(&format!("undo the import of `{names}`?"))?;
-            }
-            unfinished::undo(domains, &works).await.map_err(failed())?;
-            Ok::<_, CliError>(names)
-        })?;
-        self.say(&format!("undid the import of `{names}`"));
-        Ok(())
-    }
-
-    fn open(&self) -> Result<OpenDir, CliError> {
-        let instead = "copy a volume to its server by NBD, as with `nbdcopy`";
-        directories::or_instead(OpenDir::open(&self.directory), instead)
+        Ok(domain.set(name, &volume.settings.all()).await.map_err(failed())?)
     }
 
     fn say(&self, done: &str) {

@@ -27,6 +27,8 @@ struct Listed {
     temperature: String,
     stream: u8,
     snapshots: Vec<String>,
+    /// The set of units that holds it.
+    set: String,
     /// Of a clone, the snapshot that it was made from.
     #[serde(skip_serializing_if = "Option::is_none")]
     clone_of: Option<String>,
@@ -86,13 +88,13 @@ fn look(domains: &Domains) -> (Vec<Listed>, Vec<Row>) {
         let list = domain.list();
         let (volumes_here, space) = (list.len(), domain.space());
         rows.push(Row { place: of.place(), units: of.units.clone(), volumes: volumes_here, space });
-        volumes.extend(list.into_iter().map(listed));
+        volumes.extend(list.into_iter().map(|volume| listed(volume, &of.name)));
     }
     volumes.sort_by(|a, b| a.name.cmp(&b.name));
     (volumes, rows)
 }
 
-fn listed(volume: VolumeInfo) -> Listed {
+fn listed(volume: VolumeInfo, set: &str) -> Listed {
     let VolumeInfo { name, size_bytes, used_bytes, settings, snapshots, parent } = volume;
     let clone_of = parent.map(|(volume, snapshot)| format!("{volume}@{snapshot}"));
     Listed {
@@ -106,6 +108,7 @@ fn listed(volume: VolumeInfo) -> Listed {
         temperature: settings.lifetime.temperature.to_string(),
         stream: settings.lifetime.stream,
         snapshots,
+        set: set.to_owned(),
         clone_of,
     }
 }
@@ -129,6 +132,7 @@ fn print(path: &Path, volumes: &[Listed], domains: &[Row]) {
                 or_dash(bytes(volume.bandwidth_bytes_per_second)),
                 volume.weight.to_string(),
                 format!("{} {}", volume.temperature, volume.stream),
+                volume.set.clone(),
                 or_dash(volume.snapshots.join(", ")),
                 or_dash(volume.clone_of.clone().unwrap_or_default()),
             ]
@@ -142,6 +146,7 @@ fn print(path: &Path, volumes: &[Listed], domains: &[Row]) {
             "bytes/s",
             "weight",
             "hint",
+            "set",
             "snapshots",
             "clone of",
         ];

@@ -2,12 +2,13 @@
 
 mod copying;
 mod delete;
-mod export;
+pub mod export;
 mod give_up;
-mod import;
+pub mod import;
 mod import_checks;
 mod list;
 mod named;
+mod relocate;
 mod reshape;
 mod settings;
 mod unfinished;
@@ -33,6 +34,7 @@ Examples:
   softflash volume set ./data trial --quota 10GiB --iops 500
   softflash volume list ./data -o json
   softflash volume rollback ./data disk before-upgrade
+  softflash volume move ./data disk --set vol-1
   softflash volume delete-snapshot ./data disk before-upgrade
 
 The server must be stopped. Volumes are thin: they take space as they are written, and may promise \
@@ -53,7 +55,10 @@ Examples:
   softflash volume create ./data index 5GiB --set vol-1
   softflash volume create ./data orders 5GiB --copies 2
 
-`softflash set list` names the sets, and which of them are pairs.")]
+All data of a volume, with its snapshots and clones, stay in one set of one shard: it can hold at \
+most the usable space of that set, and at most 16 TiB less 4096 bytes. It is thin, so it may be \
+larger, with a warning. `softflash set list` names the sets with their space, and which of them are \
+pairs; `volume move` brings a volume to another one.")]
     Create {
         #[command(flatten)]
         volume: Named,
@@ -120,6 +125,18 @@ Examples:
 `trial` then has the snapshot `monday` of `disk` and the older ones; `disk` is \
 a clone of `trial@monday`. All contents stay, and nothing is copied.")]
     Promote(reshape::Promote),
+    /// Move a volume to another set of units, with its snapshots and all that share data with it
+    #[command(after_help = "\
+Examples:
+  softflash set list ./data
+  softflash volume move ./data disk --set vol-1
+  softflash volume move ./data disk --set fast -o json
+
+Its clones and its parent move along, so that what they share stays shared; the command names them. \
+Nothing is written where the set has too little room, or is one of a pair. After a signal, an error \
+or a crash the volumes are where they were; from the moment on at which the other set has everything \
+they are there. A running server moves them while clients use them: FLASH.VOLUME MOVE.")]
+    Move(relocate::Move),
     /// Delete a volume and its data; its snapshots must be deleted before
     #[command(after_help = "\
 Examples:
@@ -222,6 +239,7 @@ impl Volume {
             What::Resize { volume, size, shrink } => volume.resize(size, shrink),
             What::Rename(rename) => rename.run(),
             What::Rollback(rollback) => rollback.run(),
+            What::Move(relocate) => relocate.run(),
             What::Promote(promote) => promote.run(),
             What::Delete(delete) => delete.run(),
             What::Snapshot { volume, snapshot } => volume.snapshot(&snapshot),
@@ -311,7 +329,8 @@ impl Named {
         if size > usable_bytes {
             self.say(&format!(
                 "warning: it is larger than the {} that it shares with the volumes of its set; \
-                 writes fail once that is full",
+                 writes fail once that is full, unless `softflash set resize` gives the set more \
+                 units",
                 human_bytes(usable_bytes)
             ));
         }

@@ -1,7 +1,7 @@
 //! The settings of a volume as arguments, and as words.
 
 use clap::Args;
-use softflash_volume::{Setting, VolumeSettings};
+use softflash_volume::Setting;
 
 /// New values of settings.
 #[derive(Debug, Args)]
@@ -36,18 +36,6 @@ impl SettingArgs {
             .copied()
             .collect()
     }
-}
-
-/// All settings, as they are changed.
-pub fn all_of(settings: &VolumeSettings) -> [Setting; 6] {
-    [
-        Setting::Quota(settings.quota_bytes),
-        Setting::Iops(settings.iops),
-        Setting::Bandwidth(settings.bandwidth_bytes_per_second),
-        Setting::Weight(settings.weight),
-        Setting::Temperature(settings.lifetime.temperature),
-        Setting::Stream(settings.lifetime.stream),
-    ]
 }
 
 /// Settings as words: `weight=100`.

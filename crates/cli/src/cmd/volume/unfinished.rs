@@ -5,8 +5,8 @@
 //! A marker is durable before anything else changes, and its deletion is the moment at which all of
 //! the import counts.
 
-use super::copying::{copy, delete_with_snapshots};
-use super::settings::{all_of, from_words, words};
+use super::copying::copy;
+use super::settings::{from_words, words};
 use softflash_base::cast::index;
 use softflash_base::shell_word;
 use softflash_console::CliError;
@@ -51,7 +51,7 @@ impl Work {
         match self {
             Work::Creates(name) => format!("creates {name}"),
             Work::Changes { name, base, settings } => {
-                format!("changes {name} {base} {}", words(&all_of(settings)))
+                format!("changes {name} {base} {}", words(&settings.all()))
             }
         }
     }
@@ -141,10 +141,7 @@ pub async fn undo(domains: &Domains, works: &[Work]) -> Result<(), VolumeError> 
         };
         match work {
             Work::Creates(name) => {
-                let volume = domain.list().into_iter().find(|volume| volume.name == *name);
-                if let Some(volume) = volume {
-                    delete_with_snapshots(domain, &volume).await?;
-                }
+                domain.delete_with_snapshots(name).await?;
             }
             Work::Changes { name, base, settings } => {
                 let snapshots = domain.list().into_iter().find(|volume| volume.name == *name);
@@ -157,7 +154,7 @@ pub async fn undo(domains: &Domains, works: &[Work]) -> Result<(), VolumeError> 
                     domain.delete_snapshot(name, newer).await?;
                 }
                 set_back(domain, name, base).await?;
-                domain.set(name, &all_of(settings)).await?;
+                domain.set(name, &settings.all()).await?;
             }
         }
     }

@@ -1,23 +1,43 @@
-//! FLASH.VOLUME: the requests of the protocol to the volumes.
+//! FLASH.VOLUME: the requests of the protocol to the volumes, and to the sets between which they
+//! move.
 
-use super::registry::{self, ChangeError, Volumes};
+use crate::sets::Sets;
 use crate::telemetry::DomainStats;
+use crate::volumes::{ChangeError, MissingDomain, Volumes};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use softflash_ftl::{ProgramBytes, UnitTelemetry};
 use softflash_protocol::volumes::{
-    NotMounted, VolumeAdmin, VolumeChange, VolumeEntry, VolumeList, VolumeTotals,
+    Moving, NotMounted, VolumeAdmin, VolumeChange, VolumeEntry, VolumeList, VolumeTotals,
 };
 use softflash_volume::VolumeError;
 
-impl VolumeAdmin for Volumes {
+/// The volumes of a server with its sets.
+pub(crate) struct Admin {
+    pub volumes: Volumes,
+    pub sets: Sets,
+}
+
+impl VolumeAdmin for Admin {
     fn list(&self) -> BoxFuture<'static, Result<VolumeList, String>> {
-        let volumes = self.clone();
+        let volumes = self.volumes.clone();
         async move {
             let domains = volumes.describe().await.map_err(|error| error.to_string())?;
-            let all = domains.mounted.into_iter().flat_map(|(_, domain)| domain.volumes);
+            let under_way = volumes.under_way();
+            let all = domains.mounted.into_iter().flat_map(|(number, domain)| {
+                let set = volumes.name_of(number);
+                domain.volumes.into_iter().map(move |volume| (set.clone(), volume))
+            });
             let mut all: Vec<VolumeEntry> = all
-                .map(|volume| VolumeEntry {
+                .map(|(set, volume)| VolumeEntry {
+                    set,
+                    moving: under_way.as_ref().filter(|it| it.names.contains(&volume.name)).map(
+                        |it| Moving {
+                            set: it.set.clone(),
+                            copied_bytes: it.progress.copied_bytes(),
+                            left_bytes: it.progress.left_bytes(),
+                        },
+                    ),
                     name: volume.name,
                     size_bytes: volume.size_bytes,
                     used_bytes: volume.used_bytes,
@@ -31,7 +51,9 @@ impl VolumeAdmin for Volumes {
                 })
                 .collect();
             all.sort_by(|a, b| a.name.cmp(&b.name));
-            let missing = |domain: registry::NotMounted| NotMounted {
+            // At the moment of a switch both sets may tell of a volume.
+            all.dedup_by(|a, b| a.name == b.name);
+            let missing = |domain: MissingDomain| NotMounted {
                 shard: volumes.shard_of(domain.domain),
                 error: domain.error.to_string(),
             };
@@ -42,7 +64,7 @@ impl VolumeAdmin for Volumes {
     }
 
     fn totals(&self) -> BoxFuture<'static, VolumeTotals> {
-        let volumes = self.clone();
+        let volumes = self.volumes.clone();
         async move {
             let domains = volumes.stats().await;
             let sum = |of: fn(&DomainStats) -> u64| domains.iter().map(of).sum();
@@ -60,13 +82,19 @@ impl VolumeAdmin for Volumes {
     }
 
     fn units(&self) -> BoxFuture<'static, Vec<UnitTelemetry>> {
-        let volumes = self.clone();
+        let volumes = self.volumes.clone();
         async move { volumes.units().await }.boxed()
     }
 
     fn change(&self, change: VolumeChange) -> BoxFuture<'static, Result<(), String>> {
-        let volumes = self.clone();
-        async move { volumes.change(change).await.map_err(refusal) }.boxed()
+        let (volumes, sets) = (self.volumes.clone(), self.sets.clone());
+        async move {
+            match change {
+                VolumeChange::Move { name, set } => sets.move_volume(name, set).await,
+                change => volumes.change(change).await.map_err(refusal),
+            }
+        }
+        .boxed()
     }
 }
 

@@ -1,0 +1,68 @@
+//! Volumes that move from one set to another while they are served. The manifest says which set has
+//! them, before the first byte is copied and again for the switch.
+
+use super::changes::{Changes, Outcome, UNDER_WAY};
+use crate::error::ServerError;
+use crate::volumes::{CopiedMove, PlannedMove};
+
+impl Changes {
+    /// Moves a volume, with all that share data with it; done when it returns.
+    pub async fn move_volume(&self, name: &str, set: &str) -> Outcome<()> {
+        let Ok(_one) = self.under_way.try_lock() else { return Err(UNDER_WAY.to_owned()) };
+        let volumes = self.volumes()?;
+        let told = |error: &dyn std::fmt::Display| error.to_string();
+        let planned = volumes.plan_move(name, set).await.map_err(|error| told(&error))?;
+        let (names, [from, to]) = (planned.family.names(), planned.sets);
+        self.directory().begin_move(names, from, to).await?;
+        match volumes.copy(&planned).await {
+            Ok(copied) => self.switch(&planned, copied).await,
+            Err((error, is_undone)) => {
+                if is_undone {
+                    self.directory().end_move().await?;
+                }
+                Err(error.to_string())
+            }
+        }
+    }
+
+    /// Decides that the target has the volumes.
+    async fn switch(&self, planned: &PlannedMove, copied: CopiedMove) -> Outcome<()> {
+        let names = &planned.family;
+        if let Err(error) = self.directory().arrived(true).await {
+            // What the disk has is unknown, unless it takes the contrary.
+            if self.directory().arrived(false).await.is_err() {
+                drop(copied);
+                return Err(format!(
+                    "{error}; {names} are not served until the next start, which reads the manifest"
+                ));
+            }
+            let given_up = copied.give_up().await;
+            if given_up.is_ok() {
+                self.directory().end_move().await?;
+            }
+            return Err(error);
+        }
+        copied.complete().await.map_err(|error| {
+            format!("{names} have moved, and the next start deletes what is left of them: {error}")
+        })?;
+        self.directory().end_move().await
+    }
+
+    /// Ends the record of a move that was interrupted, once the mount of the set whose copies count
+    /// for nothing has taken them away.
+    pub async fn finish_move(&self) -> Result<(), ServerError> {
+        let Some(set) = self.directory().unfinished_move() else { return Ok(()) };
+        if let Some(set) = set
+            && let Ok(volumes) = self.volumes()
+            && volumes.ready(&set).await.is_err()
+        {
+            // Once it can be mounted, they are taken away.
+            return Ok(());
+        }
+        let ended = self.directory().end_move().await;
+        ended.map_err(|error| ServerError::Io {
+            what: "recording the end of a move of volumes",
+            source: std::io::Error::other(error),
+        })
+    }
+}
