@@ -1,6 +1,8 @@
 //! What `docs/operations.md` offers: the unit for systemd, and the metrics to watch.
 
 use crate::nbd::{change, serve};
+use crate::pairs::with_two_sets;
+use crate::sets::set;
 use crate::support::http::get;
 use crate::support::nbd::NbdClient;
 use crate::support::program::{Backend, binary, format_with, said};
@@ -63,10 +65,8 @@ fn a_supervisor_is_told_when_the_server_is_ready() {
 
 #[test]
 fn the_metrics_to_watch_exist() {
-    let temp = tempfile::tempdir().unwrap();
-    let data = temp.path().join("data");
-    let with_volumes = ["--units", "4", "--shards", "1", "--volume-units", "2"];
-    format_with(&data, Backend::File, 1 << 30, &with_volumes);
+    let (_temp, data) = with_two_sets();
+    set(&data, "pair", &["vol-0", "copy"]);
     let server = serve(&data);
     change(&server, &["CREATE", "disk", "1MiB", "quota", "1MiB"]);
     let mut disk = NbdClient::connect(server.address_of("nbd"), "disk");

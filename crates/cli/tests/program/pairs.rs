@@ -20,7 +20,7 @@ use tempfile::TempDir;
 const MIB: u64 = 1 << 20;
 
 /// A directory whose set `vol-0` has a unit, as has the set `copy` of the same shard.
-fn with_two_sets() -> (TempDir, PathBuf) {
+pub fn with_two_sets() -> (TempDir, PathBuf) {
     let (temp, data) = with_volume_units();
     set(&data, "resize", &["vol-0", "--units", "1"]);
     set(&data, "create", &["copy", "--units", "1", "--shard", "0"]);
