@@ -20,7 +20,7 @@ Examples:
   softflash grow ./data --size 128GiB
   softflash grow ./data --size 128GiB --store 0     all new units for volumes
   softflash grow ./data --size 128GiB --spare 8     8 stay spare, for sets
-  softflash grow ./data                             all of an enlarged block device
+  softflash grow ./data                             all of a block device
 
 The device gets more units at its end, of the size of those that it has: the most whole units that \
 fit --size. No data move. Without --store, --volumes and --spare, keys and volumes get new units in \
