@@ -243,14 +243,15 @@ impl Pair {
         Ok(())
     }
 
-    /// Members begin the next epoch, the first of them first.
+    /// Members begin the next epoch, the first of them first. Both have everything: a member that
+    /// was copied from may not know that yet, if the power was cut when the copy was complete.
     pub(super) async fn next_epoch(&self, members: &[Member]) -> Result<(), VolumeError> {
         let epoch =
             1 + [0, 1].map(|member| self.state(member).epoch).into_iter().max().unwrap_or(0);
         for &member in members {
             let before = self.state(member);
             assert!(before.is_whole && epoch > before.epoch, "epoch {epoch} follows {before:?}");
-            let state = PairState { epoch, ..before };
+            let state = PairState { epoch, is_partner_whole: true, ..before };
             self.record(member, state).await?;
         }
         Ok(())
