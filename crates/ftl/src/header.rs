@@ -82,6 +82,9 @@ pub(crate) struct Header {
     pub highest_erase_count: u32,
     /// No block of this number or above had been erased in the unit when the header was written.
     pub unused_from: u32,
+    /// All superblocks of the unit with smaller generations are void: the whole unit was erased
+    /// since, but for bad blocks. 0 in an opening header.
+    pub void_below: u64,
     /// The block in each stripe column.
     pub blocks: Vec<ColumnRecord>,
     /// The purpose of the superblock; none in an erase header.
@@ -152,6 +155,9 @@ pub(crate) fn encode(place: HeaderPlace, header: &Header, page: &mut [u8]) {
     put(page, 40, &header.generation.to_le_bytes());
     put(page, 48, &header.highest_erase_count.to_le_bytes());
     put(page, 52, &header.unused_from.to_le_bytes());
+    if header.opening.is_none() {
+        put(page, 56, &header.void_below.to_le_bytes());
+    }
     if let Some(Purpose { stream, owner, tag, epoch }) = &header.opening {
         page[38] = stream_code(*stream);
         put(page, 56, &tag.0);
@@ -260,6 +266,10 @@ pub(crate) fn decode(
         generation: u64::from_le_bytes(array(page, 40)),
         highest_erase_count: u32::from_le_bytes(array(page, 48)),
         unused_from: u32::from_le_bytes(array(page, 52)),
+        void_below: match kind {
+            HeaderKind::Erase => u64::from_le_bytes(array(page, 56)),
+            HeaderKind::Opening => 0,
+        },
         blocks,
         opening,
     })

@@ -181,6 +181,7 @@ impl Headers {
             generation: unit.slot(index).generation(),
             highest_erase_count: unit.blocks.highest_erase_count(),
             unused_from: unit.blocks.unused_from(),
+            void_below: if opening.is_none() { unit.void_below() } else { 0 },
             blocks: blocks.collect(),
             opening: opening.map(|opening| self.purpose(unit.owner(), opening)),
         };

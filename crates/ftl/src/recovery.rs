@@ -123,7 +123,10 @@ pub(crate) fn recover(
     }
     let newest = recover_wear(&mut unit.blocks, findings);
     let next_generation = generation_after_mount(id, newest)?;
-    unit.note_mount(next_generation, findings.iter().map(Finding::damaged_headers).sum());
+    let headers = findings.iter().flat_map(Finding::headers);
+    let void_below = headers.map(|header| header.void_below).max().unwrap_or(0);
+    let damaged_headers = findings.iter().map(Finding::damaged_headers).sum();
+    unit.note_mount(next_generation, void_below, damaged_headers);
     for header in findings.iter().flat_map(Finding::headers) {
         unit.note_header(header.blocks[0].block, header.generation);
     }
@@ -131,9 +134,14 @@ pub(crate) fn recover(
     let Ownership { owner, asks_about_unclaimed } = owners.of(id);
     unit.set_owner(owner);
     let verdicts: Vec<Verdict<'_>> = findings.iter().map(Finding::verdict).collect();
-    // A table of sets gives a unit to an owner when all of it is erased: the header of another one
-    // is that of a bad block, or was left in place by an erase whose own header is torn.
-    let is_left = |verdict: &Verdict<'_>| owners.have_table() && is_of_another(verdict, owner);
+    // A table of sets gives a unit to an owner when all of it is erased: the header of another one,
+    // or one from before, is that of a bad block, or was left in place by an erase whose own header
+    // is torn.
+    let is_void =
+        |verdict: &Verdict<'_>| matches!(verdict, Verdict::Live(it) if it.generation < void_below);
+    let is_left = |verdict: &Verdict<'_>| {
+        is_void(verdict) || owners.have_table() && is_of_another(verdict, owner)
+    };
     let is_shared =
         !owners.have_table() && verdicts.iter().any(|verdict| is_of_another(verdict, owner));
     let asks = asks_about_unclaimed && !is_shared;

@@ -37,6 +37,10 @@ pub(crate) struct Unit {
     pub blocks: BlockTable,
     dies: Vec<DieQueue>,
     next_generation: u64,
+    /// The first generation since the mount.
+    first_generation: u64,
+    /// What had smaller generations is void.
+    void_below: u64,
     /// The greatest generation in a header on the flash, and the superblock of that header.
     newest: Option<(u64, u32)>,
     /// Header pages that the mount found damaged.
@@ -73,6 +77,8 @@ impl Unit {
             blocks: BlockTable::new(layout.columns(), layout.blocks_per_plane),
             dies: (0..layout.dies).filter_map(|_| die()).collect(),
             next_generation: 0,
+            first_generation: 0,
+            void_below: 0,
             newest: None,
             damaged_headers: 0,
             openings: Vec::new(),
@@ -215,11 +221,24 @@ impl Unit {
         generation
     }
 
-    /// Sets the first generation for new lives and the number of damaged headers, as the mount
-    /// found them.
-    pub fn note_mount(&mut self, next_generation: u64, damaged_headers: u32) {
+    /// Sets the first generation for new lives, the one below which superblocks are void, and the
+    /// number of damaged headers, as the mount found them.
+    pub fn note_mount(&mut self, next_generation: u64, void_below: u64, damaged_headers: u32) {
         self.next_generation = next_generation;
+        self.first_generation = next_generation;
+        self.void_below = void_below;
         self.damaged_headers = damaged_headers;
+    }
+
+    /// The whole unit is erased from now on: what bad blocks keep is void.
+    pub fn void_older(&mut self) {
+        assert!(self.held_superblocks() == 0, "unit {}: data are declared void", self.id);
+        self.void_below = self.first_generation;
+    }
+
+    /// Superblocks with smaller generations are void.
+    pub fn void_below(&self) -> u64 {
+        self.void_below
     }
 
     /// Records that a header is on the flash.

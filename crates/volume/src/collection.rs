@@ -112,7 +112,7 @@ impl Collection {
         match stream {
             Stream::Host(_) => of_unit.change_credits(|credits| credits.wrote(units)),
             Stream::Collector(_) => of_unit.change_credits(|credits| credits.moved(units)),
-            Stream::Map | Stream::Recovery => return false,
+            Stream::Map | Stream::Recovery => {}
         }
         matches!(stream, Stream::Collector(_))
     }

@@ -10,8 +10,8 @@ use softflash_policy::placement::{self, Candidates};
 pub(crate) fn unit_for(core: &Core, stream: Stream) -> Option<u32> {
     let units: Vec<u32> = core.geometry.numbers().collect();
     // Rooms are compared by units that are full or not: frames are small beside them.
-    let takes = |unit| frontier::can_append(core, unit, stream) && !holds(core, unit, stream);
-    let is_full = |unit| u32::from(!takes(unit));
+    let is_full =
+        |unit| u32::from(!frontier::can_append(core, unit, stream) || holds(core, unit, stream));
     let column = |of: &dyn Fn(u32) -> u32| units.iter().copied().map(of).collect::<Vec<u32>>();
     let (erases, waiting) = (
         column(&|unit| core.flash.most_erases(core.unit_id(unit))),
@@ -33,12 +33,9 @@ pub(crate) fn unit_for(core: &Core, stream: Stream) -> Option<u32> {
     Some(unit)
 }
 
-/// Whether frames of a stream have to wait until collection has come further: all units that could
-/// take them hold them.
+/// Whether a unit will take frames of a stream once its collection has come further.
 pub(crate) fn is_held(core: &Core, stream: Stream) -> bool {
-    let mut units = core.geometry.numbers();
-    let takes = |unit| frontier::can_append(core, unit, stream) && !holds(core, unit, stream);
-    units.clone().any(|unit| holds(core, unit, stream)) && !units.any(takes)
+    core.geometry.numbers().any(|unit| holds(core, unit, stream))
 }
 
 /// Whether a unit takes no frames of a stream until its collection has come further.

@@ -69,13 +69,13 @@ pub(crate) async fn unit_for(
     loop {
         core.tasks.check_running()?;
         core.order.works().await;
-        if placement::is_held(core, stream) {
-            core.space.changed().await;
-            continue;
-        }
         // Collection moves data inside their unit, so that it always ends, unless that leaves.
         let own = own.filter(|&own| moves && !core.space.is_draining(own));
         let chosen = own.or_else(|| placement::unit_for(core, stream));
+        if chosen.is_none() && placement::is_held(core, stream) {
+            core.space.changed().await;
+            continue;
+        }
         if let Some(unit) = chosen {
             if frontier::room(core, unit, stream) >= needed {
                 return Ok((unit, stream));

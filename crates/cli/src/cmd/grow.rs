@@ -24,8 +24,8 @@ Examples:
 
 The device gets more units at its end, of the size of those that it has: the most whole units that \
 fit --size. No data move. Without --store, --volumes and --spare, keys and volumes get new units in \
-proportion to those that they have. After a signal, a crash or an error the directory is as before, \
-and the command can be repeated; where it was killed behind its last step but one, the next start \
+proportion to those that they have. After a signal, a crash or an error all keys and volumes are as \
+before, and the command can be repeated; where it ended behind its last step but one, the next start \
 completes it. While a server has the directory open, use FLASH.GROW with any Redis client. A device \
 cannot become smaller, and one of --backend model keeps its size. Programs that know no table of \
 sets refuse the directory from then on.")]

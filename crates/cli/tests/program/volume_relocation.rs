@@ -334,7 +334,7 @@ fn a_command_that_is_killed_or_interrupted_leaves_a_volume_in_one_set() {
 }
 
 #[test]
-fn an_older_program_refuses_a_directory_with_an_unfinished_move() {
+fn an_unfinished_move_is_finished_and_a_wrong_record_of_one_is_refused() {
     let (_temp, data) = with_volume_units();
     let path = data.join("softflash.toml");
     let text = fs::read_to_string(&path).unwrap();

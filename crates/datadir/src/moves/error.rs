@@ -47,11 +47,10 @@ pub enum MoveError {
         /// Bytes that it has room for.
         room: u64,
     },
-    /// An earlier move has left copies in a set that is not mounted.
+    /// An earlier move has left copies in a set that is not mounted, or that could not delete them.
     #[error(
-        "an earlier move of {volumes} has left copies in the set `{set}`, which cannot be mounted; \
-         `softflash check DIR` names its damage, and the next start takes the copies away once it can \
-         be mounted"
+        "an earlier move of {volumes} has left copies in the set `{set}`; the next start takes them \
+         away, once the set can be mounted: `softflash check DIR` names its damage, if there is any"
     )]
     Unfinished {
         /// The volumes.

@@ -182,11 +182,16 @@ impl LabelStore {
         self.replace(next)
     }
 
-    /// Records another number of units, durably. After an error the label in memory is unchanged;
+    /// Records a larger number of units, durably. After an error the label in memory is unchanged;
     /// that on the device may have either number.
     pub(crate) fn set_units(&mut self, units: u16) -> io::Result<()> {
-        if self.label.configuration.units == units {
+        let has = self.label.configuration.units;
+        if has == units {
             return Ok(());
+        }
+        if has > units {
+            let reason = format!("the device has {has} units; it cannot be cut to {units}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
         let mut next = self.label.clone();
         next.configuration.units = units;

@@ -29,8 +29,8 @@ enum Goal {
 impl Ftl {
     /// Requests that all free superblocks of a unit are erased, and the blocks that no superblock
     /// has. When it is done, each superblock has an erase header that survives a power cut: a mount
-    /// finds nothing of what they held, except in bad blocks. Superblocks with data stay. Nothing
-    /// may be allocated in the unit meanwhile.
+    /// finds nothing of what they held. Superblocks with data stay, and then a mount finds again
+    /// what bad blocks keep. Nothing may be allocated in the unit meanwhile.
     ///
     /// # Errors
     /// [`NotOurs`](FtlError::NotOurs).
@@ -40,6 +40,9 @@ impl Ftl {
         self.requests.set_flush_at_end(request, true);
         let unit = &mut self.units[place];
         unit.want_all_erased(true);
+        if unit.held_superblocks() == 0 {
+            unit.void_older();
+        }
         erase::start_idle(unit, &mut self.commands, now);
         self.dispatch(now);
         Ok(id)

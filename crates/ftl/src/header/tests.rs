@@ -20,6 +20,7 @@ fn header(kind: HeaderKind) -> Header {
         generation: 77,
         highest_erase_count: 250,
         unused_from: 13,
+        void_below: if kind == HeaderKind::Erase { 70 } else { 0 },
         blocks: blocks.to_vec(),
         opening,
     }

@@ -182,6 +182,31 @@ fn what_cannot_be_erased_does_not_hide_the_damage_of_the_new_owner() {
     assert_eq!(found, [damaged]);
 }
 
+/// A domain without its newest root would take an old frame there for all that is left of its data.
+#[test]
+fn a_unit_that_returns_to_its_owner_has_nothing_of_before_in_bad_blocks() {
+    let flash = Flash::new(geometry(1, 1, 8, 8), 1, Media::Nand);
+    let (mut rig, _) = mount(&flash, OTHER);
+    let left = rig.fill(0, 1);
+    drop(rig);
+    flash.borrow_mut().make_bad(0, 0, 0, left.index);
+    assert_eq!(mount(&flash, OTHER).1.superblocks.len(), 1, "it can still be read");
+    erase_for_another(&flash, 1).unwrap();
+
+    let mount = || {
+        let owners = Owners::one(UnitSet::from(0..1), Ownership::of(OTHER)).at_epoch(2);
+        Rig::mount_for(&flash, FtlConfig::default(), owners)
+    };
+    // The headers of other superblocks say so, whichever are erased meanwhile.
+    for number in 0..20 {
+        let (mut rig, inventory) = mount();
+        let found: Vec<_> = inventory.superblocks.iter().map(|found| found.superblock).collect();
+        assert!(!found.contains(&left), "{found:?}");
+        found.iter().for_each(|superblock| assert!(rig.ftl.release(rig.now, superblock)));
+        rig.fill(0, number);
+    }
+}
+
 #[test]
 fn the_erase_of_a_unit_with_a_dead_die_ends_with_its_error() {
     // The other die ends last, without an error.

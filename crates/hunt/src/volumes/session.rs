@@ -13,7 +13,7 @@ use crate::scenario::Scenario;
 use crate::session_failure::SessionFailure;
 use crate::virtual_time;
 use crate::volume_shape::VolumeShape;
-use futures_util::future::{Either, select, try_join, try_join_all};
+use futures_util::future::{Either, pending, select, try_join, try_join_all};
 use softflash_base::random::Rng;
 use softflash_base::{Time, UnitSet};
 use softflash_device::QueuePair;
@@ -57,6 +57,10 @@ pub struct SessionEnd {
 /// documents of `DomainConfig` say.
 const SLOTS_OF_UNIT: u16 = 4;
 const LEAST_SLOTS: u16 = 16;
+
+/// The requests of a session that is not cut have ended by then: with low limits of their rates
+/// they take more than ten minutes.
+const LATEST_END: Time = Time(2 * 3600 * 1_000_000_000);
 /// Wall clock of all sessions.
 pub(super) const WALL_MS: u64 = 1_000_000_000_000;
 
@@ -80,10 +84,13 @@ impl<'a> Session<'a> {
         self.medium.fail_flushes(self.scenario, self.cut.is_some(), self.seed);
         let failure = executor.block_on(async {
             let work = self.work(&runtime, &compared, &full);
-            let Some(cut) = self.cut else { return work.await.err() };
-            match select(pin!(work), runtime.sleep_until(cut)).await {
+            let end = self.cut.unwrap_or(LATEST_END);
+            match select(pin!(work), runtime.sleep_until(end)).await {
                 Either::Left((ended, _)) => ended.err(),
-                Either::Right(_) => None,
+                Either::Right(_) if self.cut.is_some() => None,
+                Either::Right(_) => Some(SessionFailure::Wrong(format!(
+                    "requests have not ended by {LATEST_END:?}"
+                ))),
             }
         });
         let at = executor.now();
@@ -177,6 +184,9 @@ impl<'a> Session<'a> {
     /// Looks at a pair again and again: a set that only reads programs and erases nothing. Ends
     /// with the first failure.
     async fn watch(&self, domains: &[Domain], runtime: &RuntimeHandle) -> SessionFailure {
+        if self.shape.pair.is_none() {
+            return pending().await;
+        }
         let mut before = None;
         loop {
             let now = at_rest(domains);

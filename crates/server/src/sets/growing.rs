@@ -5,7 +5,7 @@
 use super::STOPPING;
 use super::changes::{Changes, Outcome};
 use crate::thread::{Message, UnitsOfStore};
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::join_all;
 use softflash_base::UnitSet;
 use softflash_datadir::{Growth, Shares};
 use softflash_device::Device;
@@ -46,7 +46,8 @@ async fn erase(changes: &Changes, growth: &Growth, larger: &Arc<dyn Device>) -> 
         of_shards.push((changes.domain(name)?.shard.0, units.clone()));
     }
     let erase = |(shard, units)| changes.erase_on(Arc::clone(larger), shard, units, epoch);
-    try_join_all(of_shards.into_iter().map(erase)).await.map(drop)
+    // All have ended before one that fails lets the growth be undone.
+    join_all(of_shards.into_iter().map(erase)).await.into_iter().collect()
 }
 
 /// The sets use their new units. What cannot now, does from the next start on.

@@ -115,8 +115,9 @@ impl Volumes {
         match (error, target, source) {
             (None, Some(target), Some(_)) => Ok(CopiedMove { target, leaving, coming }),
             (error, _, _) => {
-                let is_undone = tell(coming, None).await.is_ok();
+                // The clients go on at once: to delete the copy takes longer.
                 let _ = tell(leaving, None).await;
+                let is_undone = tell(coming, None).await.is_ok();
                 Err((error.unwrap_or(MoveError::Interrupted), is_undone))
             }
         }

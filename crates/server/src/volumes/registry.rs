@@ -305,6 +305,22 @@ impl Volumes {
                 chosen.map(|(number, _)| *number).ok_or_else(none)?
             }
         };
+        let under_way = self.under_way();
+        let is_moving = |name: &str| {
+            let moving = under_way.as_ref()?;
+            let set = moving.set.clone();
+            moving
+                .names
+                .iter()
+                .any(|it| it == name)
+                .then(|| ChangeError::Moving { name: name.to_owned(), set })
+        };
+        // At the switch neither set may show a volume.
+        if let Some(error) =
+            change.new_name().into_iter().chain(change.existing()).find_map(is_moving)
+        {
+            return Err(error);
+        }
         if let Some(name) = change.new_name() {
             let name = name.to_owned();
             match (holder(&name), unknown) {
@@ -315,12 +331,6 @@ impl Volumes {
                 }
                 (None, None) => {}
             }
-        }
-        if let (Some(name), Some(moving)) = (change.existing(), self.under_way())
-            && moving.names.iter().any(|it| it == name)
-        {
-            let (name, set) = (name.to_owned(), moving.set);
-            return Err(ChangeError::Moving { name, set });
         }
         let done = self.ask(domain, |answer| Request::Change(change, answer)).await;
         drop(naming);

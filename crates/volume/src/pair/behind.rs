@@ -179,6 +179,11 @@ impl Behind {
         self.most.set(self.most.get().max(cast::wide(self.staged.borrow().len())));
     }
 
+    /// What the member has to copy from the partner.
+    pub fn marked(&self) -> Vec<(ImageId, Range<u32>)> {
+        self.marked.borrow().iter().collect()
+    }
+
     /// Neighbouring mapping units to copy, at most so many: the next ones in turn of volumes that
     /// are built. The first one's source is that of all.
     pub fn next(&self, most: u32) -> Option<(ImageId, Range<u32>)> {

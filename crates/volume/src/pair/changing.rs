@@ -227,7 +227,7 @@ impl Pair {
     pub(super) async fn begin_turns(&self, window_ns: u64) -> Result<(), VolumeError> {
         self.level().await?;
         self.next_epoch(&[0]).await?;
-        rest(self.member(1)).await?;
+        self.rest_again(1).await?;
         let now = self.member(0).tasks.now().0;
         self.go_on(Course::Turns(Windows::new(2, window_ns, now)));
         Ok(())
@@ -235,7 +235,7 @@ impl Pair {
 
     /// Both members take writes again. The time is that of a change.
     pub(super) async fn end_turns(&self) -> Result<(), VolumeError> {
-        self.members.iter().for_each(|member| resume(member));
+        (0..2).for_each(|member| self.interrupt(member));
         self.level().await?;
         let lead = self.course.borrow().lead();
         self.next_epoch(&[lead, partner(lead)]).await?;
@@ -345,10 +345,9 @@ impl Pair {
 }
 
 /// A member goes on alone. The time is that of a change.
-async fn go_on_alone(pair: &Pair, member: Member) -> Result<(), VolumeError> {
+pub(super) async fn go_on_alone(pair: &Pair, member: Member) -> Result<(), VolumeError> {
     let core = pair.member(member);
-    resume(core);
-    resume(pair.member(partner(member)));
+    (0..2).for_each(|member| pair.interrupt(member));
     // What is staged for it is nowhere else any more.
     let caught_up = catch_up(pair, member).await;
     pair.behind.iter().for_each(|behind| behind.forget_all());

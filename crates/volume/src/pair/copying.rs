@@ -67,6 +67,39 @@ async fn copy_in_turn(pair: &Rc<Pair>, member: Member) {
 
 /// Copies everything that a member is behind in. No client may write.
 pub(super) async fn catch_up(pair: &Pair, member: Member) -> Result<(), VolumeError> {
+    match copy_all(pair, member).await {
+        Err(VolumeError::OutOfSpace { .. }) => {
+            clear_what_the_partner_discarded(pair, member).await?;
+            copy_all(pair, member).await
+        }
+        caught_up => caught_up,
+    }
+}
+
+/// Discards of what a member is behind in come first: they make space for the rest.
+async fn clear_what_the_partner_discarded(pair: &Pair, member: Member) -> Result<(), VolumeError> {
+    let (core, behind) = (pair.member(member), &pair.behind[member]);
+    let other = pair.member(partner(member));
+    for (image, range) in behind.marked() {
+        let size = core.map.borrow().images.get(image).map_or(0, |image| image.size);
+        let mut at = range.start;
+        while at < range.end.min(size) {
+            let end = range.end.min(size).min(at + MOST_TOGETHER);
+            for lba in at..end {
+                let is_lacking = matches!(behind.source(image, lba), Some(Source::Partner));
+                if is_lacking && holds(core, image, lba) && !holds(other, image, lba) {
+                    clear(core, image, lba..lba + 1).await?;
+                    behind.clear(image, &(lba..lba + 1));
+                }
+            }
+            at = end;
+            core.tasks.runtime().turn().await;
+        }
+    }
+    Ok(())
+}
+
+async fn copy_all(pair: &Pair, member: Member) -> Result<(), VolumeError> {
     let units = usize::from(pair.member(member).geometry.unit_count());
     while !pair.behind[member].is_empty() {
         pair.check_running()?;

@@ -1,5 +1,6 @@
 //! A pair is formed of two domains: new ones, or those of a pair before a restart.
 
+use super::changing::go_on_alone;
 use super::comparing;
 use super::copying;
 use super::course::{Course, Member, partner};
@@ -229,8 +230,17 @@ async fn resume(members: [Shared; 2], newest: Member) -> Result<Pair, VolumeErro
     }
     let formed = Pair::new(members, Course::Together);
     mark_changed(&formed, &records, newest);
-    formed.level().await?;
-    formed.next_epoch(&[newest, partner(newest)]).await?;
+    match formed.level().await {
+        Ok(()) => formed.next_epoch(&[newest, partner(newest)]).await?,
+        Err(error @ VolumeError::OutOfSpace { .. }) => {
+            let Some(small) = formed.too_small() else { return Err(error) };
+            let domain = formed.member(small).config.domain;
+            tracing::error!(domain, "a set of a pair has too little space; the other one serves");
+            formed.lost[small].set(true);
+            go_on_alone(&formed, partner(small)).await?;
+        }
+        Err(error) => return Err(error),
+    }
     Ok(formed)
 }
 

@@ -192,6 +192,21 @@ impl Pair {
         self.wake.notify_one();
     }
 
+    /// The member that cannot hold the data of both, as bad blocks have taken its space, if the
+    /// other one can.
+    fn too_small(&self) -> Option<Member> {
+        let fits = [0, 1].map(|member| {
+            let core = self.member(member);
+            let used = u64::from(core.map.borrow().used()) + self.behind[member].units();
+            used <= core.space.usable().into()
+        });
+        match fits {
+            [false, true] => Some(0),
+            [true, false] => Some(1),
+            _ => None,
+        }
+    }
+
     /// The member that was lost, while the other one has not recorded yet that it is alone.
     fn losing(&self) -> Option<Member> {
         let is_alone = matches!(*self.course.borrow(), Course::Alone { .. });

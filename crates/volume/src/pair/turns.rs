@@ -56,7 +56,12 @@ pub(super) async fn run(pair: Rc<Pair>) {
             Next::Revive => revive(&pair).await,
         };
         pair.turned.notify_all();
-        if let Err(error) = done
+        if let Err(VolumeError::OutOfSpace { .. }) = done
+            && let Some(member) = pair.too_small()
+        {
+            // Clients would wait for ever for the next turn.
+            pair.lose(member);
+        } else if let Err(error) = done
             && !pair.is_stopped()
         {
             tracing::warn!(%error, "a turn of a pair has failed; it is tried again");

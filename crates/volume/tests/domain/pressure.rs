@@ -3,6 +3,7 @@
 use crate::testbed::{Testbed, UNIT, unit};
 use futures_util::future::join_all;
 use softflash_base::random::Rng;
+use softflash_device::ModelConfig;
 use softflash_runtime::RuntimeHandle;
 use softflash_volume::Volume;
 use std::cell::{Cell, RefCell};
@@ -43,7 +44,13 @@ async fn overwrite(
 fn no_write_waits_for_the_collection_of_a_superblock() {
     let seed = 7;
     println!("seed {seed}");
-    Testbed::new(128, 2048).run(async |domain, runtime, _| {
+    let mut config = ModelConfig::model();
+    config.array.geometry.channels = 1;
+    config.array.geometry.chips_per_channel = 1;
+    config.array.geometry.blocks_per_plane = 64;
+    // Superblocks of 8 MiB in one unit: no other takes writes meanwhile.
+    config.array.geometry.pages_per_block = 512;
+    Testbed::of(config).run(async |domain, runtime, _| {
         domain.create("v", 1 << 40).await.unwrap();
         let volume = domain.volume("v").unwrap();
         let bytes = domain.space().usable_bytes * 95 / 100 / WRITE * WRITE;
