@@ -24,6 +24,7 @@ mod program;
 mod run;
 mod scratch;
 mod test;
+mod test_binaries;
 mod tidy;
 
 use findings::Findings;

@@ -1,18 +1,27 @@
 //! Runs every test with the real clients.
+//!
+//! Test binaries run two at a time: most of the end-to-end tests wait for servers, clients and
+//! clocks, and one binary after the other left half of the machine idle.
 
 use crate::Outcome;
 use crate::clients::Clients;
-use crate::run::{GATE_BUILD, cargo, run_with_lines};
+use crate::run::{GATE_BUILD, cargo, shown};
+use crate::test_binaries::TestBinary;
+use std::collections::VecDeque;
 use std::env;
 use std::num::NonZero;
-use std::process::Command;
-use std::thread::available_parallelism;
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{available_parallelism, scope};
 use std::time::Instant;
 
 /// Threads of a test binary.
 const THREADS: &str = "RUST_TEST_THREADS";
 
-/// Runs all tests; `arguments` are passed on to `cargo test`.
+/// Test binaries that run at a time.
+const TOGETHER: usize = 2;
+
+/// Runs all tests; `arguments` are passed on to `cargo test`, and those behind `--` to the tests.
 ///
 /// End-to-end tests use the program that is built with them, optimised and with all assertions, or
 /// the one named by `SOFTFLASH_BIN`.
@@ -20,15 +29,28 @@ pub fn run(arguments: &[&str]) -> Outcome {
     let clients = Clients::find_or_install()?;
     clients.describe();
     let started = Instant::now();
-    let mut command = cargo();
-    command.args(["test", "--no-fail-fast"]).args(GATE_BUILD).args(arguments);
-    clients.tell(&mut command);
-    if env::var_os(THREADS).is_none() {
-        // Many tests wait for servers and clients: one more than there are cores.
-        let cores = available_parallelism().map_or(2, NonZero::get);
-        command.env(THREADS, (cores + 1).to_string());
+    let split = arguments.iter().position(|it| *it == "--").unwrap_or(arguments.len());
+    let (of_cargo, of_tests) = arguments.split_at(split);
+    let of_tests = of_tests.get(1..).unwrap_or_default();
+    let (targets, filters) = targets_and_filters(of_cargo);
+    let of_tests: Vec<&str> = filters.iter().chain(of_tests).copied().collect();
+    let binaries = TestBinary::build(&targets)?;
+    println!("test: {} binaries after {} s", binaries.len(), started.elapsed().as_secs());
+    let mut commands: Vec<Command> = binaries.iter().map(|it| it.command(&of_tests)).collect();
+    if targets.is_empty() {
+        let mut examples = cargo();
+        examples.args(["test", "--doc", "--no-fail-fast"]).args(GATE_BUILD);
+        commands.push(with_arguments(examples, &of_tests));
     }
-    let (passed, totals, failures) = run_counting(&mut command)?;
+    for command in &mut commands {
+        clients.tell(command);
+        if env::var_os(THREADS).is_none() {
+            // Many tests wait for servers and clients: as many for each binary as there are cores.
+            let cores = available_parallelism().map_or(2, NonZero::get);
+            command.env(THREADS, cores.to_string());
+        }
+    }
+    let (passed, totals, failures) = run_counting(commands);
     clients.describe();
     failures.print_again();
     println!(
@@ -44,6 +66,29 @@ pub fn run(arguments: &[&str]) -> Outcome {
         true => Ok(()),
         false => Err("test: failed".to_owned()),
     }
+}
+
+/// Splits arguments of `cargo test` into those that choose targets, and names of tests.
+fn targets_and_filters<'a>(arguments: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
+    let (mut targets, mut filters) = (Vec::new(), Vec::new());
+    let mut rest = arguments.iter().copied();
+    while let Some(argument) = rest.next() {
+        match argument {
+            "-p" | "--package" | "--test" | "--bin" | "--example" | "--exclude" => {
+                targets.extend([Some(argument), rest.next()].into_iter().flatten());
+            }
+            _ if argument.starts_with('-') => targets.push(argument),
+            _ => filters.push(argument),
+        }
+    }
+    (targets, filters)
+}
+
+fn with_arguments(mut command: Command, of_tests: &[&str]) -> Command {
+    if !of_tests.is_empty() {
+        command.arg("--").args(of_tests);
+    }
+    command
 }
 
 /// Totals over all test binaries.
@@ -100,14 +145,45 @@ impl Failures {
     }
 }
 
-/// Runs `cargo test`, prints its output and sums up the results.
-fn run_counting(command: &mut Command) -> Outcome<(bool, Totals, Failures)> {
-    let (mut totals, mut failures) = (Totals::default(), Failures::default());
-    let passed = run_with_lines(command, |line| {
+/// Runs commands in their order, some at a time, prints the output of each when it ends, and sums up
+/// the results. Returns whether all have succeeded.
+fn run_counting(commands: Vec<Command>) -> (bool, Totals, Failures) {
+    let waiting = Mutex::new(VecDeque::from(commands));
+    let ended = Mutex::new((true, Totals::default(), Failures::default()));
+    let in_turn = || {
+        // Not in the loop's head: the queue would be locked as long as the command runs.
+        let next = || locked(&waiting).pop_front();
+        while let Some(mut command) = next() {
+            println!("$ {}", shown(&command));
+            let started = Instant::now();
+            let output = command.stdin(Stdio::null()).output();
+            let (passed, totals, failures) = &mut *locked(&ended);
+            *passed &= output.as_ref().is_ok_and(|output| output.status.success());
+            println!("\n$ {} ({} s)", shown(&command), started.elapsed().as_secs());
+            match output {
+                Ok(output) => print_and_add(&output, totals, failures),
+                Err(error) => println!("cannot be run: {error}"),
+            }
+        }
+    };
+    scope(|scope| (0..TOGETHER).for_each(|_| drop(scope.spawn(in_turn))));
+    ended.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn print_and_add(output: &Output, totals: &mut Totals, failures: &mut Failures) {
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        println!("{line}");
         totals.add(line);
         failures.add(line);
-    })?;
-    Ok((passed, totals, failures))
+    }
+    print!("{}", String::from_utf8_lossy(&output.stderr));
+    if !output.status.success() {
+        println!("{}", output.status);
+    }
 }
 
 #[cfg(test)]
@@ -126,6 +202,17 @@ mod tests {
             totals.add(line);
         }
         assert_eq!(totals, Totals { binaries: 2, passed: 8, failed: 2, ignored: 1 });
+    }
+
+    #[test]
+    fn names_of_tests_are_no_targets() {
+        let split = |line: &str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let (targets, filters) = targets_and_filters(&words);
+            (targets.join(" "), filters.join(" "))
+        };
+        let expected = ("-p softflash --test program".to_owned(), "grow pairs".to_owned());
+        assert_eq!(split("-p softflash grow --test program pairs"), expected);
     }
 
     #[test]

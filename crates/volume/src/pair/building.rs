@@ -242,6 +242,7 @@ async fn end(pair: &Rc<Pair>, from: Member, to: Member) -> Result<bool, VolumeEr
         if differ(pair) {
             return Ok(false);
         }
+        check_takes_all(pair, from, to)?;
         pair.wake_copies[to].notify_one();
         let tasks = &pair.member(to).tasks;
         tasks.sleep_until(tasks.now() + LOOK).await;
@@ -268,6 +269,17 @@ async fn end(pair: &Rc<Pair>, from: Member, to: Member) -> Result<bool, VolumeEr
     }
     drop(exclusive);
     Ok(true)
+}
+
+/// Fails where copies to a member cannot end: it takes no more writes, or has too little space.
+fn check_takes_all(pair: &Pair, from: Member, to: Member) -> Result<(), VolumeError> {
+    let core = pair.member(to);
+    let used = pair.member(from).map.borrow().used();
+    match (core.is_worn_out(None), used > core.space.usable()) {
+        (true, _) => Err(VolumeError::WornOut),
+        (false, true) => Err(core.out_of_space(used)),
+        (false, false) => Ok(()),
+    }
 }
 
 /// Whether the members have other images.

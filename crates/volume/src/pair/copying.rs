@@ -23,7 +23,7 @@ const MOST_TOGETHER: u32 = 32;
 /// Copies under way to a member for each of its units.
 const COPIES_OF_A_UNIT: usize = 4;
 
-/// Time before the next try of a copy for which there is no space.
+/// Time before the next try of a copy after one that has failed.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Copies to a member until the pair ends.
@@ -51,13 +51,13 @@ async fn copy_in_turn(pair: &Rc<Pair>, member: Member) {
         }
         let copied = copy(pair, member, image, range).await;
         drop(passage);
-        match copied {
-            Ok(()) => {}
-            Err(error) if is_fatal(&error) => pair.lose(member),
-            Err(_) => {
-                let tasks = &pair.member(member).tasks;
-                tasks.sleep_until(tasks.now() + PAUSE).await;
+        if let Err(error) = copied {
+            if is_fatal(&error) {
+                pair.lose(member);
             }
+            // One that is being built is lost already, until its copy ends with this error, too.
+            let tasks = &pair.member(member).tasks;
+            tasks.sleep_until(tasks.now() + PAUSE).await;
         }
         if pair.behind[member].is_empty() {
             pair.wake.notify_one();

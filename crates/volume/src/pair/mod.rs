@@ -193,8 +193,11 @@ impl Pair {
     }
 
     /// The member that cannot hold the data of both, as bad blocks have taken its space, if the
-    /// other one can.
+    /// other one can. None if one is lost already.
     fn too_small(&self) -> Option<Member> {
+        if (0..2).any(|member| self.is_lost(member)) {
+            return None;
+        }
         let fits = [0, 1].map(|member| {
             let core = self.member(member);
             let used = u64::from(core.map.borrow().used()) + self.behind[member].units();

@@ -150,10 +150,12 @@ async fn renew(pair: &Rc<Pair>) -> Result<(), VolumeError> {
     Ok(())
 }
 
-/// Makes a copy of everything. A member that takes no writes meanwhile is tried again later.
+/// Makes a copy of everything. A member that takes no writes, or too few, is tried again later.
 async fn build(pair: &Rc<Pair>) -> Result<(), VolumeError> {
     let built = building::build(pair).await;
-    if built.as_ref().is_err_and(is_fatal)
+    let ends =
+        |error: &VolumeError| is_fatal(error) || matches!(error, VolumeError::OutOfSpace { .. });
+    if built.as_ref().is_err_and(ends)
         && let Course::Alone { builds, .. } = &mut *pair.course.borrow_mut()
     {
         *builds = false;
