@@ -148,11 +148,11 @@ impl Directory {
         let (growth, of_directory) = (Arc::clone(growth), Arc::clone(&self.device));
         let larger = Arc::clone(larger);
         self.write(move |data| {
-            larger.record_units().map_err(DataDirError::growth(data.path()))?;
+            data.record_growth(&*larger, &growth)?;
             // The device has grown, whatever becomes of the table: its new units are spare then.
             let device = Arc::clone(&larger);
             *of_directory.lock().unwrap_or_else(PoisonError::into_inner) = device;
-            data.finish_growth(&*larger, &growth)
+            data.complete_growth(&*larger, &growth)
         })
         .await
     }
