@@ -10,8 +10,8 @@
 //! | the label of the device names the new units | completes the growth |
 //! | that one counts: its table of sets names the new units | removes the record |
 //!
-//! So the label decides. Behind it no step needs space, which a full file system would not have. Between it and the last table the new units are spare, also for those who
-//! only look.
+//! So the label decides. Behind it no step needs space, which a full file system would not have.
+//! Between it and the last table the new units are spare, also for those who only look.
 
 mod plan;
 #[cfg(test)]

@@ -174,6 +174,20 @@ impl Volume {
         Ok(units.map(is_mapped).collect())
     }
 
+    /// A range of whole mapping units in runs that hold data, and that do not, from front to back:
+    /// their lengths in bytes, and whether they do.
+    pub fn runs(&self, offset: u64, bytes: u64) -> Result<Vec<(u64, bool)>, VolumeError> {
+        let mut runs: Vec<(u64, bool)> = Vec::new();
+        for is_held in self.allocated(offset, bytes)? {
+            let unit = cast::wide(MAPPING_UNIT_BYTES);
+            match runs.last_mut() {
+                Some((bytes, held)) if *held == is_held => *bytes += unit,
+                _ => runs.push((unit, is_held)),
+            }
+        }
+        Ok(runs)
+    }
+
     /// The first range from `offset` on, of at most `most_bytes`, in which this volume or snapshot
     /// differs from `base`, one of the same domain, or from zeros without one. It is found in the
     /// map, without a read: data that were written again count as different, also if they are the
