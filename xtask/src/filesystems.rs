@@ -9,6 +9,10 @@ use std::process::{Command, ExitCode};
 
 const RUN: [&str; 6] = ["run", "--quiet", "--locked", "--package", "softflash-filesystems", "--"];
 
+/// The second part of the gate: a pair under a compilation, whose sets give up units.
+const PAIR: [&str; 9] =
+    ["--fs", "ext4", "--work", "compile", "--crash", "kill", "--copies", "2", "--resize"];
+
 /// Runs the campaign with the given arguments and its exit code.
 pub fn run(arguments: &[&str]) -> ExitCode {
     // In place of this process: Ctrl-C is for the campaign, which has mounts to undo.
@@ -22,5 +26,9 @@ pub fn gate() -> Outcome {
     let program = program(true)?;
     run_command(cargo().args(["test", "--no-run", "--test", "filesystems"]).args(GATE_BUILD))?;
     let campaign = target_directory()?.join("debug/softflash-filesystems");
-    run_command(Command::new(campaign).arg("--quick").env("SOFTFLASH_BIN", program))
+    for options in [&[][..], &PAIR] {
+        let mut campaign = Command::new(&campaign);
+        run_command(campaign.arg("--quick").args(options).env("SOFTFLASH_BIN", &program))?;
+    }
+    Ok(())
 }

@@ -6,8 +6,10 @@ use crate::manifest::{MANIFEST_NAME, Manifest};
 use crate::open::OpenDir;
 use crate::set_table::{SetError, SetTable};
 use crate::sets::{FlashSet, SetKind};
+use crate::volume_units::ShardDomain;
 use softflash_base::UnitSet;
 use softflash_device::{Device, DeviceInfo};
+use softflash_volume::fits_domain;
 use std::path::Path;
 
 impl DataDir {
@@ -45,7 +47,11 @@ impl DataDir {
     }
 
     /// The manifest with a table that can be that of this directory.
-    fn with_table(&self, device: &dyn Device, table: &SetTable) -> Result<Manifest, DataDirError> {
+    pub(crate) fn with_table(
+        &self,
+        device: &dyn Device,
+        table: &SetTable,
+    ) -> Result<Manifest, DataDirError> {
         let manifest = self.manifest().changed_to(table, device.info(), self.path())?;
         for domain in manifest.domains(device.info().units) {
             device.check_units(&domain.units)?;
@@ -65,6 +71,14 @@ impl Manifest {
         let manifest = self.with_sets(table.clone());
         if let Some(reason) = manifest.problem(device.units) {
             return Err(DataDirError::Layout { path: path.join(MANIFEST_NAME), reason });
+        }
+        let mut domains = manifest.domains(device.units).into_iter();
+        let is_too_large = |it: &ShardDomain| {
+            it.config.slots.as_ref().is_some_and(|slots| !fits_domain(slots, &device.geometry))
+        };
+        if let Some(ShardDomain { name, units, .. }) = domains.find(is_too_large) {
+            let units = units.len();
+            return Err(DataDirError::set(path)(SetError::TooLarge { name, units }));
         }
         let sets = manifest.sets(device);
         let full = sets.iter().find(|set| set.kind == SetKind::Mapped && set.usable_bytes == 0);
@@ -115,7 +129,7 @@ mod tests {
     use crate::creation::NewDataDir;
     use crate::directory::DEVICE_NAME;
     use crate::manifest::{FORMAT_VERSION, SETS_FORMAT_VERSION, StoreSection};
-    use crate::set_table::NewSet;
+    use crate::set_table::{NewSet, Shares};
     use crate::volume_units::VolumeSection;
     use softflash_device::{FileFormat, format_file};
     use softflash_volume::UnitSlots;
@@ -183,6 +197,32 @@ mod tests {
         assert_eq!((fast.id, fast.units.clone(), fast.op_percent), (2, units("3"), Some(0)));
         assert!(slow.usable_bytes < before && fast.usable_bytes > 0);
         assert_eq!(directory.domains.len(), 2);
+    }
+
+    #[test]
+    fn a_set_beyond_the_size_of_a_domain_is_refused() {
+        let temp = TempDir::new().unwrap();
+        let path = temp.path().join("data");
+        make(&path);
+        let directory = OpenDir::open(&path).unwrap();
+        let mut info = directory.device.info().clone();
+        // Units of 4 TiB: with one more, the set has four. A fifth one is too much.
+        let blocks = (4 << 40) / info.geometry.superblock_bytes();
+        info.geometry.blocks_per_plane = u32::try_from(blocks).unwrap();
+        info.units = 7;
+        let manifest = directory.data.manifest();
+        for (more, fits) in [(1, true), (2, false)] {
+            let table = directory.table().pinned().unwrap();
+            let shares = Shares { volumes: Some(more), ..Shares::default() };
+            let grown = table.grown(4..4 + more, shares).unwrap().next;
+            match manifest.changed_to(&grown, &info, &path) {
+                Ok(_) => assert!(fits, "{more} units more"),
+                Err(error) => {
+                    let error = error.to_string();
+                    assert!(!fits && error.contains("`vol-0` would have 5 units"), "{error}");
+                }
+            }
+        }
     }
 
     #[test]

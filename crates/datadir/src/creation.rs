@@ -119,6 +119,37 @@ pub(crate) fn write_manifest(directory: &Path, manifest: &Manifest) -> io::Resul
     sync_with_parent(directory)
 }
 
+/// Writes the manifest that a directory will have, durably, beside the one that counts:
+/// [`put_staged`] needs no space then.
+pub(crate) fn stage_manifest(directory: &Path, manifest: &Manifest) -> io::Result<()> {
+    let (temporary, text) = (directory.join(TEMPORARY_MANIFEST), text_of(manifest)?);
+    match has_text(&temporary, &text) {
+        true => File::open(&temporary)?.sync_all()?,
+        false => write_durably(&temporary, &text)?,
+    }
+    File::open(directory)?.sync_all()
+}
+
+/// As [`write_manifest`], of a manifest that was [staged](stage_manifest): it is only renamed,
+/// unless something else has its place.
+pub(crate) fn put_staged(directory: &Path, manifest: &Manifest) -> io::Result<()> {
+    let temporary = directory.join(TEMPORARY_MANIFEST);
+    if !has_text(&temporary, &text_of(manifest)?) {
+        return write_manifest(directory, manifest);
+    }
+    fs::rename(&temporary, directory.join(MANIFEST_NAME))?;
+    sync_with_parent(directory)
+}
+
+/// Removes a manifest that was staged, and will not count.
+pub(crate) fn remove_staged(directory: &Path) -> io::Result<()> {
+    remove_if_there(&directory.join(TEMPORARY_MANIFEST))
+}
+
+fn has_text(path: &Path, text: &str) -> bool {
+    fs::read_to_string(path).is_ok_and(|found| found == text)
+}
+
 fn text_of(manifest: &Manifest) -> io::Result<String> {
     manifest.to_text().map_err(io::Error::other)
 }

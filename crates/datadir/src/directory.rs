@@ -161,8 +161,30 @@ impl DataDir {
         Ok(())
     }
 
+    /// Takes this for the manifest, whether the disk has it or not.
+    pub(crate) fn presume(&mut self, manifest: Manifest) {
+        self.manifest = manifest;
+    }
+
+    /// Writes the manifest that will [replace](DataDir::put_manifest) this one, durably, so that no
+    /// space is needed then.
+    pub(crate) fn stage_manifest(&self, manifest: &Manifest) -> Result<(), DataDirError> {
+        creation::stage_manifest(&self.path, manifest).map_err(self.manifest_error())
+    }
+
+    /// As [`replace_manifest`](DataDir::replace_manifest), by one that was staged.
+    pub(crate) fn put_manifest(&mut self, manifest: Manifest) -> Result<(), DataDirError> {
+        creation::put_staged(&self.path, &manifest).map_err(self.manifest_error())?;
+        self.manifest = manifest;
+        Ok(())
+    }
+
+    fn manifest_error(&self) -> impl FnOnce(io::Error) -> DataDirError + use<> {
+        let path = self.path.join(MANIFEST_NAME);
+        move |source| DataDirError::Io { path, source }
+    }
+
     fn write_manifest(&self, manifest: &Manifest) -> Result<(), DataDirError> {
-        creation::write_manifest(&self.path, manifest)
-            .map_err(|source| DataDirError::Io { path: self.path.join(MANIFEST_NAME), source })
+        creation::write_manifest(&self.path, manifest).map_err(self.manifest_error())
     }
 }

@@ -6,11 +6,12 @@
 //! | the table of sets names all units that there are, since a larger device has another static split | the same |
 //! | the device reserves room for the new units | gives it back |
 //! | units that join a set are erased | the same |
+//! | the next manifest is written beside the one that counts | the same |
 //! | the label of the device names the new units | completes the growth |
-//! | the table of sets names the new units | removes the record |
+//! | that one counts: its table of sets names the new units | removes the record |
 //!
-//! So the label decides. Between it and the last table the new units are spare, also for those who
-//! only look.
+//! So the label decides. Behind it no step needs space, which a full file system would not have.
+//! Between it and the last table the new units are spare, also for those who only look.
 
 mod plan;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod tests;
 
 pub use plan::Growth;
 
+use crate::creation::remove_staged;
 use crate::directory::DataDir;
 use crate::error::DataDirError;
 use crate::growth_record::Record;
@@ -52,17 +54,56 @@ impl DataDir {
     }
 
     /// Completes a growth: the units are the device's, and those that join a set belong to it,
-    /// durably. After an error the next start completes or undoes it.
+    /// durably.
     ///
     /// # Errors
-    /// Errors of the file system.
+    /// As [`record_growth`](DataDir::record_growth) and
+    /// [`complete_growth`](DataDir::complete_growth).
     pub fn finish_growth(
         &mut self,
         larger: &dyn Device,
         growth: &Growth,
     ) -> Result<(), DataDirError> {
-        larger.record_units().map_err(DataDirError::growth(self.path()))?;
-        self.replace_table(larger, &growth.grown.next)?;
+        self.record_growth(larger, growth)?;
+        self.complete_growth(larger, growth)
+    }
+
+    /// Records that the new units are the device's: from now on a restart completes the growth. A
+    /// failure undoes it.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    pub fn record_growth(
+        &mut self,
+        larger: &dyn Device,
+        growth: &Growth,
+    ) -> Result<(), DataDirError> {
+        let staged = self.stage_growth(larger, growth);
+        let record = || larger.record_units().map_err(DataDirError::growth(self.path()));
+        let recorded = staged.and_then(|()| record());
+        if recorded.is_err() {
+            self.undo_growth(larger);
+        }
+        recorded
+    }
+
+    /// Writes what the manifest will be: no step needs space once the label of the device names the
+    /// new units.
+    fn stage_growth(&self, larger: &dyn Device, growth: &Growth) -> Result<(), DataDirError> {
+        self.stage_manifest(&self.with_table(larger, &growth.grown.next)?)
+    }
+
+    /// The units that join a set belong to it, durably. After an error they are spare, and the next
+    /// start completes the growth.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    pub fn complete_growth(
+        &mut self,
+        larger: &dyn Device,
+        growth: &Growth,
+    ) -> Result<(), DataDirError> {
+        self.put_manifest(self.with_table(larger, &growth.grown.next)?)?;
         Record::remove(self.path()).map_err(io_error(self.path()))
     }
 
@@ -70,8 +111,11 @@ impl DataDir {
     /// next start.
     pub fn undo_growth(&mut self, device: &dyn Device) {
         let undone = device.give_back_room().map_err(DataDirError::growth(self.path()));
-        let removed =
-            undone.and_then(|()| Record::remove(self.path()).map_err(io_error(self.path())));
+        let remove = || {
+            remove_staged(self.path())?;
+            Record::remove(self.path())
+        };
+        let removed = undone.and_then(|()| remove().map_err(io_error(self.path())));
         if let Err(error) = removed {
             tracing::warn!("an interrupted growth is undone at the next start: {error}");
         }

@@ -2,7 +2,7 @@
 //! of the device names all units: so the next one who opens the directory after a crash either
 //! completes the growth, or undoes it.
 
-use crate::creation::{GROWING, remove_if_there, write_durably, write_manifest};
+use crate::creation::{GROWING, put_staged, remove_if_there, remove_staged, write_durably};
 use crate::error::DataDirError;
 use crate::manifest::{MANIFEST_NAME, Manifest};
 use crate::set_table::SetTable;
@@ -75,11 +75,14 @@ pub(crate) fn settle(path: &Path, manifest: Manifest) -> Result<Manifest, DataDi
     let settled = match Record::read(path).filter(follows) {
         Some(record) => {
             let grown = manifest.with_sets(record.sets);
-            write_manifest(path, &grown).map_err(failed(&path.join(MANIFEST_NAME)))?;
+            put_staged(path, &grown).map_err(failed(&path.join(MANIFEST_NAME)))?;
             tracing::info!(path = %path.display(), units, "an interrupted growth is completed");
             grown
         }
-        None => manifest,
+        None => {
+            remove_staged(path).map_err(failed(path))?;
+            manifest
+        }
     };
     Record::remove(path).map_err(failed(path))?;
     Ok(settled)

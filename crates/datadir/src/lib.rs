@@ -45,7 +45,7 @@ pub use manifest::{
 };
 pub use mounting::{MountError, MountResult, form_pairs, take_guests_away};
 pub use moves::{
-    Arrival, Departure, Family, MoveError, MoveProgress, Moved, Piece, UnfinishedMove,
+    Arrival, Departure, Family, MoveError, MoveProgress, Moved, Piece, UnfinishedMove, quoted,
 };
 pub use open::{OpenDir, block_on};
 pub use pairs::{PairOfSets, parse_window};

@@ -14,9 +14,12 @@ mod interrupt;
 mod machine;
 mod options;
 mod random;
+mod resizes;
+mod resp;
 mod round;
 mod run;
 mod server;
+mod sets;
 mod source_tree;
 mod tool;
 mod work;
@@ -25,6 +28,7 @@ mod workspace;
 use filesystem::Filesystem;
 use machine::Lack;
 use options::Options;
+use resizes::Tally;
 use round::{Crash, Round, Row};
 use serde_json::json;
 use source_tree::SourceTree;
@@ -48,6 +52,7 @@ struct Finished {
     crash: Crash,
     seed: u64,
     rows: Vec<Row>,
+    resizes: Option<Tally>,
     seconds: u64,
 }
 
@@ -140,22 +145,25 @@ impl Campaign<'_> {
             filesystem,
             works: &self.options.works,
             crash,
+            copies: self.options.copies,
+            resize: self.options.resize,
             seed,
             moments_ms: if quick { QUICK_MOMENTS_MS } else { MOMENTS_MS },
         };
-        let rows = round.run();
+        let done = round.run();
         // What Ctrl-C has left behind is no evidence.
         interrupt::check()?;
-        let rows = rows.map_err(|error| {
+        let (rows, resizes) = done.map_err(|error| {
             place.disable_cleanup(true);
             let (kept, crash) = (place.path().display(), crash.name());
-            let quick = if quick { " --quick" } else { "" };
+            let again = self.options.shown();
             format!(
                 "{name}, {crash}, seed {seed}: {error}\n{kept} is kept; again: cargo xtask \
-                 filesystems --fs {name} --crash {crash} --seed {seed}{quick}"
+                 filesystems --fs {name} --crash {crash} --seed {seed}{again}"
             )
         })?;
-        Ok(Finished { filesystem, crash, seed, rows, seconds: started.elapsed().as_secs() })
+        let seconds = started.elapsed().as_secs();
+        Ok(Finished { filesystem, crash, seed, rows, resizes, seconds })
     }
 }
 
@@ -189,10 +197,20 @@ fn print_table(finished: &[Finished]) {
         "{:<5} {:<5} {:>6}  {:<11} {:<15} {:>12} {:>8}",
         "fs", "crash", "seed", "what", "unit", "acknowledged", "found"
     );
-    for Finished { filesystem, crash, seed, rows, seconds } in finished {
+    for Finished { filesystem, crash, seed, rows, resizes, seconds } in finished {
         let round = format!("{:<5} {:<5} {seed:>6}", filesystem.name(), crash.name());
         for Row { what, unit, acknowledged, found } in rows {
             println!("{round}  {what:<11} {unit:<15} {acknowledged:>12} {found:>8}");
+        }
+        if let Some(Tally { completed, interrupted, refused }) = resizes {
+            let count: u64 = refused.values().sum();
+            println!(
+                "{round}  resizes: {completed} completed, {interrupted} interrupted by the crash, \
+                 {count} refused"
+            );
+            for (reason, times) in refused {
+                println!("{round}    {times} times refused: {reason}");
+            }
         }
         println!("{round}  fsck clean, all checks passed, {seconds} s");
     }
@@ -207,12 +225,20 @@ fn print_json(finished: &[Finished]) {
             "found": row.found,
         })
     };
+    let resizes = |tally: &Tally| {
+        json!({
+            "completed": tally.completed,
+            "interrupted": tally.interrupted,
+            "refused": tally.refused,
+        })
+    };
     let round = |round: &Finished| {
         json!({
             "filesystem": round.filesystem.name(),
             "crash": round.crash.name(),
             "seed": round.seed,
             "seconds": round.seconds,
+            "resizes": round.resizes.as_ref().map(resizes),
             "results": round.rows.iter().map(row).collect::<Vec<_>>(),
         })
     };

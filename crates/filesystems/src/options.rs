@@ -8,7 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 pub const HELP: &str = "\
 usage: cargo xtask filesystems [--fs ext4,xfs] [--work copy,compile,sqlite,postgresql]
-                               [--crash kill,host] [--seed N] [--rounds N] [--quick] [-o json]
+                               [--crash kill,host] [--copies 1|2] [--resize] [--seed N]
+                               [--rounds N] [--quick] [-o json]
 
 Makes file systems on a volume, through nbdfuse and a loop device, and works on them: unpacks and
 compiles a source tree, runs SQLite and PostgreSQL. Takes a snapshot meanwhile, kills the server with
@@ -20,6 +21,10 @@ installs the programs.
   --fs      file systems (default: both)
   --work    works (default: all)
   --crash   crashes (default: both)
+  --copies  copies of the volume (default: 1); 2: in a pair of sets, for odd seeds with windows, and in
+            the end one of the sets is lost and the other one has everything
+  --resize  meanwhile, and after the crash, FLASH.SET RESIZE takes a unit of a set away and gives it
+            back; a round in which no resize was completed fails
   --seed    seed of the first round (default: drawn, and printed)
   --rounds  rounds for each file system and crash, with successive seeds (default: 1)
   --quick   a short round on a part of the tree, as in the gate; skips what this machine cannot do
@@ -27,13 +32,17 @@ installs the programs.
 
 examples:
   cargo xtask filesystems --rounds 5
-  cargo xtask filesystems --fs xfs --work sqlite --seed 7";
+  cargo xtask filesystems --fs xfs --work sqlite --seed 7
+  cargo xtask filesystems --fs ext4 --work compile --copies 2 --resize -o json";
 
 /// The arguments.
 pub struct Options {
     pub filesystems: Vec<Filesystem>,
     pub works: Vec<Kind>,
     crashes: Vec<Crash>,
+    /// Copies of the volume: 1 or 2.
+    pub copies: u8,
+    pub resize: bool,
     pub quick: bool,
     pub json: bool,
     seed: u64,
@@ -47,6 +56,8 @@ impl Options {
             filesystems: Filesystem::ALL.to_vec(),
             works: Kind::ALL.to_vec(),
             crashes: Crash::ALL.to_vec(),
+            copies: 1,
+            resize: false,
             quick: false,
             json: false,
             seed: drawn(),
@@ -61,6 +72,8 @@ impl Options {
                 "--fs" => options.filesystems = list(value()?, &Filesystem::ALL, |it| it.name())?,
                 "--work" => options.works = list(value()?, &Kind::ALL, |it| it.name())?,
                 "--crash" => options.crashes = list(value()?, &Crash::ALL, |it| it.name())?,
+                "--copies" => options.copies = copies(value()?)?,
+                "--resize" => options.resize = true,
                 "--seed" => options.seed = number(value()?)?,
                 "--rounds" => options.rounds = rounds(value()?)?,
                 "-o" => options.json = is_json(value()?)?,
@@ -68,6 +81,19 @@ impl Options {
             }
         }
         Ok(Some(options))
+    }
+
+    /// The options that a round depends on beside its own ones, as they are given.
+    pub fn shown(&self) -> String {
+        let works: Vec<&str> = self.works.iter().map(|work| work.name()).collect();
+        let mut shown = format!(" --work {}", works.join(","));
+        if self.copies != 1 {
+            shown += &format!(" --copies {}", self.copies);
+        }
+        for (is_given, option) in [(self.resize, " --resize"), (self.quick, " --quick")] {
+            shown += if is_given { option } else { "" };
+        }
+        shown
     }
 
     /// The rounds of a file system: crash and seed. The short form has one crash of each file
@@ -96,6 +122,14 @@ fn rounds(text: &str) -> Outcome<u64> {
     match number(text)? {
         0 => Err("--rounds: 0 rounds test nothing; give at least 1".to_owned()),
         rounds => Ok(rounds),
+    }
+}
+
+fn copies(text: &str) -> Outcome<u8> {
+    match text {
+        "1" => Ok(1),
+        "2" => Ok(2),
+        _ => Err(format!("--copies: a volume has 1 or 2 copies, not `{text}`")),
     }
 }
 
@@ -135,12 +169,18 @@ mod tests {
         let crashes = Filesystem::ALL.map(|filesystem| quick.rounds(filesystem));
         assert_eq!(crashes, [[(Crash::Host, 1)], [(Crash::Kill, 1)]]);
         assert!(options(&["--quick", "-o", "json"]).unwrap().json);
+        assert!(some.copies == 1 && !some.resize);
+        let pair = options(&["--copies", "2", "--resize"]).unwrap();
+        assert!(pair.copies == 2 && pair.resize);
+        let work = "--work copy,compile,sqlite,postgresql";
+        assert_eq!(pair.shown(), format!(" {work} --copies 2 --resize"));
         for (words, part) in [
             (&["--fs", "fat"][..], "there is no `fat`, but ext4, xfs"),
             (&["--seed", "x"], "`x` is not a number"),
             (&["--work"], "--work needs a value"),
             (&["--rounds", "0"], "give at least 1"),
             (&["-o", "table"], "there is no form `table`"),
+            (&["--copies", "3"], "1 or 2 copies, not `3`"),
             (&["fast"], "`fast` is no option"),
         ] {
             let error = options(words).err().unwrap();

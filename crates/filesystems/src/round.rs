@@ -8,8 +8,10 @@ use crate::filesystem::Filesystem;
 use crate::host::Host;
 use crate::interrupt;
 use crate::random::Random;
+use crate::resizes::{Resizes, Tally};
 use crate::run::output;
-use crate::server::{self, Server};
+use crate::server::Server;
+use crate::sets;
 use crate::source_tree::SourceTree;
 use crate::tool::limited;
 use crate::work::{Kind, Site, Work};
@@ -19,6 +21,9 @@ use std::time::{Duration, Instant};
 
 /// Size of the volume.
 const SIZE: &str = "1GiB";
+
+/// The length of windows, where a pair has some.
+const WINDOW: &str = "100ms";
 
 /// Time limit for the first durable part of each work, for slow machines.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -52,6 +57,10 @@ pub struct Round<'a> {
     pub filesystem: Filesystem,
     pub works: &'a [Kind],
     pub crash: Crash,
+    /// Copies of the volume: 1 or 2.
+    pub copies: u8,
+    /// Units leave their sets and come back meanwhile.
+    pub resize: bool,
     pub seed: u64,
     /// Bounds in milliseconds of the time before the snapshot, and of that before the kill.
     pub moments_ms: [(u64, u64); 2],
@@ -68,31 +77,101 @@ pub struct Row {
 /// Works with their kinds.
 type Works<'a> = Vec<(Kind, Box<dyn Work + 'a>)>;
 
+/// After the crash: the server that has started again, and what it has to have.
+struct Recovered<'a> {
+    server: Server,
+    works: Works<'a>,
+    frozen: Checksums,
+    rows: Vec<Row>,
+}
+
 impl Round<'_> {
     /// Runs it; the error names what was lost.
-    pub fn run(&self) -> Outcome<Vec<Row>> {
+    pub fn run(&self) -> Outcome<(Vec<Row>, Option<Tally>)> {
         let host = match self.crash {
             Crash::Kill => None,
             Crash::Host => Some(Host::new(self.place)?),
         };
         let data = host.as_ref().map_or(self.place, Host::path).join("data");
-        server::format(self.program, &data)?;
-        let mut server = self.start(&data, "first")?;
-        server.volume(&format!("CREATE disk {SIZE}"))?;
+        sets::format(self.program, &data, self.copies)?;
+        let resizes = self.resize.then(|| Resizes::new(sets::of_copies(self.copies)));
+        let (recovered, tally) = std::thread::scope(|scope| {
+            let resizing = resizes.as_ref().map(|it| scope.spawn(|| it.run(self.seed)));
+            let recovered = self.crash_and_check(&data, host.as_ref(), resizes.as_ref());
+            if recovered.is_err() {
+                resizes.iter().for_each(Resizes::is_down);
+            }
+            resizes.iter().for_each(Resizes::end);
+            let panicked = |_| Err("the thread of resizes has panicked".to_owned());
+            (recovered, resizing.map(|it| it.join().unwrap_or_else(panicked)).transpose())
+        });
+        // Resizes that fail end the round early: theirs is the cause.
+        let tally = tally?;
+        let Recovered { server, mut works, frozen, mut rows } = recovered?;
+        if tally.as_ref().is_some_and(|tally| tally.completed == 0) {
+            return Err(format!("no resize was completed: {tally:?}"));
+        }
+        if self.copies == 2 {
+            rows.push(self.lose_a_set(&data, server, &mut works, &frozen)?);
+        }
+        Ok((rows, tally))
+    }
+
+    /// The works with the crash, and all checks afterwards.
+    fn crash_and_check(
+        &self,
+        data: &Path,
+        host: Option<&Host>,
+        resizes: Option<&Resizes>,
+    ) -> Outcome<Recovered<'_>> {
+        let mut server = self.start(data, "first")?;
+        self.create_volume(&server)?;
         let mut disk = self.attach(&server, "disk", "first")?;
         self.filesystem.make(disk.device())?;
         disk.mount(self.filesystem, &self.mount_point(), self.filesystem.options())?;
         let mut works = self.begin()?;
-        let frozen = self.labour(&mut works, &mut server, host.as_ref());
+        resizes.iter().for_each(|it| it.is_served(server.address()));
+        let frozen = self.labour(&mut works, &mut server, host, resizes);
         works.iter_mut().for_each(|(_, work)| work.halt());
         drop(disk);
         let frozen = frozen?;
-        host.iter().try_for_each(Host::recover)?;
+        host.iter().try_for_each(|host| host.recover())?;
         self.say("the server starts again; checks");
-        let server = self.start(&data, "second")?;
-        let mut rows = self.verify(&server, &mut works)?;
-        rows.push(self.compare_snapshot(&server, &frozen)?);
-        Ok(rows)
+        let server = self.start(data, "second")?;
+        resizes.iter().for_each(|it| it.is_served(server.address()));
+        let mut rows = self.verify(&server, &mut works, "second")?;
+        rows.push(self.compare_snapshot(&server, &frozen, "snapshot")?);
+        Ok(Recovered { server, works, frozen, rows })
+    }
+
+    fn create_volume(&self, server: &Server) -> Outcome {
+        let copies = self.copies;
+        server.command(&format!("FLASH.VOLUME CREATE disk {SIZE} SET vol-0 COPIES {copies}"))?;
+        match self.copies == 2 && !self.seed.is_multiple_of(2) {
+            true => server.command(&format!("FLASH.SET WINDOW vol-0 {WINDOW}")),
+            false => Ok(()),
+        }
+    }
+
+    /// Either set of a pair has everything alone.
+    fn lose_a_set(
+        &self,
+        data: &Path,
+        mut server: Server,
+        works: &mut Works<'_>,
+        frozen: &Checksums,
+    ) -> Outcome<Row> {
+        sets::await_equal(server.address())?;
+        server.kill();
+        let names = sets::of_copies(self.copies);
+        let lost = usize::try_from(self.seed / 2).unwrap_or(0) % names.len();
+        let lost = names.get(lost).map_or("", |(name, _)| name);
+        self.say(&format!("the set {lost} is lost; checks of the other one"));
+        sets::lose(self.program, data, lost)?;
+        let server = self.start(data, "third")?;
+        self.verify(&server, works, "third")?;
+        let row = self.compare_snapshot(&server, frozen, "third-snapshot")?;
+        Ok(Row { what: "one set", ..row })
     }
 
     fn start(&self, data: &Path, name: &str) -> Outcome<Server> {
@@ -134,6 +213,7 @@ impl Round<'_> {
         works: &mut Works<'_>,
         server: &mut Server,
         host: Option<&Host>,
+        resizes: Option<&Resizes>,
     ) -> Outcome<Checksums> {
         let is_killed = AtomicBool::new(false);
         // Works that have made something durable.
@@ -155,10 +235,17 @@ impl Round<'_> {
             };
             let threads: Vec<_> =
                 works.iter_mut().map(|work| scope.spawn(move || work_on(work))).collect();
-            let fails_early = || threads.iter().any(|thread| thread.is_finished());
-            let all_work = || at_work.load(Ordering::SeqCst) == count;
+            let fails_early = || {
+                let resizes_fail = resizes.is_some_and(Resizes::have_failed);
+                resizes_fail || threads.iter().any(|thread| thread.is_finished())
+            };
+            let all_work = || {
+                let resizes_work = resizes.is_none_or(Resizes::have_begun);
+                resizes_work && at_work.load(Ordering::SeqCst) == count
+            };
             let frozen = self.disturb(server, fails_early, all_work);
             is_killed.store(true, Ordering::SeqCst);
+            resizes.iter().for_each(|it| it.is_down());
             let crashed = host.map_or(Ok(()), Host::crash);
             server.kill();
             let frozen = frozen.and_then(|frozen| crashed.map(|()| frozen));
@@ -178,13 +265,16 @@ impl Round<'_> {
         all_work: impl Fn() -> bool,
     ) -> Outcome<Checksums> {
         if !interrupt::wait(PATIENCE, || all_work() || fails_early())? {
-            return Err(format!("a work made nothing durable within {PATIENCE:?}"));
+            return Err(format!(
+                "a work made nothing durable, or no unit left a set and came back, within \
+                 {PATIENCE:?}"
+            ));
         }
         let mut random = Random::new(self.seed);
         let mut wait = |(least, most)| {
             let moment = Duration::from_millis(random.between(least, most));
             match interrupt::wait(moment, &fails_early)? {
-                true => Err("a work has failed".to_owned()),
+                true => Err("a work or a resize has failed".to_owned()),
                 false => Ok(moment),
             }
         };
@@ -206,14 +296,15 @@ impl Round<'_> {
     fn snapshot(&self, server: &Server) -> Outcome<Checksums> {
         let at = self.mount_point();
         output(limited(60, "fsfreeze").arg("--freeze").arg(&at))?;
-        let taken = server.volume("SNAPSHOT disk frozen").and_then(|()| checksums::of(&at));
+        let taken =
+            server.command("FLASH.VOLUME SNAPSHOT disk frozen").and_then(|()| checksums::of(&at));
         output(limited(60, "fsfreeze").arg("--unfreeze").arg(&at))?;
         taken
     }
 
     /// After the restart: the file system is whole, and has all that was durable.
-    fn verify(&self, server: &Server, works: &mut Works<'_>) -> Outcome<Vec<Row>> {
-        let mut disk = self.attach(server, "disk", "second")?;
+    fn verify(&self, server: &Server, works: &mut Works<'_>, name: &str) -> Outcome<Vec<Row>> {
+        let mut disk = self.attach(server, "disk", name)?;
         let (at, options) = (self.mount_point(), self.filesystem.options());
         // The mount replays the journal; the check needs an unmounted file system.
         disk.mount(self.filesystem, &at, options)?;
@@ -235,8 +326,8 @@ impl Round<'_> {
     }
 
     /// The snapshot has exactly the files of its moment.
-    fn compare_snapshot(&self, server: &Server, frozen: &Checksums) -> Outcome<Row> {
-        let mut disk = self.attach(server, "disk@frozen", "snapshot")?;
+    fn compare_snapshot(&self, server: &Server, frozen: &Checksums, name: &str) -> Outcome<Row> {
+        let mut disk = self.attach(server, "disk@frozen", name)?;
         let at = self.mount_point();
         disk.mount(self.filesystem, &at, self.filesystem.frozen_options())?;
         let found = checksums::of(&at)?;

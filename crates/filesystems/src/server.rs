@@ -2,11 +2,9 @@
 
 use crate::Outcome;
 use crate::interrupt;
-use crate::run::output;
-use crate::tool::{end, limited, log_to, spawn};
+use crate::resp::request;
+use crate::tool::{end, log_to, spawn};
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -16,13 +14,6 @@ const START: Duration = Duration::from_secs(60);
 
 /// Time limit for a reply.
 const REPLY: Duration = Duration::from_secs(60);
-
-/// Creates a data directory with units for volumes.
-pub fn format(program: &Path, data: &Path) -> Outcome {
-    let mut format = limited(60, &program.display().to_string());
-    format.arg("format").arg(data).args(["--size", "4GiB", "--units", "8", "--shards", "1"]);
-    output(format.args(["--volume-units", "6"])).map(drop)
-}
 
 /// A running server.
 pub struct Server {
@@ -67,18 +58,19 @@ impl Server {
         !self.resp.is_empty() && !self.nbd.is_empty()
     }
 
-    /// FLASH.VOLUME with success.
-    pub fn volume(&self, words: &str) -> Outcome {
-        let failed = |error| format!("FLASH.VOLUME {words}: {error}");
-        let mut stream = TcpStream::connect(&self.resp).map_err(failed)?;
-        stream.set_read_timeout(Some(REPLY)).map_err(failed)?;
-        stream.write_all(format!("FLASH.VOLUME {words}\r\n").as_bytes()).map_err(failed)?;
-        let mut reply = String::new();
-        BufReader::new(stream).read_line(&mut reply).map_err(failed)?;
-        match reply.trim_end() {
-            "+OK" => Ok(()),
-            other => Err(format!("FLASH.VOLUME {words}: {other}")),
+    /// A command that replies OK.
+    pub fn command(&self, words: &str) -> Outcome {
+        let reply = request(&self.resp, words, REPLY);
+        match reply.map_err(|error| format!("{words}: {error}"))? {
+            Ok(ok) if ok == "OK" => Ok(()),
+            Ok(other) => Err(format!("{words}: {other}")),
+            Err(refused) => Err(format!("{words}: {refused}")),
         }
+    }
+
+    /// Where it takes commands.
+    pub fn address(&self) -> &str {
+        &self.resp
     }
 
     /// The URI of a volume or snapshot.

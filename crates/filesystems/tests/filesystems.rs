@@ -13,8 +13,18 @@ fn help_has_every_option_and_examples() {
     let help = campaign(&["--help"]);
     assert_eq!(help.status.code(), Some(0));
     let text = String::from_utf8(help.stdout).unwrap();
-    let parts =
-        ["--fs", "--work", "--crash", "--seed", "--rounds", "--quick", "-o json", "examples:"];
+    let parts = [
+        "--fs",
+        "--work",
+        "--crash",
+        "--copies",
+        "--resize",
+        "--seed",
+        "--rounds",
+        "--quick",
+        "-o json",
+        "examples:",
+    ];
     for part in parts {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -97,7 +97,10 @@ async fn run(
     tokio::pin!(signal);
     let opened = tokio::select! {
         opened = threads.opened() => match opened {
-            Ok(()) => sets.finish_move().await.map(|()| true),
+            Ok(()) => {
+                sets.finish_move().await;
+                Ok(true)
+            }
             Err(error) => Err(error),
         },
         () = &mut signal => Ok(false),

@@ -6,6 +6,7 @@ use crate::error::VolumeError;
 use crate::format::MAPPING_UNIT_BYTES;
 use crate::unit_slots::{SlotMap, UnitSlots};
 use softflash_base::{UnitSet, cast};
+use softflash_device::UnitGeometry;
 use softflash_flash::Flash;
 use softflash_mapping::blocks::MOST_PAGES_PER_BLOCK;
 use std::ops::Range;
@@ -58,12 +59,13 @@ impl Geometry {
 
     /// Fails if so many unit slots have more mapping units than there are numbers.
     pub fn check_slots(&self, unit_slots: u32) -> Result<(), VolumeError> {
-        let blocks = u64::from(unit_slots) * u64::from(self.unit_blocks);
-        if blocks * u64::from(self.block_units) > u64::from(u32::MAX - MARKS) {
-            let reason = "a domain has at most 16 TiB; use more shards".to_owned();
-            return Err(VolumeError::Unsupported { reason });
+        match has_numbers(unit_slots, self.unit_blocks, self.block_units) {
+            true => Ok(()),
+            false => {
+                let reason = "a domain has at most 16 TiB; use more shards".to_owned();
+                Err(VolumeError::Unsupported { reason })
+            }
         }
-        Ok(())
     }
 
     /// The units.
@@ -151,6 +153,20 @@ impl Geometry {
     pub fn block_pages(&self) -> u32 {
         self.block_units / self.page_units
     }
+}
+
+/// Whether the mapping units of so many unit slots have numbers.
+fn has_numbers(unit_slots: u32, unit_blocks: u32, block_units: u32) -> bool {
+    let blocks = u64::from(unit_slots) * u64::from(unit_blocks);
+    blocks.saturating_mul(block_units.into()) <= u64::from(u32::MAX - MARKS)
+}
+
+/// Whether a domain can have these unit slots, empty ones among them, for units of this kind: one
+/// that has more is not mounted.
+pub fn fits_domain(slots: &UnitSlots, unit: &UnitGeometry) -> bool {
+    let block_units = softflash_ftl::payload_bytes(unit) / cast::wide(MAPPING_UNIT_BYTES);
+    let block_units = u32::try_from(block_units).unwrap_or(u32::MAX);
+    has_numbers(slots.count(), unit.blocks_per_plane, block_units)
 }
 
 /// The pages of a superblock that are complete and safe from power cuts once all of its pages are

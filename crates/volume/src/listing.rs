@@ -23,6 +23,22 @@ pub struct VolumeInfo {
     pub parent: Option<(String, String)>,
 }
 
+/// Brings each clone behind the volume that it was made of, if that is there, and changes nothing
+/// else in the order. What `info` says of each decides.
+pub fn parents_first<T>(all: Vec<T>, info: impl Fn(&T) -> &VolumeInfo) -> Vec<T> {
+    let mut left = all;
+    let mut ordered = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let waits = |one: &T| {
+            let parent = info(one).parent.as_ref().map(|(parent, _)| parent);
+            parent.is_some_and(|parent| left.iter().any(|other| info(other).name == *parent))
+        };
+        let next = left.iter().position(|one| !waits(one)).unwrap_or(0);
+        ordered.push(left.remove(next));
+    }
+    ordered
+}
+
 /// The volumes of a domain, by name.
 pub(crate) fn volumes(map: &DomainMap) -> Vec<VolumeInfo> {
     let bytes = |units: u64| units * cast::wide(MAPPING_UNIT_BYTES);

@@ -43,8 +43,12 @@ impl Domain {
     ) -> Result<(), VolumeError> {
         let here = self.here();
         let map = here.map.borrow();
-        let ids = names.into_iter().map(|name| map.images.volume(name));
-        self.core.residence().watch(Some(ids.collect::<Result<_, _>>()?));
+        let sized = |name: &'a String| {
+            let volume = map.images.volume(name)?;
+            Ok((volume, map.images.get(volume).map_or(0, |image| image.size)))
+        };
+        let volumes = names.into_iter().map(sized).collect::<Result<_, VolumeError>>()?;
+        self.core.residence().watch(Some(volumes));
         Ok(())
     }
 

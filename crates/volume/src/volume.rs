@@ -16,6 +16,7 @@ use crate::tenant::{Access, Tenant};
 use crate::writer;
 use softflash_base::{Time, cast};
 use softflash_ftl::Hint;
+use softflash_runtime::Event;
 use std::rc::Rc;
 
 /// A volume, or a snapshot, which can only be read. A clone is the same volume.
@@ -28,6 +29,8 @@ pub struct Volume {
     hint: Hint,
     /// Whether requests wait for the limits of the volume.
     is_limited: bool,
+    /// Once it is set, they wait for them no longer, and fail.
+    given_up: Option<Event>,
 }
 
 /// A range in which a volume or snapshot differs from another one.
@@ -46,7 +49,7 @@ impl Volume {
         let map = core.map.borrow();
         let tenant = core.clients.tenant(map.volume_of(image), &map.images);
         drop(map);
-        Volume { core, image, tenant, hint: Hint::FOREGROUND, is_limited: true }
+        Volume { core, image, tenant, hint: Hint::FOREGROUND, is_limited: true, given_up: None }
     }
 
     /// The same volume, whose requests have this hint. Data of an unknown lifetime have that of the
@@ -60,6 +63,12 @@ impl Volume {
     /// uses it. The quota holds for them, too.
     pub fn without_limits(self) -> Volume {
         Volume { is_limited: false, ..self }
+    }
+
+    /// The same volume, whose requests fail, without having begun, if they wait for its limits when
+    /// this is set, or later. Those that have begun go on.
+    pub fn giving_up_at(self, given_up: Event) -> Volume {
+        Volume { given_up: Some(given_up), ..self }
     }
 
     /// The current size.
@@ -174,6 +183,20 @@ impl Volume {
         Ok(units.map(is_mapped).collect())
     }
 
+    /// A range of whole mapping units in runs that hold data, and that do not, from front to back:
+    /// their lengths in bytes, and whether they do.
+    pub fn runs(&self, offset: u64, bytes: u64) -> Result<Vec<(u64, bool)>, VolumeError> {
+        let mut runs: Vec<(u64, bool)> = Vec::new();
+        for is_held in self.allocated(offset, bytes)? {
+            let unit = cast::wide(MAPPING_UNIT_BYTES);
+            match runs.last_mut() {
+                Some((bytes, held)) if *held == is_held => *bytes += unit,
+                _ => runs.push((unit, is_held)),
+            }
+        }
+        Ok(runs)
+    }
+
     /// The first range from `offset` on, of at most `most_bytes`, in which this volume or snapshot
     /// differs from `base`, one of the same domain, or from zeros without one. It is found in the
     /// map, without a read: data that were written again count as different, also if they are the
@@ -222,7 +245,7 @@ impl Volume {
             Access::Discard => counters.discards += 1,
         });
         if self.is_limited {
-            limits::wait(&self.core, &self.tenant, bytes).await?;
+            limits::wait(&self.core, &self.tenant, bytes, self.given_up.as_ref()).await?;
         }
         Ok(self.core.clients.enter(&self.tenant, bytes).await)
     }

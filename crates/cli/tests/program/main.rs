@@ -22,6 +22,7 @@ mod command_line;
 mod cut_devices;
 mod dump_and_load;
 mod dump_volumes;
+mod failed_moves;
 mod forgery;
 mod format_command;
 mod full;

@@ -11,9 +11,10 @@ use softflash_device::{
     bytes_with, format_file, format_model, inspect,
 };
 use softflash_flash::erase_units;
-use std::fs;
+use std::fs::{self, File};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, UNIX_EPOCH};
 use tempfile::TempDir;
 
 const UNITS: u16 = 4;
@@ -142,8 +143,17 @@ fn a_crash_at_any_step_leaves_the_old_directory_or_the_new_one() {
         let seen = sets(looked.data.manifest(), units);
         drop(looked);
         assert_eq!(copy.join(GROWING).exists(), number < 4, "{moment}");
+        let staged = copy.join("softflash.toml.tmp");
+        assert_eq!(staged.exists(), matches!(number, 2 | 3), "{moment}");
+        let long_ago = UNIX_EPOCH + Duration::from_secs(77);
+        if staged.exists() {
+            File::options().write(true).open(&staged).unwrap().set_modified(long_ago).unwrap();
+        }
         let opened = OpenDir::open(copy).unwrap();
-        assert!(!copy.join(GROWING).exists(), "{moment}");
+        assert!(!copy.join(GROWING).exists() && !staged.exists(), "{moment}");
+        // Behind the label nothing is written, as nothing may fit a full file system.
+        let written = fs::metadata(copy.join("softflash.toml")).unwrap().modified().unwrap();
+        assert_eq!(written == long_ago, number == 3, "{moment}");
         let manifest = opened.data.manifest();
         assert_eq!(manifest.format_version, SETS_FORMAT_VERSION, "{moment}");
         let expected: &[&str] = if is_recorded { &["0-1,4-5", "2,3,6,7"] } else { &["0-1", "2,3"] };
@@ -176,9 +186,11 @@ fn a_growth_that_is_undone_leaves_neither_room_nor_record() {
     let directory = OpenDir::open(&path).unwrap();
     let growth = directory.plan_growth(size_of(&path, 6), Shares::default()).unwrap().unwrap();
     let directory = directory.begin_growth(&growth).unwrap();
+    directory.data.stage_growth(&*directory.device, &growth).unwrap();
     assert!(file_bytes(&path) > had && path.join(GROWING).exists());
     directory.undo_growth();
     assert!(file_bytes(&path) == had && !path.join(GROWING).exists());
+    assert!(!path.join("softflash.toml.tmp").exists());
     let directory = OpenDir::open(&path).unwrap();
     assert_eq!((directory.device.info().units, directory.spare().len()), (UNITS, 0));
 }

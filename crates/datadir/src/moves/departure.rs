@@ -3,11 +3,8 @@
 use super::MoveProgress;
 use super::error::MoveError;
 use super::family::Family;
-use softflash_base::cast;
 use softflash_ftl::Hint;
-use softflash_volume::{
-    Changed, Domain, MAPPING_UNIT_BYTES, Volume, VolumeError, VolumeInfo, VolumeSettings,
-};
+use softflash_volume::{Changed, Domain, Volume, VolumeError, VolumeInfo, VolumeSettings};
 use std::sync::Arc;
 
 /// The most data of a piece.
@@ -202,8 +199,10 @@ impl Departure {
             let image = quiet(self.domain.volume(&volume.name)?);
             let mut most = self.domain.changed_bytes();
             while let Some((offset, bytes)) = self.domain.take_changed(&volume.name, MOST_BYTES) {
-                for run in runs(&image, (offset, bytes))? {
-                    self.send(volume, &image, run, sink).await?;
+                let mut offset = offset;
+                for (bytes, has_data) in image.runs(offset, bytes)? {
+                    self.send(volume, &image, Changed { offset, bytes, has_data }, sink).await?;
+                    offset += bytes;
                 }
                 self.progress.left(self.domain.changed_bytes());
                 most = most.saturating_sub(bytes);
@@ -245,19 +244,4 @@ impl Drop for Departure {
 /// An image that is read beside the requests of clients.
 fn quiet(image: Volume) -> Volume {
     image.without_limits().hinted(Hint::COLLECTION)
-}
-
-/// The parts of a range that hold data, and those that do not.
-fn runs(image: &Volume, (start, bytes): (u64, u64)) -> Result<Vec<Changed>, VolumeError> {
-    let mut runs: Vec<Changed> = Vec::new();
-    let unit = cast::wide(MAPPING_UNIT_BYTES);
-    for (offset, has_data) in
-        (start..).step_by(MAPPING_UNIT_BYTES).zip(image.allocated(start, bytes)?)
-    {
-        match runs.last_mut() {
-            Some(run) if run.has_data == has_data => run.bytes += unit,
-            _ => runs.push(Changed { offset, bytes: unit, has_data }),
-        }
-    }
-    Ok(runs)
 }

@@ -81,7 +81,8 @@ pub enum MoveError {
 }
 
 /// Names as a sentence has them.
-pub(crate) fn quoted<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
-    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+pub fn quoted(names: impl IntoIterator<Item: AsRef<str>>) -> String {
+    let names = names.into_iter().map(|name| format!("`{}`", name.as_ref()));
+    let names: Vec<String> = names.collect();
     names.join(", ")
 }

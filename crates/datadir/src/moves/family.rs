@@ -1,7 +1,7 @@
 //! The volumes that move together, because they share data.
 
 use super::error::{MoveError, quoted};
-use softflash_volume::{DomainSpace, VolumeInfo};
+use softflash_volume::{DomainSpace, VolumeInfo, parents_first};
 use std::collections::BTreeSet;
 
 /// A volume, and all that share data with it by clones. Parents come before their clones.
@@ -30,17 +30,8 @@ impl Family {
                 break;
             }
         }
-        let mut left: Vec<&VolumeInfo> =
-            all.iter().filter(|volume| names.contains(volume.name.as_str())).collect();
-        let mut volumes: Vec<VolumeInfo> = Vec::new();
-        while !left.is_empty() {
-            let waits = |volume: &&VolumeInfo| {
-                let of = parent(volume);
-                left.iter().any(|other| Some(&other.name) == of.as_ref())
-            };
-            let next = left.iter().position(|volume| !waits(volume)).unwrap_or(0);
-            volumes.push(left.remove(next).clone());
-        }
+        let members = all.iter().filter(|volume| names.contains(volume.name.as_str())).cloned();
+        let volumes = parents_first(members.collect(), |volume| volume);
         Some(Family { volumes })
     }
 
@@ -92,7 +83,7 @@ impl Family {
 
 impl std::fmt::Display for Family {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&quoted(&self.names()))
+        f.write_str(&quoted(self.names()))
     }
 }
 

@@ -18,7 +18,7 @@ mod tests;
 
 pub use arrival::Arrival;
 pub use departure::{Departure, Piece};
-pub use error::MoveError;
+pub use error::{MoveError, quoted};
 pub use family::Family;
 pub(crate) use leftovers::take_away;
 pub use offline::Moved;

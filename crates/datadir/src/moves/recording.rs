@@ -11,7 +11,8 @@ impl DataDir {
     /// until they have [arrived](DataDir::arrived).
     ///
     /// # Errors
-    /// [`MoveError::Unfinished`] of an earlier move, and errors of the file system.
+    /// [`MoveError::Unfinished`] of an earlier move, and errors of the file system. The record may
+    /// be there then, which is to be [ended](DataDir::end_move).
     pub fn begin_move(
         &mut self,
         volumes: Vec<String>,
@@ -24,7 +25,15 @@ impl DataDir {
         let unfinished = UnfinishedMove { volumes, from, to, has_arrived: false, format_version };
         manifest.unfinished_move = Some(unfinished);
         manifest.format_version = MOVE_FORMAT_VERSION;
-        self.replace_manifest(manifest)
+        let begun = self.replace_manifest(manifest.clone());
+        if begun.is_err() {
+            // The disk may have the record: its end has to be there, too.
+            self.presume(manifest);
+            if let Err(error) = self.end_move() {
+                tracing::warn!("the record of a move that did not begin may be left: {error}");
+            }
+        }
+        begun
     }
 
     /// Fails while an earlier move is unfinished.

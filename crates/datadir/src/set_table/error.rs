@@ -89,6 +89,18 @@ pub enum SetError {
         /// How many units it would have.
         units: usize,
     },
+    /// So many units have more flash than a domain can.
+    #[error(
+        "the set `{name}` would have {units} units, which with the empty places between them are more \
+         than the 16 TiB of flash that a set for volumes can have; give it fewer, and others to \
+         another set"
+    )]
+    TooLarge {
+        /// The set.
+        name: String,
+        /// How many units it would have.
+        units: usize,
+    },
     /// A pair has two sets.
     #[error("a pair has two sets, and `{name}` is one; name another one")]
     PairOfOne {

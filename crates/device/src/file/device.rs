@@ -247,9 +247,12 @@ impl Device for FileDevice {
     }
 
     fn give_back_room(&self) -> Result<(), GrowthError> {
-        let label = self.shared.label();
-        let given = growth::give_back(label.file(), &label.label().configuration);
-        given.map_err(GrowthError::io(label.path()))
+        let mut label = self.shared.label();
+        let failed = GrowthError::io(label.path());
+        // Room that one of the copies of the label names is not given back: the device would be cut
+        // short.
+        label.take_back().map_err(&failed)?;
+        growth::give_back(label.file(), &label.label().configuration).map_err(failed)
     }
 
     fn mend_label(&self) -> Result<(), OpenError> {

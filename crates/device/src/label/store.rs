@@ -25,6 +25,11 @@ pub(crate) struct LabelStore {
     worse: Option<String>,
     /// Whether changes are written.
     is_written: bool,
+    /// The sequence number of a change that failed, and that one of the copies may have.
+    failed: Option<u64>,
+    /// The copy whose writes fail.
+    #[cfg(test)]
+    pub(super) failing: Arc<std::sync::Mutex<Option<usize>>>,
 }
 
 /// A label read from its file.
@@ -50,7 +55,9 @@ pub(crate) fn open_label(
         Some((copy, reason)) => (copy, Some(reason)),
         None => (0, None),
     };
-    Ok((LabelStore { path: path.to_owned(), file, label, first, worse, is_written }, note))
+    let mut store = LabelStore::new(path, file, label, is_written);
+    (store.first, store.worse) = (first, worse);
+    Ok((store, note))
 }
 
 /// The names of the copies in messages.
@@ -136,14 +143,27 @@ fn read_up_to(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
 }
 
 impl LabelStore {
+    fn new(path: &Path, file: Arc<LockedFile>, label: Label, is_written: bool) -> LabelStore {
+        LabelStore {
+            path: path.to_owned(),
+            file,
+            label,
+            first: 0,
+            worse: None,
+            is_written,
+            failed: None,
+            #[cfg(test)]
+            failing: Arc::default(),
+        }
+    }
+
     /// Writes the first label of a new device, both copies durably.
     pub(crate) fn create(
         path: &Path,
         file: Arc<LockedFile>,
         label: Label,
     ) -> io::Result<LabelStore> {
-        let path = path.to_owned();
-        let mut store = LabelStore { path, file, label, first: 0, worse: None, is_written: true };
+        let mut store = LabelStore::new(path, file, label, true);
         store.write_both(&encode(&store.label)?)?;
         Ok(store)
     }
@@ -151,9 +171,7 @@ impl LabelStore {
     /// A store over a handle that the test chooses.
     #[cfg(test)]
     pub(super) fn for_test(path: &Path, file: Arc<LockedFile>) -> LabelStore {
-        let label = Label::new(super::tests::configuration());
-        let path = path.to_owned();
-        LabelStore { path, file, label, first: 0, worse: None, is_written: true }
+        LabelStore::new(path, file, Label::new(super::tests::configuration()), true)
     }
 
     /// The current label.
@@ -198,9 +216,23 @@ impl LabelStore {
         self.replace(next)
     }
 
+    /// After a change that failed: lets both copies have the label in memory, durably. Before that
+    /// the device may have either label.
+    pub(crate) fn take_back(&mut self) -> io::Result<()> {
+        match self.failed {
+            Some(_) => self.replace(self.label.clone()),
+            None => Ok(()),
+        }
+    }
+
     fn replace(&mut self, next: Label) -> io::Result<()> {
-        let next = Label { sequence: next.sequence + 1, ..next };
-        self.write_both(&encode(&next)?)?;
+        // A change that failed may be on the device: what follows is newer than that.
+        let sequence = next.sequence.max(self.failed.unwrap_or(0)) + 1;
+        let next = Label { sequence, ..next };
+        let bytes = encode(&next)?;
+        self.failed = Some(sequence);
+        self.write_both(&bytes)?;
+        self.failed = None;
         self.label = next;
         Ok(())
     }
@@ -231,6 +263,10 @@ impl LabelStore {
 
     fn write_copy(&mut self, copy: usize, bytes: &[u8]) -> io::Result<()> {
         self.first = copy;
+        #[cfg(test)]
+        if self.failing.lock().is_ok_and(|failing| *failing == Some(copy)) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         self.file.write_all_at(bytes, COPY_OFFSETS[copy])?;
         self.file.sync_data()
     }

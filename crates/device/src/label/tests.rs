@@ -1,7 +1,8 @@
 use super::codec::{Fault, decode, encode, seal};
 use super::*;
 use crate::access::Access;
-use crate::queue_pair::OpenError;
+use crate::file::{self, FileDevice, FileFormat, format_file};
+use crate::queue_pair::{Device, OpenError};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -216,4 +217,51 @@ fn a_failed_rewrite_leaves_the_other_copy_alone() {
     drop(store);
     let (store, note) = open_label(&path, Access::Write).unwrap();
     assert_eq!((store.label(), note), (&before, None));
+}
+
+#[test]
+fn a_device_whose_larger_label_was_half_written_opens_also_after_its_undo() {
+    let directory = tempfile::tempdir().unwrap();
+    for (failing, fails_again) in [(0, false), (0, true), (1, false), (1, true)] {
+        let path = directory.path().join(format!("{failing}-{fails_again}"));
+        let small =
+            FileFormat { units: 2, superblock_bytes: 64 << 10, ..FileFormat::new(4 << 20, 77) };
+        format_file(&path, &small).unwrap();
+        let had = fs::metadata(&path).unwrap().len();
+        let (store, note) = open_label(&path, Access::Write).unwrap();
+        let fails = Arc::clone(&store.failing);
+        let device = FileDevice::from_label(store, note, file::OpenOptions::default()).unwrap();
+        let larger = device.enlarge(3).unwrap();
+        *fails.lock().unwrap() = Some(failing);
+        larger.record_units().unwrap_err();
+        if !fails_again {
+            *fails.lock().unwrap() = None;
+        }
+        // The undo of a growth.
+        let undone = device.give_back_room();
+        assert_eq!(undone.is_err(), fails_again, "copy {failing}");
+        drop((device, larger));
+        let device = FileDevice::open(&path, file::OpenOptions::default()).unwrap();
+        device.mend_label().unwrap();
+        let (units, bytes) = (device.info().units, fs::metadata(&path).unwrap().len());
+        match fails_again {
+            false => assert_eq!((units, bytes), (2, had), "copy {failing}"),
+            true => assert!(bytes > had, "copy {failing}: {units} units"),
+        }
+    }
+}
+
+#[test]
+fn a_change_behind_one_that_failed_counts_and_not_the_failed_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("device");
+    let mut store = create(&path);
+    *store.failing.lock().unwrap() = Some(1);
+    store.set_units(4).unwrap_err();
+    // A crash comes when the first copy of the next change is written.
+    *store.failing.lock().unwrap() = Some(0);
+    store.mark_bad(&[BadBlock { unit: 1, die: 0, plane: 0, block: 4 }]).unwrap_err();
+    drop(store);
+    let (store, _) = open_label(&path, Access::Write).unwrap();
+    assert_eq!((store.label().configuration.units, store.label().bad_blocks.len()), (3, 1));
 }

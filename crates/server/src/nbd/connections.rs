@@ -72,6 +72,7 @@ impl Connections {
         match open(domain, &name) {
             Ok(volume) => {
                 let common = self.common_of(&name);
+                let volume = volume.giving_up_at(common.cut.clone());
                 let target = Target::new(volume, Rc::clone(&common.locks));
                 let member = Member::enter(self);
                 self.runtime.spawn(Box::pin(async move {
@@ -99,16 +100,28 @@ impl Connections {
         common: &Common,
         export: &str,
     ) -> Option<Client> {
-        let serving = pin!(self.serve(client, target, common));
-        let cut = pin!(common.cut.wait());
-        match select(serving, cut).await {
-            Either::Left((Ok(left), _)) => left,
-            Either::Left((Err(error), _)) => {
+        let requests = ByteSemaphore::new(MOST_REQUESTS);
+        let ended = {
+            let serving = pin!(self.serve(client, target, common, requests.clone()));
+            match select(serving, pin!(common.cut.wait())).await {
+                Either::Left((ended, _)) => Some(ended),
+                Either::Right(_) => None,
+            }
+        };
+        match ended {
+            Some(Ok(left)) => left,
+            Some(Err(error)) => {
                 tracing::debug!(export, %error, "NBD client lost");
                 None
             }
-            Either::Right(_) => {
-                tracing::warn!(export, "an NBD client that takes no replies was disconnected");
+            None => {
+                tracing::warn!(
+                    export,
+                    "an NBD client that takes no replies, or whose requests wait for the limits of \
+                     the volume, was disconnected"
+                );
+                // Those that have begun end before the volume goes on elsewhere.
+                let _all = requests.acquire(MOST_REQUESTS).await;
                 None
             }
         }
@@ -120,6 +133,7 @@ impl Connections {
         client: Client,
         target: Target,
         common: &Common,
+        requests: ByteSemaphore,
     ) -> io::Result<Option<Client>> {
         let Client { connection, transmission, received, begun, permit } = client;
         let stream = connection.attach().await?;
@@ -136,11 +150,12 @@ impl Connections {
             recorder,
             runtime: self.runtime.clone(),
             replies,
-            requests: ByteSemaphore::new(MOST_REQUESTS),
+            requests,
             memory: common.budget.of_connection(),
             gone: Event::new(),
             ends: [lost.clone(), self.stopping.clone()],
             leaving: common.leaving.clone(),
+            cut: common.cut.clone(),
         };
         let sending = send(writer, outgoing, common.budget.clone(), lost.clone());
         let (left, writer) = join(receiver.run(received, begun), sending).await;
@@ -157,8 +172,9 @@ impl Connections {
     }
 
     /// Lets the connections to these volumes and their snapshots leave: no request is under way
-    /// afterwards, and clients that come wait. Those that take no replies are disconnected after a
-    /// time.
+    /// afterwards, and clients that come wait. Those that take no replies, or whose requests wait
+    /// for the limits of their volume, are disconnected after a time: what has begun ends, and what
+    /// has not never does.
     pub async fn park(&self, volumes: &[String]) {
         self.parking.begin(volumes);
         let of_volumes = || -> Vec<Rc<Common>> {

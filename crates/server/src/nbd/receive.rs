@@ -41,6 +41,8 @@ pub(super) struct Receiver {
     pub ends: [Event; 2],
     /// Set if the volume moves to another thread, and the connection with it.
     pub leaving: Event,
+    /// Set once nobody takes replies here: reads that wait for memory are dropped.
+    pub cut: Event,
 }
 
 /// What is left of a connection that goes on elsewhere.
@@ -192,7 +194,7 @@ impl Receiver {
     /// Starts a request, beside those under way. A read waits for its memory there, so that it does
     /// not hold up the requests behind it.
     fn start(&self, request: Request, payload: Vec<u8>, mut held: Vec<BytePermit>) {
-        let (memory, gone) = (self.memory.clone(), self.gone.clone());
+        let (memory, gone, cut) = (self.memory.clone(), self.gone.clone(), self.cut.clone());
         let (target, replies) = (self.target.clone(), self.replies.clone());
         let session = self.transmission.session();
         let (encoder, has_holes) = (session.replies(), session.has_structured_replies());
@@ -202,6 +204,7 @@ impl Receiver {
                 tokio::select! {
                     permit = memory.read(u64::from(range.bytes)) => held.push(permit),
                     () = gone.wait() => return,
+                    () = cut.wait() => return,
                 }
             }
             let reply = carry_out(&target, encoder, has_holes, &request, &payload).await;

@@ -66,17 +66,13 @@ impl Target {
     /// do.
     pub fn runs(&self, bytes: Range<u64>) -> Result<Vec<(u64, bool)>, VolumeError> {
         let around = units_around(&bytes);
-        let held = self.volume.allocated(around.start, around.end - around.start)?;
-        let mut runs: Vec<(u64, bool)> = Vec::new();
-        let (mut start, mut unit_end) = (bytes.start, around.start);
-        for is_held in held {
-            unit_end += UNIT;
-            let end = unit_end.min(bytes.end);
-            match runs.last_mut() {
-                Some((length, held)) if *held == is_held => *length += end - start,
-                _ => runs.push((end - start, is_held)),
-            }
-            start = end;
+        let mut runs = self.volume.runs(around.start, around.end - around.start)?;
+        // The first and the last unit may be in the bytes in part only.
+        if let Some((length, _)) = runs.first_mut() {
+            *length -= bytes.start - around.start;
+        }
+        if let Some((length, _)) = runs.last_mut() {
+            *length -= around.end - bytes.end;
         }
         Ok(runs)
     }

@@ -15,6 +15,7 @@ use softflash_protocol::sets::SetChange;
 use softflash_protocol::shared::recording::volume::VolumeRecordings;
 use softflash_volume::UnitSlots;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{Mutex, oneshot};
 
@@ -31,9 +32,14 @@ pub(super) struct Changes {
     pub(super) volumes: Option<Volumes>,
     hosts: Hosts,
     pub(super) under_way: Mutex<()>,
+    /// Nothing is left of a move but its record.
+    is_only_recorded: AtomicBool,
 }
 
 pub(super) type Outcome<T> = Result<T, String>;
+
+/// The time between two attempts to record the end of a move.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// The error of a second change.
 pub(super) const UNDER_WAY: &str = "another change of the sets, or a move of volumes between them, is \
@@ -42,7 +48,8 @@ pub(super) const UNDER_WAY: &str = "another change of the sets, or a move of vol
 
 impl Changes {
     pub fn new(directory: Directory, volumes: Option<Volumes>, hosts: Hosts) -> Changes {
-        Changes { directory, volumes, hosts, under_way: Mutex::new(()) }
+        let is_only_recorded = AtomicBool::new(false);
+        Changes { directory, volumes, hosts, under_way: Mutex::new(()), is_only_recorded }
     }
 
     pub fn directory(&self) -> &Directory {
@@ -244,5 +251,38 @@ impl Changes {
         let thread = self.hosts.threads.get(usize::from(shard));
         let sent = thread.is_some_and(|thread| thread.try_send(message).is_ok());
         if sent { Ok(()) } else { Err(STOPPING.to_owned()) }
+    }
+
+    /// Records that nothing is left of a move. Where that fails, it is tried again: before the next
+    /// move, and from time to time.
+    pub(super) async fn end_move_or_later(&self) {
+        self.is_only_recorded.store(true, Ordering::SeqCst);
+        if let Err(error) = self.end_again().await {
+            tracing::warn!("the end of a move of volumes is not recorded yet: {error}");
+        }
+    }
+
+    /// Records the end of a move, where that has failed before.
+    pub(super) async fn end_again(&self) -> Outcome<()> {
+        if !self.is_only_recorded.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        self.directory.end_move().await?;
+        self.is_only_recorded.store(false, Ordering::SeqCst);
+        if let Ok(volumes) = self.volumes() {
+            volumes.set_recorded(Vec::new());
+        }
+        Ok(())
+    }
+
+    /// Tries to record the end of a move until that succeeds, or another change sees to it.
+    pub async fn end_later(&self) {
+        while self.is_only_recorded.load(Ordering::SeqCst) {
+            tokio::time::sleep(AGAIN).await;
+            let Ok(_one) = self.under_way.try_lock() else { continue };
+            if let Err(error) = self.end_again().await {
+                tracing::warn!("the end of a move of volumes is not recorded yet: {error}");
+            }
+        }
     }
 }

@@ -66,6 +66,13 @@ impl Directory {
         self.write(move |data| data.replace_table(&*device, &next)).await
     }
 
+    /// Fails while the record of an earlier move is there.
+    pub fn check_no_move(&self) -> Result<(), String> {
+        let data = self.data();
+        let data = data.as_ref().ok_or(STOPPING)?;
+        data.check_no_move().map_err(|error| error.to_string())
+    }
+
     /// Records that volumes are being copied from one set to another, durably.
     pub async fn begin_move(&self, volumes: Vec<String>, from: u16, to: u16) -> Result<(), String> {
         self.write(move |data| data.begin_move(volumes, from, to)).await
@@ -89,6 +96,13 @@ impl Directory {
         let with_guests = || domains().find(|domain| !domain.guests.is_empty());
         let is_unfinished = self.data().as_ref().is_some_and(is_there);
         is_unfinished.then(|| with_guests().map(|domain| domain.name))
+    }
+
+    /// The volumes that the record of a move names.
+    pub fn recorded_volumes(&self) -> Vec<String> {
+        let data = self.data();
+        let recorded = data.as_ref().and_then(|data| data.manifest().unfinished_move.clone());
+        recorded.map(|it| it.volumes).unwrap_or_default()
     }
 
     /// Does something with the directory on a thread that may wait for the disk.
@@ -148,11 +162,11 @@ impl Directory {
         let (growth, of_directory) = (Arc::clone(growth), Arc::clone(&self.device));
         let larger = Arc::clone(larger);
         self.write(move |data| {
-            larger.record_units().map_err(DataDirError::growth(data.path()))?;
+            data.record_growth(&*larger, &growth)?;
             // The device has grown, whatever becomes of the table: its new units are spare then.
             let device = Arc::clone(&larger);
             *of_directory.lock().unwrap_or_else(PoisonError::into_inner) = device;
-            data.finish_growth(&*larger, &growth)
+            data.complete_growth(&*larger, &growth)
         })
         .await
     }

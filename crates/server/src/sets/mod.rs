@@ -5,7 +5,6 @@ mod directory;
 mod growing;
 mod moves;
 
-use crate::error::ServerError;
 use crate::volumes::Volumes;
 use changes::Changes;
 use directory::Directory;
@@ -47,16 +46,18 @@ impl Sets {
         let open = Arc::clone(&self.open);
         let moved = tokio::spawn(async move {
             let changes = open.get().ok_or_else(|| "the server is starting".to_owned())?;
-            changes.move_volume(&name, &set).await
+            let moved = changes.move_volume(&name, &set).await;
+            end_later(&open);
+            moved
         });
         moved.await.unwrap_or_else(|_| Err(STOPPING.to_owned()))
     }
 
     /// Ends what is left of a move that was interrupted, once the sets are mounted.
-    pub async fn finish_move(&self) -> Result<(), ServerError> {
-        match self.open.get() {
-            Some(open) => open.finish_move().await,
-            None => Ok(()),
+    pub async fn finish_move(&self) {
+        if let Some(open) = self.open.get() {
+            open.finish_move().await;
+            end_later(&self.open);
         }
     }
 
@@ -66,6 +67,16 @@ impl Sets {
             open.directory().close();
         }
     }
+}
+
+/// Records the end of a move in the background, where that has failed.
+fn end_later(open: &Arc<OnceLock<Changes>>) {
+    let open = Arc::clone(open);
+    tokio::spawn(async move {
+        if let Some(changes) = open.get() {
+            changes.end_later().await;
+        }
+    });
 }
 
 impl SetAdmin for Sets {

@@ -2,23 +2,29 @@
 //! them, before the first byte is copied and again for the switch.
 
 use super::changes::{Changes, Outcome, UNDER_WAY};
-use crate::error::ServerError;
 use crate::volumes::{CopiedMove, PlannedMove};
 
 impl Changes {
     /// Moves a volume, with all that share data with it; done when it returns.
     pub async fn move_volume(&self, name: &str, set: &str) -> Outcome<()> {
         let Ok(_one) = self.under_way.try_lock() else { return Err(UNDER_WAY.to_owned()) };
+        self.end_again().await?;
+        self.directory().check_no_move()?;
         let volumes = self.volumes()?;
         let told = |error: &dyn std::fmt::Display| error.to_string();
         let planned = volumes.plan_move(name, set).await.map_err(|error| told(&error))?;
         let (names, [from, to]) = (planned.family.names(), planned.sets);
-        self.directory().begin_move(names, from, to).await?;
+        volumes.set_recorded(names.clone());
+        if let Err(error) = self.directory().begin_move(names, from, to).await {
+            // The disk may have the record, although no set has got anything.
+            self.end_move_or_later().await;
+            return Err(error);
+        }
         match volumes.copy(&planned).await {
             Ok(copied) => self.switch(&planned, copied).await,
             Err((error, is_undone)) => {
                 if is_undone {
-                    self.directory().end_move().await?;
+                    self.end_move_or_later().await;
                 }
                 Err(error.to_string())
             }
@@ -38,31 +44,30 @@ impl Changes {
             }
             let given_up = copied.give_up().await;
             if given_up.is_ok() {
-                self.directory().end_move().await?;
+                self.end_move_or_later().await;
             }
             return Err(error);
         }
         copied.complete().await.map_err(|error| {
             format!("{names} have moved, and the next start deletes what is left of them: {error}")
         })?;
-        self.directory().end_move().await
+        self.end_move_or_later().await;
+        Ok(())
     }
 
     /// Ends the record of a move that was interrupted, once the mount of the set whose copies count
     /// for nothing has taken them away.
-    pub async fn finish_move(&self) -> Result<(), ServerError> {
-        let Some(set) = self.directory().unfinished_move() else { return Ok(()) };
-        if let Some(set) = set
-            && let Ok(volumes) = self.volumes()
-            && volumes.ready(&set).await.is_err()
-        {
-            // Once it can be mounted, they are taken away.
-            return Ok(());
+    pub async fn finish_move(&self) {
+        let Some(set) = self.directory().unfinished_move() else { return };
+        if let Ok(volumes) = self.volumes() {
+            volumes.set_recorded(self.directory().recorded_volumes());
+            if let Some(set) = set
+                && volumes.ready(&set).await.is_err()
+            {
+                // Once it can be mounted, they are taken away.
+                return;
+            }
         }
-        let ended = self.directory().end_move().await;
-        ended.map_err(|error| ServerError::Io {
-            what: "recording the end of a move of volumes",
-            source: std::io::Error::other(error),
-        })
+        self.end_move_or_later().await;
     }
 }

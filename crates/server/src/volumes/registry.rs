@@ -28,6 +28,8 @@ struct Shared {
     naming: Mutex<()>,
     /// The volumes that are moving.
     under_way: RwLock<Option<UnderWay>>,
+    /// The names of volumes in the record of a move.
+    recorded: RwLock<Vec<String>>,
 }
 
 /// A domain, which messages reach by its number in [`Shared::domains`].
@@ -57,6 +59,16 @@ pub(crate) enum ChangeError {
         /// The set.
         set: String,
     },
+    /// The name is one of a move whose record is not gone yet.
+    #[error(
+        "`{name}` is the name of a volume that has moved, and the end of the move is not recorded yet: \
+         a new volume of this name would not outlive the next start; use another name, or try again \
+         when softflash.toml can be written"
+    )]
+    Recorded {
+        /// The name.
+        name: String,
+    },
     /// The move of a volume.
     #[error(transparent)]
     Move(#[from] MoveError),
@@ -72,6 +84,7 @@ impl Volumes {
             domains: RwLock::default(),
             naming: Mutex::new(()),
             under_way: RwLock::default(),
+            recorded: RwLock::default(),
         });
         let volumes = Volumes { shared };
         let received = domains.iter().map(|domain| volumes.add(domain)).collect();
@@ -128,6 +141,17 @@ impl Volumes {
 
     pub(super) fn set_under_way(&self, now: Option<UnderWay>) {
         *self.shared.under_way.write().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+
+    /// The record of a move names these volumes: the next start deletes what one of its sets has of
+    /// them, so that no other volume may have their names.
+    pub fn set_recorded(&self, names: Vec<String>) {
+        *self.shared.recorded.write().unwrap_or_else(PoisonError::into_inner) = names;
+    }
+
+    fn is_recorded(&self, name: &str) -> bool {
+        let recorded = self.shared.recorded.read().unwrap_or_else(PoisonError::into_inner);
+        recorded.iter().any(|it| it == name)
     }
 
     /// The description of a domain.
@@ -328,6 +352,9 @@ impl Volumes {
                 (None, Some(error)) => {
                     let not_mounted = Box::new(error);
                     return Err(VolumeError::MayExist { name, not_mounted }.into());
+                }
+                (None, None) if self.is_recorded(&name) => {
+                    return Err(ChangeError::Recorded { name });
                 }
                 (None, None) => {}
             }

@@ -1,7 +1,7 @@
 use crate::testbed::{Testbed, UNIT, unit};
 use futures_util::future::{Either, join, join_all, select};
 use softflash_base::Time;
-use softflash_runtime::RuntimeHandle;
+use softflash_runtime::{Event, RuntimeHandle};
 use softflash_volume::{Domain, Setting, Volume, VolumeError};
 use std::pin::pin;
 
@@ -143,5 +143,33 @@ fn waiting_requests_follow_a_change_of_the_limit_a_deletion_and_the_end() {
         };
         let ((result, _), ()) = join(waits(&volume), later(&stop)).await;
         assert_eq!(result, Err(VolumeError::Stopped));
+    });
+}
+
+#[test]
+fn waiting_requests_that_are_given_up_fail_and_change_nothing() {
+    Testbed::new(32, 256).run(async |domain, runtime, _| {
+        let volume = limited(domain, "v", &[Setting::Iops(Some(1))]).await;
+        let given_up = Event::new();
+        let handle = volume.clone().giving_up_at(given_up.clone());
+        let start = runtime.now();
+        let write = async |lba: u64| handle.write(lba * UNIT as u64, &unit(lba + 1)).await;
+        let give_up = async {
+            runtime.sleep_until(start + SECOND / 2).await;
+            given_up.set();
+        };
+        let (written, ()) = join(join_all((0..6).map(write)), give_up).await;
+        assert!(runtime.now().since_ns(start) < SECOND, "they wait no longer");
+        assert!(written[0].is_ok() && written[5] == Err(VolumeError::Stopped), "{written:?}");
+        let all = volume.clone().without_limits();
+        for (written, lba) in written.iter().zip(0..) {
+            let mut found = [0; UNIT];
+            all.read(lba * UNIT as u64, &mut found).await.unwrap();
+            let expected = if written.is_ok() { unit(lba + 1).to_vec() } else { vec![0; UNIT] };
+            assert!(found[..] == expected, "{lba} after {written:?}");
+        }
+        // Others of the volume go on.
+        volume.write(0, &unit(9)).await.unwrap();
+        assert!(runtime.now().since_ns(start) > SECOND / 2);
     });
 }

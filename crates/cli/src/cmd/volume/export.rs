@@ -15,7 +15,7 @@ use softflash_console::output;
 use softflash_console::plural::plural;
 use softflash_console::sizes::human_bytes;
 use softflash_datadir::{DataDirError, Domains, OpenDir, with_domains};
-use softflash_volume::{Changed, Domain, Volume, VolumeError, VolumeInfo};
+use softflash_volume::{Changed, Domain, Volume, VolumeError, VolumeInfo, parents_first};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::BufWriter;
@@ -155,16 +155,7 @@ impl Exported<'_> {
             return Err(CliError::Failed(format!("{path}: there are no volumes to export")));
         }
         left.sort_by(|one, other| one.info.name.cmp(&other.info.name));
-        let mut ordered = Vec::new();
-        while !left.is_empty() {
-            let waits = |one: &Selected<'_>| {
-                let parent = one.info.parent.as_ref().map(|(parent, _)| parent);
-                parent.is_some_and(|parent| left.iter().any(|other| other.info.name == *parent))
-            };
-            let next = left.iter().position(|one| !waits(one)).unwrap_or(0);
-            ordered.push(left.remove(next));
-        }
-        Ok(ordered)
+        Ok(parents_first(left, |one| &one.info))
     }
 
     async fn plan<'a>(

@@ -6,7 +6,7 @@ use serde::Serialize;
 use softflash_console::output::{self, Form};
 use softflash_console::sizes::human_bytes;
 use softflash_console::{CliError, interrupt};
-use softflash_datadir::Moved;
+use softflash_datadir::{Moved, quoted};
 use std::sync::atomic::Ordering;
 
 /// Arguments of `volume move`.
@@ -56,8 +56,7 @@ impl Move {
                 copied_bytes,
             });
         }
-        let names: Vec<String> = volumes.iter().map(|name| format!("`{name}`")).collect();
-        let (names, bytes) = (names.join(", "), human_bytes(copied_bytes));
+        let (names, bytes) = (quoted(&volumes), human_bytes(copied_bytes));
         volume.say(&format!("moved {names} from the set `{from}` to `{set}`: {bytes} of data"));
         Ok(())
     }

@@ -10,7 +10,7 @@ use super::settings::{from_words, words};
 use softflash_base::cast::index;
 use softflash_base::shell_word;
 use softflash_console::CliError;
-use softflash_datadir::{DataDirError, Domains};
+use softflash_datadir::{DataDirError, Domains, quoted};
 use softflash_volume::{Domain, MAPPING_UNIT_BYTES, Setting, Volume, VolumeError, VolumeSettings};
 use std::path::Path;
 
@@ -118,10 +118,12 @@ pub async fn refuse(domains: &Domains, path: &Path) -> Result<(), CliError> {
 
 /// The message about an import that was interrupted.
 pub fn about(path: &Path, works: &[Work]) -> String {
-    let names: Vec<String> = works.iter().map(|work| format!("`{}`", work.name())).collect();
-    let volumes = match names.is_empty() {
+    let volumes = match works.is_empty() {
         true => "nothing was changed".to_owned(),
-        false => format!("these volumes are not complete: {}", names.join(", ")),
+        false => {
+            let names = quoted(works.iter().map(Work::name));
+            format!("these volumes are not complete: {names}")
+        }
     };
     let word = shell_word(&path.to_string_lossy());
     format!(
