@@ -14,6 +14,7 @@ mod interrupt;
 mod machine;
 mod options;
 mod random;
+mod record;
 mod round;
 mod run;
 mod server;
@@ -25,6 +26,7 @@ mod workspace;
 use filesystem::Filesystem;
 use machine::Lack;
 use options::Options;
+use record::Recording;
 use round::{Crash, Round, Row};
 use serde_json::json;
 use source_tree::SourceTree;
@@ -83,6 +85,9 @@ fn carry_out(options: &Options) -> Outcome {
     let program = workspace::program()?;
     let place = scratch("sources")?;
     let sources = SourceTree::prepare(place.path(), options.quick)?;
+    if let Some(directory) = &options.record {
+        return record_traces(options, directory, &program, &sources);
+    }
     let campaign = Campaign { options, program: &program, sources: &sources };
     let mut finished = Vec::new();
     for round in rounds(options)? {
@@ -91,6 +96,22 @@ fn carry_out(options: &Options) -> Outcome {
     match options.json {
         true => print_json(&finished),
         false => print_table(&finished),
+    }
+    Ok(())
+}
+
+/// Records the traces.
+fn record_traces(
+    options: &Options,
+    directory: &Path,
+    program: &Path,
+    sources: &SourceTree,
+) -> Outcome {
+    for &subject in &options.subjects {
+        let place = scratch(subject.name())?;
+        let recording =
+            Recording { program, sources, place: place.path(), subject, seed: options.seed };
+        recording.run(directory).map_err(|error| format!("{}: {error}", subject.name()))?;
     }
     Ok(())
 }

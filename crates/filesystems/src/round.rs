@@ -76,7 +76,7 @@ impl Round<'_> {
             Crash::Host => Some(Host::new(self.place)?),
         };
         let data = host.as_ref().map_or(self.place, Host::path).join("data");
-        server::format(self.program, &data)?;
+        server::format(self.program, &data, "4GiB", true)?;
         let mut server = self.start(&data, "first")?;
         server.volume(&format!("CREATE disk {SIZE}"))?;
         let mut disk = self.attach(&server, "disk", "first")?;
@@ -96,7 +96,7 @@ impl Round<'_> {
     }
 
     fn start(&self, data: &Path, name: &str) -> Outcome<Server> {
-        Server::start(self.program, data, &self.place.join(format!("{name}-server.log")))
+        Server::start(self.program, data, true, &self.place.join(format!("{name}-server.log")))
     }
 
     fn attach(&self, server: &Server, export: &str, name: &str) -> Outcome<Attached> {
