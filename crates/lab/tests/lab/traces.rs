@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 
 const PAGE_BYTES: u64 = 8192;
 
-/// Runs a trace of writes, of which every second page of the drive's first 64 is a stream of its own,
-/// on a small drive.
+/// Runs a trace of writes to a small drive's first 64 pages, of which every second one is of
+/// another device.
 fn run(load: &str, settings: &str) -> Result<Outcome, LabError> {
     let directory = tempfile::tempdir().unwrap();
     let mut trace = String::new();
