@@ -1,5 +1,5 @@
-//! Generates the list of the repository's presets and experiments, so that the binary embeds new
-//! files without a further change.
+//! Generates the list of the repository's presets, experiments and traces, so that the binary
+//! embeds new files without a further change.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -14,6 +14,9 @@ const LISTS: [(&str, &str); 4] = [
     ("EXPERIMENTS", "experiments"),
 ];
 
+/// The directory of the recorded traces.
+const TRACES: &str = "experiments/traces";
+
 fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../..");
     let mut source = String::new();
@@ -21,25 +24,32 @@ fn main() -> Result<(), Box<dyn Error>> {
         let directory = root.join(directory);
         println!("cargo::rerun-if-changed={}", directory.display());
         writeln!(source, "pub const {constant}: &[(&str, &str)] = &[")?;
-        for (name, path) in toml_files(&directory)? {
+        for (name, path) in files(&directory, ".toml")? {
             writeln!(source, "    ({name:?}, include_str!({path:?})),")?;
         }
         writeln!(source, "];")?;
     }
+    let directory = root.join(TRACES);
+    println!("cargo::rerun-if-changed={}", directory.display());
+    writeln!(source, "pub const TRACES: &[(&str, &[u8])] = &[")?;
+    for (name, path) in files(&directory, ".csv.zst")? {
+        writeln!(source, "    ({name:?}, include_bytes!({path:?})),")?;
+    }
+    writeln!(source, "];")?;
     fs::write(Path::new(&env::var("OUT_DIR")?).join("embedded.rs"), source)?;
     Ok(())
 }
 
-/// Names and paths of the TOML files in a directory, sorted.
-fn toml_files(directory: &Path) -> Result<Vec<(String, String)>, Box<dyn Error>> {
+/// Names, without this ending, and paths of the files in a directory that have it, sorted.
+fn files(directory: &Path, ending: &str) -> Result<Vec<(String, String)>, Box<dyn Error>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = fs::canonicalize(entry?.path())?;
-        let (Some(name), Some(text)) = (path.file_stem().and_then(|s| s.to_str()), path.to_str())
+        let (Some(name), Some(text)) = (path.file_name().and_then(|s| s.to_str()), path.to_str())
         else {
             continue;
         };
-        if path.extension().is_some_and(|extension| extension == "toml") {
+        if let Some(name) = name.strip_suffix(ending) {
             files.push((name.to_owned(), text.to_owned()));
         }
     }

@@ -145,8 +145,8 @@ impl Failures {
     }
 }
 
-/// Runs commands in their order, some at a time, prints the output of each when it ends, and sums up
-/// the results. Returns whether all have succeeded.
+/// Runs commands in their order, some at a time, prints the output of each when it ends, and sums
+/// up the results. Returns whether all have succeeded.
 fn run_counting(commands: Vec<Command>) -> (bool, Totals, Failures) {
     let waiting = Mutex::new(VecDeque::from(commands));
     let ended = Mutex::new((true, Totals::default(), Failures::default()));

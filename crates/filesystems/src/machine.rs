@@ -11,13 +11,15 @@ use std::path::Path;
 use std::process::Command;
 
 /// Programs, and the Debian packages that contain them.
-const PROGRAMS: [(&str, &str); 13] = [
+const PROGRAMS: [(&str, &str); 15] = [
     ("nbdfuse", "libnbd-bin"),
     ("losetup", "mount"),
     ("mount", "mount"),
     ("fsfreeze", "util-linux"),
     ("mkfs.ext4", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
+    ("debugfs", "e2fsprogs"),
+    ("dumpe2fs", "e2fsprogs"),
     ("mkfs.xfs", "xfsprogs"),
     ("xfs_repair", "xfsprogs"),
     ("xfs_io", "xfsprogs"),

@@ -14,6 +14,7 @@ mod interrupt;
 mod machine;
 mod options;
 mod random;
+mod record;
 mod resizes;
 mod resp;
 mod round;
@@ -28,6 +29,7 @@ mod workspace;
 use filesystem::Filesystem;
 use machine::Lack;
 use options::Options;
+use record::Recording;
 use resizes::Tally;
 use round::{Crash, Round, Row};
 use serde_json::json;
@@ -88,6 +90,9 @@ fn carry_out(options: &Options) -> Outcome {
     let program = workspace::program()?;
     let place = scratch("sources")?;
     let sources = SourceTree::prepare(place.path(), options.quick)?;
+    if let Some(directory) = &options.record {
+        return record_traces(options, directory, &program, &sources);
+    }
     let campaign = Campaign { options, program: &program, sources: &sources };
     let mut finished = Vec::new();
     for round in rounds(options)? {
@@ -96,6 +101,22 @@ fn carry_out(options: &Options) -> Outcome {
     match options.json {
         true => print_json(&finished),
         false => print_table(&finished),
+    }
+    Ok(())
+}
+
+/// Records the traces.
+fn record_traces(
+    options: &Options,
+    directory: &Path,
+    program: &Path,
+    sources: &SourceTree,
+) -> Outcome {
+    for &subject in &options.subjects {
+        let place = scratch(subject.name())?;
+        let recording =
+            Recording { program, sources, place: place.path(), subject, seed: options.seed };
+        recording.run(directory).map_err(|error| format!("{}: {error}", subject.name()))?;
     }
     Ok(())
 }

@@ -2,14 +2,17 @@
 
 use crate::Outcome;
 use crate::filesystem::Filesystem;
+use crate::record::Subject;
 use crate::round::Crash;
 use crate::work::Kind;
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub const HELP: &str = "\
 usage: cargo xtask filesystems [--fs ext4,xfs] [--work copy,compile,sqlite,postgresql]
                                [--crash kill,host] [--copies 1|2] [--resize] [--seed N]
                                [--rounds N] [--quick] [-o json]
+       cargo xtask filesystems --record DIR [--traces ycsb-a,pgbench,...] [--seed N]
 
 Makes file systems on a volume, through nbdfuse and a loop device, and works on them: unpacks and
 compiles a source tree, runs SQLite and PostgreSQL. Takes a snapshot meanwhile, kills the server with
@@ -29,11 +32,14 @@ installs the programs.
   --rounds  rounds for each file system and crash, with successive seeds (default: 1)
   --quick   a short round on a part of the tree, as in the gate; skips what this machine cannot do
   -o json   the results as JSON
+  --record  records block traces in the directory instead, each of one program on ext4 on a volume
+  --traces  which ones (default: all; docs/experiments.md describes them)
 
 examples:
   cargo xtask filesystems --rounds 5
   cargo xtask filesystems --fs xfs --work sqlite --seed 7
-  cargo xtask filesystems --fs ext4 --work compile --copies 2 --resize -o json";
+  cargo xtask filesystems --fs ext4 --work compile --copies 2 --resize -o json
+  cargo xtask filesystems --record traces --traces pgbench";
 
 /// The arguments.
 pub struct Options {
@@ -45,7 +51,10 @@ pub struct Options {
     pub resize: bool,
     pub quick: bool,
     pub json: bool,
-    seed: u64,
+    /// Where traces are recorded, instead of rounds.
+    pub record: Option<PathBuf>,
+    pub subjects: Vec<Subject>,
+    pub seed: u64,
     rounds: u64,
 }
 
@@ -60,6 +69,8 @@ impl Options {
             resize: false,
             quick: false,
             json: false,
+            record: None,
+            subjects: Subject::ALL.to_vec(),
             seed: drawn(),
             rounds: 1,
         };
@@ -74,6 +85,8 @@ impl Options {
                 "--crash" => options.crashes = list(value()?, &Crash::ALL, |it| it.name())?,
                 "--copies" => options.copies = copies(value()?)?,
                 "--resize" => options.resize = true,
+                "--record" => options.record = Some(value()?.into()),
+                "--traces" => options.subjects = list(value()?, &Subject::ALL, |it| it.name())?,
                 "--seed" => options.seed = number(value()?)?,
                 "--rounds" => options.rounds = rounds(value()?)?,
                 "-o" => options.json = is_json(value()?)?,
@@ -165,6 +178,9 @@ mod tests {
         let rounds = some.rounds(Filesystem::Xfs);
         assert_eq!(rounds.len(), 6);
         assert!(rounds.contains(&(Crash::Host, 9)) && !some.quick && !some.json);
+        let recording = options(&["--record", "traces", "--traces", "pgbench"]).unwrap();
+        assert_eq!(recording.record, Some("traces".into()));
+        assert_eq!(recording.subjects, [Subject::Pgbench]);
         let quick = options(&["--quick", "--seed", "1"]).unwrap();
         let crashes = Filesystem::ALL.map(|filesystem| quick.rounds(filesystem));
         assert_eq!(crashes, [[(Crash::Host, 1)], [(Crash::Kill, 1)]]);

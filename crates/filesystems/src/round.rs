@@ -93,7 +93,7 @@ impl Round<'_> {
             Crash::Host => Some(Host::new(self.place)?),
         };
         let data = host.as_ref().map_or(self.place, Host::path).join("data");
-        sets::format(self.program, &data, self.copies)?;
+        sets::format_for_copies(self.program, &data, self.copies)?;
         let resizes = self.resize.then(|| Resizes::new(sets::of_copies(self.copies)));
         let (recovered, tally) = std::thread::scope(|scope| {
             let resizing = resizes.as_ref().map(|it| scope.spawn(|| it.run(self.seed)));
@@ -175,7 +175,7 @@ impl Round<'_> {
     }
 
     fn start(&self, data: &Path, name: &str) -> Outcome<Server> {
-        Server::start(self.program, data, &self.place.join(format!("{name}-server.log")))
+        Server::start(self.program, data, true, &self.place.join(format!("{name}-server.log")))
     }
 
     fn attach(&self, server: &Server, export: &str, name: &str) -> Outcome<Attached> {

@@ -23,20 +23,22 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts it on free ports; its output goes to `log`.
-    pub fn start(program: &Path, data: &Path, log: &Path) -> Outcome<Server> {
+    /// Starts it on free ports, with NBD if it has volumes; its output goes to `log`.
+    pub fn start(program: &Path, data: &Path, volumes: bool, log: &Path) -> Outcome<Server> {
         // The ready line of this start, not of the one before.
         let _ = fs::remove_file(log);
         let mut serve = Command::new(program);
         serve.arg("serve").arg("--data").arg(data).args(["--memory", "128MiB"]);
-        serve.args(["--resp", "127.0.0.1:0", "--nbd", "127.0.0.1:0"]).stdin(Stdio::null());
+        serve.args(["--resp", "127.0.0.1:0"]).stdin(Stdio::null());
+        serve.args(volumes.then_some(["--nbd", "127.0.0.1:0"]).into_iter().flatten());
         log_to(&mut serve, log)?;
         let child = spawn(&mut serve)?;
         let mut server = Server { child, resp: String::new(), nbd: String::new() };
         let mut has_ended = false;
         let is_ready = interrupt::wait(START, || {
             has_ended = !matches!(server.child.try_wait(), Ok(None));
-            has_ended || server.read_addresses(&fs::read_to_string(log).unwrap_or_default())
+            let said = fs::read_to_string(log).unwrap_or_default();
+            has_ended || server.read_addresses(&said, volumes)
         })?;
         match is_ready && !has_ended {
             true => Ok(server),
@@ -44,8 +46,8 @@ impl Server {
         }
     }
 
-    /// Takes the addresses from the line `ready resp=ADDRESS nbd=ADDRESS`, if it is there.
-    fn read_addresses(&mut self, said: &str) -> bool {
+    /// Takes the addresses from the line `ready resp=ADDRESS nbd=ADDRESS`, if they are there.
+    fn read_addresses(&mut self, said: &str, volumes: bool) -> bool {
         let Some(ready) = said.lines().find_map(|line| line.strip_prefix("ready ")) else {
             return false;
         };
@@ -55,7 +57,7 @@ impl Server {
         };
         self.resp = address("resp=").unwrap_or_default();
         self.nbd = address("nbd=").unwrap_or_default();
-        !self.resp.is_empty() && !self.nbd.is_empty()
+        !self.resp.is_empty() && (!volumes || !self.nbd.is_empty())
     }
 
     /// A command that replies OK.

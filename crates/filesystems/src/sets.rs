@@ -27,12 +27,17 @@ pub fn of_copies(copies: u8) -> &'static [Set] {
     }
 }
 
-/// Creates a data directory with units for volumes.
-pub fn format(program: &Path, data: &Path, copies: u8) -> Outcome {
+/// Creates a data directory of eight units, six of them for volumes if it is to have any.
+pub fn format(program: &Path, data: &Path, size: &str, volumes: bool) -> Outcome {
+    let mut format = limited(60, &program.display().to_string());
+    format.arg("format").arg(data).args(["--size", size, "--units", "8", "--shards", "1"]);
+    output(format.args(volumes.then_some(["--volume-units", "6"]).into_iter().flatten())).map(drop)
+}
+
+/// Creates a data directory with the sets for volumes of so many copies.
+pub fn format_for_copies(program: &Path, data: &Path, copies: u8) -> Outcome {
+    format(program, data, "4GiB", true)?;
     let softflash = || limited(60, &program.display().to_string());
-    let mut format = softflash();
-    format.arg("format").arg(data).args(["--size", "4GiB", "--units", "8", "--shards", "1"]);
-    output(format.args(["--volume-units", "6"]))?;
     if copies == 2 {
         output(softflash().args(["set", "resize"]).arg(data).args(["vol-0", "--units", "3"]))?;
         output(softflash().args(["set", "create"]).arg(data).args(["copy", "--units", "3"]))?;

@@ -35,6 +35,9 @@ pub fn specs(data: &[u8]) {
         Some(Workload::Flows(workload)) => {
             let _ = workload.validate();
         }
+        Some(Workload::Trace(workload)) => {
+            let _ = workload.validate();
+        }
         Some(Workload::Kv(workload)) => {
             let _ = workload.validate();
         }

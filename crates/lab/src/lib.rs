@@ -29,6 +29,7 @@ pub mod search;
 mod states;
 pub mod theory;
 pub mod toml_text;
+mod trace_workload;
 pub mod workload;
 
 pub use cell::{Cell, Control, Limits, LoggedRequest, Parameters, Settling};
@@ -39,4 +40,5 @@ pub use outcome::{Backlog, Drift, FlowOutcome, Outcome, Programs, Sample, Settle
 pub use softflash_drive::spec::{DeviceSpec, PageMapped};
 pub use softflash_workload::{Flow, FlowWorkload, Precondition};
 pub use states::StateCache;
+pub use trace_workload::TraceWorkload;
 pub use workload::Workload;

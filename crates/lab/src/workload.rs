@@ -1,13 +1,17 @@
-//! Workloads of a device: blocks, or keys and values.
+//! Workloads of a device: blocks, recorded traces, or keys and values.
 
+use crate::presets;
 use crate::toml_text::of_kind;
+use crate::trace_workload::TraceWorkload;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use softflash_workload::{BlockWorkload, FlowWorkload, KvWorkload, WorkloadError};
+use std::path::Path;
 use toml::{Table, Value};
 
-/// A workload, as a preset in TOML states it. `kind` is `block`, `flows` or `kv`; without it, a
-/// workload with a `flow` has several flows, and one with an `operation` is a key-value workload.
+/// A workload, as a preset in TOML states it. `kind` is `block`, `flows`, `trace` or `kv`; without
+/// it, a workload with a `flow` has several flows, one with a `trace` repeats that, and one with an
+/// `operation` is a key-value workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Workload {
@@ -15,6 +19,8 @@ pub enum Workload {
     Block(BlockWorkload),
     /// Several flows of requests to a block device at once.
     Flows(FlowWorkload),
+    /// Requests of a trace to a block device.
+    Trace(TraceWorkload),
     /// Requests to a key-value store.
     Kv(KvWorkload),
 }
@@ -26,14 +32,16 @@ impl<'de> Deserialize<'de> for Workload {
             Some(Value::String(kind)) => kind,
             Some(_) => return Err(D::Error::custom("kind: expected a text in quotes")),
             None if table.contains_key("flow") => "flows".to_owned(),
+            None if table.contains_key("trace") => "trace".to_owned(),
             None if table.contains_key("operation") => "kv".to_owned(),
             None => "block".to_owned(),
         };
         match kind.as_str() {
             "block" => of_kind(table).map(Workload::Block),
             "flows" => of_kind(table).map(Workload::Flows),
+            "trace" => of_kind(table).map(Workload::Trace),
             "kv" => of_kind(table).map(Workload::Kv),
-            _ => Err(D::Error::unknown_variant(&kind, &["block", "flows", "kv"])),
+            _ => Err(D::Error::unknown_variant(&kind, &["block", "flows", "trace", "kv"])),
         }
     }
 }
@@ -47,6 +55,7 @@ impl Workload {
         match self {
             Workload::Block(workload) => workload.validate(),
             Workload::Flows(workload) => workload.validate(),
+            Workload::Trace(workload) => workload.validate(),
             Workload::Kv(workload) => workload.validate(),
         }
     }
@@ -56,6 +65,7 @@ impl Workload {
         match self {
             Workload::Block(workload) => (workload.requests, workload.duration_ns),
             Workload::Flows(workload) => workload.limits(),
+            Workload::Trace(workload) => (workload.requests, workload.duration_ns),
             Workload::Kv(workload) => (workload.requests, workload.duration_ns),
         }
     }
@@ -64,7 +74,18 @@ impl Workload {
     pub fn warm_up_ns(&self) -> u64 {
         match self {
             Workload::Flows(workload) => workload.warm_up_ns,
-            Workload::Block(_) | Workload::Kv(_) => 0,
+            Workload::Block(_) | Workload::Trace(_) | Workload::Kv(_) => 0,
+        }
+    }
+
+    /// The same with the path of its trace, if it has one, seen from a directory.
+    pub(crate) fn seen_from(self, directory: &Path) -> Workload {
+        match self {
+            Workload::Trace(workload) => {
+                let trace = presets::seen_from(directory, &workload.trace);
+                Workload::Trace(TraceWorkload { trace, ..workload })
+            }
+            other => other,
         }
     }
 }

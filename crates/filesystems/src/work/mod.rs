@@ -6,8 +6,8 @@ mod postgres;
 mod sqlite;
 mod task;
 
-pub use postgres::programs as postgres_programs;
-pub use task::{Site, Work};
+pub use postgres::{Postgres, programs as postgres_programs};
+pub use task::{Site, Work, create};
 
 use crate::Outcome;
 
@@ -45,13 +45,13 @@ impl Kind {
     /// Prepares the work; what it makes is durable.
     pub fn begin<'a>(self, site: Site<'a>) -> Outcome<Box<dyn Work + 'a>> {
         for directory in [&site.at, &site.scratch] {
-            task::create(directory)?;
+            create(directory)?;
         }
         Ok(match self {
             Kind::Copy => Box::new(copy::Copy::begin(site)),
             Kind::Compile => Box::new(compile::Compile::begin(site)?),
             Kind::Sqlite => Box::new(sqlite::Sqlite::begin(&site)?),
-            Kind::Postgres => Box::new(postgres::Postgres::begin(&site)?),
+            Kind::Postgres => Box::new(Postgres::begin(&site)?),
         })
     }
 }

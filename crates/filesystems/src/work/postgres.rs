@@ -41,6 +41,24 @@ pub fn programs() -> Option<PathBuf> {
 
 impl Postgres {
     pub fn begin(site: &Site<'_>) -> Outcome<Postgres> {
+        let mut postgres = Postgres::empty(site)?;
+        postgres.query(
+            "CREATE TABLE t (c INT, n INT, k INT, body TEXT, PRIMARY KEY (c, n, k)); \
+             CREATE INDEX by_body ON t (body); \
+             CREATE TABLE counters (c INT PRIMARY KEY, n INT); \
+             INSERT INTO counters VALUES (0, 0), (1, 0);",
+        )?;
+        for client in 0..CLIENTS {
+            let mut psql = Command::new("stdbuf");
+            psql.arg("-oL").arg(postgres.program("psql")).args(postgres.psql_arguments());
+            let log = postgres.scratch.join(format!("psql-{client}.log"));
+            postgres.clients.push(Shell::start(&mut psql, &log)?);
+        }
+        Ok(postgres)
+    }
+
+    /// A running server without tables and clients.
+    pub fn empty(site: &Site<'_>) -> Outcome<Postgres> {
         let programs = programs().ok_or("PostgreSQL is not installed")?;
         let (cluster, scratch) = (site.at.join("cluster"), site.scratch.clone());
         for directory in [&site.at, &scratch] {
@@ -59,19 +77,14 @@ impl Postgres {
         initdb.arg("--pgdata").arg(&postgres.cluster).args(["--data-checksums", "--auth=trust"]);
         output(initdb.args(["--encoding=UTF8", "--locale=C"]))?;
         postgres.start()?;
-        postgres.query(
-            "CREATE TABLE t (c INT, n INT, k INT, body TEXT, PRIMARY KEY (c, n, k)); \
-             CREATE INDEX by_body ON t (body); \
-             CREATE TABLE counters (c INT PRIMARY KEY, n INT); \
-             INSERT INTO counters VALUES (0, 0), (1, 0);",
-        )?;
-        for client in 0..CLIENTS {
-            let mut psql = Command::new("stdbuf");
-            psql.arg("-oL").arg(postgres.program("psql")).args(postgres.psql_arguments());
-            let log = postgres.scratch.join(format!("psql-{client}.log"));
-            postgres.clients.push(Shell::start(&mut psql, &log)?);
-        }
         Ok(postgres)
+    }
+
+    /// PostgreSQL's benchmark on the database, to its end.
+    pub fn pgbench(&self, seconds: u32, arguments: &[&str]) -> Outcome {
+        let mut pgbench = limited(seconds, &self.program("pgbench"));
+        pgbench.args(["-U", "postgres", "-h"]).arg(&self.scratch).args(arguments);
+        output(pgbench.arg("postgres")).map(drop)
     }
 
     fn program(&self, name: &str) -> String {

@@ -27,6 +27,7 @@ use crate::engine::progress::share_of_preparation;
 use crate::error::LabError;
 use crate::layout::Sets;
 use crate::outcome::{ASKED_OP_PERCENT, Outcome, Programs, Settled, Span};
+use crate::trace_workload::TraceWorkload;
 use ahead::Ahead;
 use course::{BusyTimes, Course};
 use foresight::{Foresight, check_one_source};
@@ -67,6 +68,8 @@ pub enum Asked<'a> {
     Workload(&'a BlockWorkload),
     /// Accesses of several flows at once.
     Flows(&'a FlowWorkload),
+    /// Requests of a trace that begins again after its end.
+    Repeated(&'a TraceWorkload),
     /// Requests of a trace, at its times.
     Trace(&'a mut dyn Iterator<Item = Result<Request, TraceError>>),
 }
@@ -77,7 +80,7 @@ impl Asked<'_> {
         match self {
             Asked::Workload(workload) => workload.writers == 0,
             Asked::Flows(_) => false,
-            Asked::Trace(_) => true,
+            Asked::Repeated(_) | Asked::Trace(_) => true,
         }
     }
 }
@@ -175,11 +178,17 @@ impl<'a, 'c> Play<'a, 'c> {
     ) -> Result<Play<'a, 'c>, LabError> {
         let mut drive = Drive::new(setting.device, setting.layout, setting.op_percent)?;
         let rng = Rng::seeded(setting.seed);
+        let repeated = match &asked {
+            Asked::Repeated(workload) => Some(workload.requests(drive.capacity_bytes())?),
+            Asked::Workload(_) | Asked::Flows(_) | Asked::Trace(_) => None,
+        };
         let (writing, flows) = match &asked {
             Asked::Workload(workload) => (Some(Writing::Workload(workload)), None),
             Asked::Flows(workload) => (Some(Writing::Flows(workload)), Some(*workload)),
+            Asked::Repeated(_) => (repeated.as_ref().map(Writing::Repeated), None),
             Asked::Trace(_) => (None, None),
         };
+        let trace = writing.is_none();
         let Setting { device, layout, op_percent, precondition, .. } = *setting;
         check_one_source(layout, asked.is_one_source())?;
         let hardware = Hardware { device, layout, op_percent };
@@ -188,6 +197,9 @@ impl<'a, 'c> Play<'a, 'c> {
         let mut host = match asked {
             Asked::Workload(workload) => Host::of_workload(workload, capacity_bytes, &rng, begin)?,
             Asked::Flows(workload) => Host::of_flows(workload, capacity_bytes, &rng, begin)?,
+            Asked::Repeated(workload) => {
+                Host::of_repeated(repeated, workload.load.as_ref(), &rng, begin)?
+            }
             Asked::Trace(requests) => Host::of_trace(Ahead::of_trace(requests), begin),
         };
         if let Some(foresight) = Foresight::of(&drive, layout) {
@@ -202,7 +214,7 @@ impl<'a, 'c> Play<'a, 'c> {
             host,
             flows,
             limits: setting.limits,
-            trace: writing.is_none(),
+            trace,
             settled,
             prepared,
             asked_op_percent: op_percent,

@@ -38,7 +38,11 @@ pub fn run(cell: &Cell, control: &Control) -> Result<Outcome, LabError> {
         (Workload::Flows(workload), LayoutKind::PageMapped(layout)) => {
             drive::run(cell, layout, Asked::Flows(workload), control)
         }
+        (Workload::Trace(workload), LayoutKind::PageMapped(layout)) => {
+            drive::run(cell, layout, Asked::Repeated(workload), control)
+        }
         (Workload::Flows(_), LayoutKind::Units(_)) => Err(no_flows(cell)),
+        (Workload::Trace(_), LayoutKind::Units(_)) => Err(no_trace(cell)),
         (Workload::Block(workload), LayoutKind::Units(layout)) => {
             match units::takes(cell, layout, workload)? {
                 Taken::ByVolume => volumes::run(cell, layout, workload, control),
@@ -67,7 +71,7 @@ fn has_block_interface(cell: &Cell) -> Result<bool, LabError> {
     Ok(match (&cell.workload, &cell.layout.kind) {
         (Workload::Kv(_), _) => false,
         (_, LayoutKind::PageMapped(_)) => true,
-        (Workload::Flows(_), LayoutKind::Units(_)) => false,
+        (Workload::Flows(_) | Workload::Trace(_), LayoutKind::Units(_)) => false,
         (Workload::Block(workload), LayoutKind::Units(layout)) => {
             units::takes(cell, layout, workload)? == Taken::ByVolume
         }
@@ -101,6 +105,14 @@ fn check_sets(cell: &Cell) -> Result<(), LabError> {
 fn no_flows(cell: &Cell) -> LabError {
     LabError::Parameter(format!(
         "workload `{}` has several flows, which need a page-mapped layout; `{}` has units, and a volume on them takes one flow",
+        cell.workload_name, cell.layout_name
+    ))
+}
+
+fn no_trace(cell: &Cell) -> LabError {
+    LabError::Parameter(format!(
+        "workload `{}` repeats a trace, which needs a page-mapped layout; `{}` has units: `softflash replay` plays a \
+         trace on them once",
         cell.workload_name, cell.layout_name
     ))
 }

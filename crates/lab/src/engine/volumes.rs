@@ -148,7 +148,7 @@ impl Run<'_> {
         let (control, limits) = (self.control, &self.setting.limits);
         let workload = match &asked {
             Asked::Workload(workload) => Some(*workload),
-            Asked::Flows(_) | Asked::Trace(_) => None,
+            Asked::Flows(_) | Asked::Repeated(_) | Asked::Trace(_) => None,
         };
         let state = self.setting.precondition;
         let settled = state::prepare(disk, state, workload, &self.rng, control).await?;
@@ -176,9 +176,9 @@ impl Run<'_> {
         let measured = Measured::new(disk, meter, before.counts, limits, control);
         match asked {
             Asked::Workload(_) => clients.measure(&measured).await?,
-            Asked::Flows(_) => {
+            Asked::Flows(_) | Asked::Repeated(_) => {
                 return Err(LabError::Parameter(
-                    "a volume takes one flow of requests; use a page-mapped layout for several"
+                    "a volume takes one flow of requests, and a trace once; use a page-mapped layout for several"
                         .to_owned(),
                 ));
             }

@@ -222,6 +222,7 @@ impl Choice<'_> {
         let device: DeviceSpec = understood(experiment, self.device, &tables.device)?;
         let layout: Layout = understood(experiment, self.layout, &tables.layout)?;
         let workload: Workload = understood(experiment, self.workload, &tables.workload)?;
+        let workload = workload.seen_from(&self.workload.directory);
         let parameters: Parameters =
             toml_text::from_table(&experiment.file, &experiment.text, tables.parameters.clone())?;
         Ok(Cell {

@@ -16,6 +16,7 @@ use crate::cell::Parameters;
 use crate::experiment::Spec;
 use crate::layout::Layout;
 use crate::presets::Kind;
+use crate::trace_workload::TraceWorkload;
 use schema::Walk;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
@@ -64,8 +65,9 @@ pub fn of(kind: Kind) -> Vec<Key> {
         Kind::Workload => {
             let block = keys::<BlockWorkload>("", Some("kind = \"block\""));
             let flows = keys::<FlowWorkload>("", Some("kind = \"flows\""));
+            let trace = keys::<TraceWorkload>("", Some("kind = \"trace\""));
             let kv = keys::<KvWorkload>("", Some("kind = \"kv\""));
-            [vec![kind_of_workload()], block, flows, kv].concat()
+            [vec![kind_of_workload()], block, flows, trace, kv].concat()
         }
         Kind::Experiment => {
             let parameters = keys::<Parameters>("group.set.", None);
@@ -112,6 +114,7 @@ fn kind_of_workload() -> Key {
             "Requests to a block device: unless the file has an `operation` or a `flow`.",
         ),
         choice("flows", "Several flows of them at once: if the file has a `flow`."),
+        choice("trace", "Requests of a recorded trace: if the file has a `trace`."),
         choice("kv", "Requests to a key-value store: if the file has an `operation`."),
     ];
     Key { values, ..key_of_kind("The kind of clients.", false) }

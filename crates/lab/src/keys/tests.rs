@@ -156,6 +156,12 @@ fn block(table: Table) -> Result<BlockWorkload, String> {
     Ok(workload)
 }
 
+fn trace(table: Table) -> Result<TraceWorkload, String> {
+    let workload: TraceWorkload = parsed(table)?;
+    workload.validate().map_err(|error| error.to_string())?;
+    Ok(workload)
+}
+
 fn kv(table: Table) -> Result<KvWorkload, String> {
     let workload: KvWorkload = parsed(table)?;
     workload.validate().map_err(|error| error.to_string())?;
@@ -175,6 +181,7 @@ const CLOSED: &str = "name = 'a'\nread_fraction = 0.5\nsize = 4096\npattern = { 
 const OPEN: &str = "name = 'a'\nread_fraction = 0.5\nsize = [{ bytes = 4096, weight = 1.0 }]\n\
                     pattern = { sequential = {} }\n\
                     load = { open = { requests_per_second = 1.0, arrivals = { bursts = { on_ns = 1, off_ns = 1 } } } }";
+const TRACE: &str = "name = 'a'\ntrace = 'pgbench'\nload = { closed = {} }";
 const KV: &str = "name = 'a'\noperation = { scan = { scan_bytes = 9 } }\norder = { strided = { keys = 2 } }\n\
                   value_bytes = 9\nkeys_per_slice = 9";
 
@@ -188,9 +195,11 @@ fn every_listed_default_is_the_parsers() {
     let closed = Sample::new(block.clone(), CLOSED, parsed::<BlockWorkload>).check_defaults();
     let open = Sample::new(block, OPEN, parsed::<BlockWorkload>).check_defaults();
     let kv = Sample::new(kv, KV, parsed::<KvWorkload>).check_defaults();
+    let trace = only(Kind::Workload, "trace");
+    let trace = Sample::new(trace, TRACE, parsed::<TraceWorkload>).check_defaults();
     let parameters = keys::<Parameters>("", None);
     let parameters = Sample::new(parameters, "", parsed::<Parameters>).check_defaults();
-    let checked = [devices, layouts, units, closed, open, kv, parameters];
+    let checked = [devices, layouts, units, closed, open, trace, kv, parameters];
     assert!(checked.iter().all(|checked| *checked > 2), "{checked:?}");
 }
 
@@ -200,8 +209,9 @@ fn numbers_outside_of_the_listed_ranges_are_refused() {
     let layouts = Sample::new(only(Kind::Layout, "page-mapped"), "", page_mapped).check_ranges();
     let closed = Sample::new(only(Kind::Workload, "block"), CLOSED, block).check_ranges();
     let open = Sample::new(only(Kind::Workload, "block"), OPEN, block).check_ranges();
+    let trace = Sample::new(only(Kind::Workload, "trace"), TRACE, trace).check_ranges();
     let kv = Sample::new(only(Kind::Workload, "kv"), KV, kv).check_ranges();
-    let checked = [devices, layouts, closed, open, kv];
+    let checked = [devices, layouts, closed, open, trace, kv];
     assert!(checked.iter().all(|checked| *checked > 3), "{checked:?}");
 }
 
@@ -211,6 +221,7 @@ fn every_key_that_a_parser_knows_is_listed() {
     Sample::new(only(Kind::Layout, "page-mapped"), "", page_mapped).check_names();
     Sample::new(only(Kind::Workload, "block"), CLOSED, block).check_names();
     Sample::new(only(Kind::Workload, "block"), OPEN, block).check_names();
+    Sample::new(only(Kind::Workload, "trace"), TRACE, trace).check_names();
     Sample::new(only(Kind::Workload, "kv"), KV, kv).check_names();
     let (_, text) = Kind::Experiment.embedded()[0];
     let experiments = Sample::new(of(Kind::Experiment), text, parsed::<Spec>);

@@ -5,7 +5,7 @@ mod embedded;
 use crate::error::LabError;
 use crate::import::fio;
 use crate::layout::Layout;
-use crate::toml_text::{TomlError, from_text, impossible};
+use crate::toml_text::{TomlError, from_text, impossible, suggestion};
 use crate::workload::Workload;
 use serde::de::DeserializeOwned;
 use softflash_drive::spec::DeviceSpec;
@@ -157,11 +157,23 @@ impl Document {
     pub fn workload(&self) -> Result<Workload, LabError> {
         let workload: Workload = self.read()?;
         workload.validate().map_err(|error| self.impossible(error.to_string()))?;
-        Ok(workload)
+        Ok(workload.seen_from(&self.directory))
     }
 
     fn impossible(&self, problem: String) -> TomlError {
         impossible(&self.file, &self.text, problem)
+    }
+}
+
+/// The recorded trace of this name, as stored.
+pub(crate) fn trace(name: &str) -> Result<&'static [u8], LabError> {
+    let known = embedded::TRACES.iter().map(|(known, _)| *known);
+    match embedded::TRACES.iter().find(|(known, _)| *known == name) {
+        Some((_, stored)) => Ok(stored),
+        None => Err(LabError::Parameter(format!(
+            "no trace is called `{name}`; {}; the path of a file, with a `/` in it, works too",
+            suggestion(name, known)
+        ))),
     }
 }
 

@@ -4,6 +4,7 @@ use super::{Directory, read_json, write_json};
 use crate::cell::Cell;
 use crate::error::LabError;
 use crate::outcome::Outcome;
+use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 use softflash_base::checksum::checksum64;
 
@@ -23,7 +24,13 @@ pub struct CellFile {
 pub fn fingerprint(cell: &Cell, program: u64) -> Result<String, LabError> {
     let text = serde_json::to_vec(cell)
         .map_err(|error| LabError::Simulation(format!("{}: {error}", cell.key)))?;
-    Ok(format!("{:016x}", checksum64(program, &text)))
+    let inputs = checksum64(program, &text);
+    // A trace in a file is an input like the cell; those of the program are a part of that.
+    let inputs = match &cell.workload {
+        Workload::Trace(workload) => checksum64(inputs, &workload.foreign_bytes()?),
+        Workload::Block(_) | Workload::Flows(_) | Workload::Kv(_) => inputs,
+    };
+    Ok(format!("{inputs:016x}"))
 }
 
 impl CellFile {

@@ -8,4 +8,5 @@ mod planning;
 mod presets;
 mod read_ahead;
 mod theory;
+mod traces;
 mod victims;

@@ -27,6 +27,10 @@ fn every_preset_is_understood_and_names_itself() {
                 assert_eq!(workload.name, *name);
                 workload.validate().unwrap();
             }
+            Workload::Trace(workload) => {
+                assert_eq!(workload.name, *name);
+                workload.validate().unwrap();
+            }
             Workload::Kv(workload) => {
                 assert_eq!(workload.name, *name);
                 workload.validate().unwrap();

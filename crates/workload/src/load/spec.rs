@@ -1,7 +1,7 @@
 //! Closed and open loops.
 
 use super::arrivals::{ArrivalPattern, Arrivals, MAX_RATE};
-use crate::error::{Problem, count};
+use crate::error::{Problem, WorkloadError, count};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use softflash_base::random::Rng;
@@ -82,6 +82,14 @@ impl Load {
             }
             Load::Closed { .. } => None,
         }
+    }
+
+    /// Checks the values of the load of a workload.
+    ///
+    /// # Errors
+    /// The error names the workload and the invalid value.
+    pub fn validate_of(&self, workload: &str) -> Result<(), WorkloadError> {
+        self.validate().map_err(|problem| problem.of(workload))
     }
 
     pub(crate) fn validate(&self) -> Result<(), Problem> {

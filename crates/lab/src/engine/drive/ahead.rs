@@ -4,6 +4,7 @@
 
 use super::foresight::Foresight;
 use crate::error::LabError;
+use crate::trace_workload::Repeated;
 use softflash_drive::{AccessKind, Drive, HostRequest};
 use softflash_trace::{Request, TraceError};
 use softflash_workload::{Access, BlockSource};
@@ -18,12 +19,9 @@ pub(super) struct Next {
     pub(super) request: HostRequest,
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a run has one for each flow, and draws each request"
-)]
 enum From<'a> {
     Workload(BlockSource),
+    Repeated(Repeated),
     Trace(&'a mut dyn Iterator<Item = Result<Request, TraceError>>),
 }
 
@@ -44,6 +42,10 @@ pub(super) struct Ahead<'a> {
 impl<'a> Ahead<'a> {
     pub(super) fn of_workload(source: BlockSource) -> Ahead<'a> {
         Ahead::of(From::Workload(source))
+    }
+
+    pub(super) fn of_repeated(requests: Repeated) -> Ahead<'a> {
+        Ahead::of(From::Repeated(requests))
     }
 
     pub(super) fn of_trace(
@@ -143,6 +145,10 @@ impl From<'_> {
     fn draw(&mut self, broken: &mut Option<TraceError>) -> Option<Next> {
         match self {
             From::Workload(source) => Some(Next { at_ns: 0, request: of_access(&source.next()) }),
+            From::Repeated(requests) => {
+                let request = requests.next()?;
+                Some(Next { at_ns: request.at_ns, request: of_request(&request)? })
+            }
             From::Trace(_) if broken.is_some() => None,
             From::Trace(requests) => loop {
                 match requests.next()? {
@@ -169,9 +175,11 @@ fn of_access(access: &Access) -> HostRequest {
 }
 
 /// Converts a request of a trace to a request of a drive. `None` for a flush, as the drive
-/// acknowledges only safe data, and for a request of 0 bytes.
+/// acknowledges only safe data, and for a request of 0 bytes. The device of the trace is the class
+/// of its data, as that of a stream.
 fn of_request(request: &Request) -> Option<HostRequest> {
     let kind = request.kind.access()?;
-    let Request { offset_bytes, bytes, .. } = *request;
-    (bytes > 0).then_some(HostRequest::new(0, kind, offset_bytes, bytes))
+    let Request { offset_bytes, bytes, device, .. } = *request;
+    let wanted = HostRequest::new(0, kind, offset_bytes, bytes);
+    (bytes > 0).then_some(HostRequest { hint: device, ..wanted })
 }

@@ -7,10 +7,11 @@ use super::seeds::{ACCESSES, WRITERS};
 use super::stream::{Belongs, Stream};
 use crate::engine::caps::Caps;
 use crate::error::LabError;
+use crate::trace_workload::Repeated;
 use softflash_base::Time;
 use softflash_base::random::Rng;
 use softflash_drive::{Drive, HostRequest};
-use softflash_workload::{BlockWorkload, Flow, FlowWorkload};
+use softflash_workload::{BlockWorkload, Flow, FlowWorkload, Load};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -73,6 +74,26 @@ impl<'a> Host<'a> {
         }
         let last_phase = workload.phases().last().unwrap_or(0);
         Ok(Host { last_phase, ..Host::of_streams(streams, caps)? })
+    }
+
+    /// The requests of a trace, again and again, at the times of a load, else at its own.
+    pub(super) fn of_repeated(
+        requests: Option<Repeated>,
+        load: Option<&Load>,
+        rng: &Rng,
+        begin: Time,
+    ) -> Result<Host<'a>, LabError> {
+        let stream = |requests| {
+            let requests = Ahead::of_repeated(requests);
+            match load {
+                Some(load) => {
+                    let arrivals = rng.fork("arrivals");
+                    Stream::of_load(requests, load, arrivals, begin.0, Belongs::default())
+                }
+                None => Stream::of_trace(requests, begin.0),
+            }
+        };
+        Host::of_streams(requests.map(stream).into_iter().collect(), Vec::new())
     }
 
     /// The requests of a trace whose time 0 is `begin`.
@@ -314,10 +335,22 @@ fn add_streams(
 ) -> Result<(), LabError> {
     let arrivals = || rng.fork("arrivals");
     let source = workload.source(capacity_bytes, rng.fork(ACCESSES))?;
-    streams.push(Stream::of_load(source, &workload.load, arrivals(), begin_ns, belongs));
+    streams.push(Stream::of_load(
+        Ahead::of_workload(source),
+        &workload.load,
+        arrivals(),
+        begin_ns,
+        belongs,
+    ));
     if let Some(writes) = workload.of_writers() {
         let source = writes.source(capacity_bytes, rng.fork(WRITERS))?;
-        streams.push(Stream::of_load(source, &writes.load, arrivals(), begin_ns, belongs));
+        streams.push(Stream::of_load(
+            Ahead::of_workload(source),
+            &writes.load,
+            arrivals(),
+            begin_ns,
+            belongs,
+        ));
     }
     Ok(())
 }

@@ -75,7 +75,7 @@ fn make_steady(
     };
     let is_uniform = match writing {
         Writing::Workload(workload) => writes_uniformly(workload, drive.page_bytes()),
-        Writing::Flows(_) => false,
+        Writing::Flows(_) | Writing::Repeated(_) => false,
     };
     let from_theory = is_uniform && rewrites.is_none();
     let mut settled = None;

@@ -6,7 +6,7 @@ use super::foresight::Foresight;
 use crate::error::LabError;
 use softflash_base::random::Rng;
 use softflash_drive::{Drive, HostRequest};
-use softflash_workload::{Arrivals, BlockSource, Load};
+use softflash_workload::{Arrivals, Load};
 
 /// The source of the requests of one stream.
 pub(super) struct Stream<'a> {
@@ -42,9 +42,9 @@ enum Pace {
 }
 
 impl<'a> Stream<'a> {
-    /// The requests of `source` at the times of `load`, from `begin_ns` on.
+    /// Requests at the times of `load`, from `begin_ns` on.
     pub(super) fn of_load(
-        source: BlockSource,
+        requests: Ahead<'a>,
         load: &Load,
         arrivals: Rng,
         begin_ns: u64,
@@ -57,7 +57,7 @@ impl<'a> Stream<'a> {
             }
             None => Pace::Closed(Closed::new(load, begin_ns)),
         };
-        Stream::new(Ahead::of_workload(source), pace, begin_ns, belongs)
+        Stream::new(requests, pace, begin_ns, belongs)
     }
 
     /// The requests of a trace whose time 0 is `begin_ns`.

@@ -4,10 +4,12 @@
 use super::host::Host;
 use super::seeds::{ACCESSES, PRECONDITION, WRITERS};
 use crate::error::LabError;
+use crate::trace_workload::Repeated;
 use serde::Serialize;
 use softflash_base::random::Rng;
-use softflash_base::{AccessKind, Time};
+use softflash_base::{AccessKind, Durability, Time};
 use softflash_drive::{Done, Drive, HostRequest};
+use softflash_trace::Request;
 use softflash_workload::{
     Access, BlockSource, BlockWorkload, FlowWorkload, Mix, Scatter, WriteSeeds,
 };
@@ -19,6 +21,8 @@ pub(in crate::engine) enum Writing<'a> {
     Workload(&'a BlockWorkload),
     /// Several flows.
     Flows(&'a FlowWorkload),
+    /// A trace, again and again. Its drive settles by itself, so its state is kept by no key.
+    Repeated(#[serde(skip)] &'a Repeated),
 }
 
 /// Writes and trims in their order.
@@ -26,6 +30,7 @@ pub(in crate::engine) enum Writing<'a> {
 pub(super) enum Writes {
     Workload(BlockSource),
     Flows(Mix),
+    Repeated(Repeated),
 }
 
 /// The names of a run's random numbers.
@@ -44,6 +49,7 @@ impl Writing<'_> {
         match self {
             Writing::Workload(workload) => workload.writes(),
             Writing::Flows(workload) => workload.writes(),
+            Writing::Repeated(requests) => requests.writes(),
         }
     }
 }
@@ -59,6 +65,7 @@ impl Writes {
             Writes::Flows(mix) => {
                 mix.by_rank().map(|(by_rank, scatter)| (Writes::Flows(by_rank), scatter))
             }
+            Writes::Repeated(_) => None,
         }
     }
 
@@ -67,6 +74,7 @@ impl Writes {
         match self {
             Writes::Workload(source) => Writes::Workload(source.with_rng(rng)),
             Writes::Flows(mix) => Writes::Flows(mix.with_rng(&rng)),
+            Writes::Repeated(requests) => Writes::Repeated(requests),
         }
     }
 
@@ -75,6 +83,7 @@ impl Writes {
         match self {
             Writes::Workload(source) => source.longest_write_bytes().into(),
             Writes::Flows(mix) => mix.longest_write_bytes().into(),
+            Writes::Repeated(requests) => requests.longest_write_bytes(),
         }
     }
 
@@ -84,6 +93,19 @@ impl Writes {
         match self {
             Writes::Workload(source) => source.next(),
             Writes::Flows(mix) => mix.next(),
+            Writes::Repeated(requests) => next_write(requests),
+        }
+    }
+}
+
+/// The next write or trim of a trace, which has writes.
+fn next_write(requests: &mut Repeated) -> Access {
+    loop {
+        let Some(request) = requests.next() else { continue };
+        if let Some(kind) = request.kind.access().filter(|kind| *kind != AccessKind::Read) {
+            let bytes = u32::try_from(request.bytes).unwrap_or(u32::MAX);
+            let Request { offset_bytes, device: hint, .. } = request;
+            return Access { kind, offset_bytes, bytes, hint, durability: Durability::default() };
         }
     }
 }

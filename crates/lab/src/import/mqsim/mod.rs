@@ -121,7 +121,7 @@ impl Import {
                     name: flows.name.clone(),
                     text: format!("{head}{}", in_toml(flows)?),
                 },
-                Workload::Kv(_) => continue,
+                Workload::Trace(_) | Workload::Kv(_) => continue,
             });
         }
         Ok(files)

@@ -113,6 +113,10 @@ impl<'a, 'c> Play<'a, 'c> {
         let (host, flows) = match asked {
             Asked::Workload(it) => (Host::of_workload(it, capacity_bytes, &rng, now)?, None),
             Asked::Flows(it) => (Host::of_flows(it, capacity_bytes, &rng, now)?, Some(it)),
+            Asked::Repeated(it) => {
+                let requests = it.requests(capacity_bytes)?;
+                (Host::of_repeated(Some(requests), it.load.as_ref(), &rng, now)?, None)
+            }
             Asked::Trace(requests) => (Host::of_trace(Ahead::of_trace(requests), now), None),
         };
         Ok(Play {

@@ -101,6 +101,7 @@ fn source_of(
         Writing::Workload(workload) => {
             return writes_of(workload, capacity_bytes, run).map(Writes::Workload);
         }
+        Writing::Repeated(requests) => return Ok(Writes::Repeated(requests.clone())),
         Writing::Flows(flows) => flows,
     };
     let Hardware { device, layout, op_percent } = *hardware;
