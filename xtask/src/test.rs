@@ -36,26 +36,20 @@ pub fn run(arguments: &[&str]) -> Outcome {
     let of_tests: Vec<&str> = filters.iter().chain(of_tests).copied().collect();
     let binaries = TestBinary::build(&targets)?;
     println!("test: {} binaries after {} s", binaries.len(), started.elapsed().as_secs());
-    let cores = available_parallelism().map_or(2, NonZero::get);
-    let mut commands = Vec::new();
-    for binary in &binaries {
-        // Most end-to-end tests wait for servers and clients, and they take the longest.
-        let threads = if binary.is_end_to_end() { cores + 1 } else { cores };
-        commands.push((binary.command(&of_tests), threads));
-    }
+    let mut commands: Vec<Command> = binaries.iter().map(|it| it.command(&of_tests)).collect();
     if targets.is_empty() {
         let mut examples = cargo();
         examples.args(["test", "--doc", "--no-fail-fast"]).args(GATE_BUILD);
-        commands.push((with_arguments(examples, &of_tests), cores));
+        commands.push(with_arguments(examples, &of_tests));
     }
-    let prepared = commands.into_iter().map(|(mut command, threads)| {
-        clients.tell(&mut command);
+    // Many tests wait for servers and clients: as many of each binary as there are cores.
+    let threads = available_parallelism().map_or(2, NonZero::get).to_string();
+    for command in &mut commands {
+        clients.tell(command);
         if env::var_os(THREADS).is_none() {
-            command.env(THREADS, threads.to_string());
+            command.env(THREADS, &threads);
         }
-        command
-    });
-    let commands: Vec<Command> = prepared.collect();
+    }
     let (passed, totals, failures) = run_counting(commands);
     clients.describe();
     failures.print_again();

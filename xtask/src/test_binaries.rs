@@ -29,7 +29,7 @@ impl TestBinary {
         }
         let messages = String::from_utf8_lossy(&output.stdout);
         let mut found: Vec<TestBinary> = messages.lines().filter_map(TestBinary::of).collect();
-        found.sort_by_key(|binary| !binary.is_end_to_end());
+        found.sort_by_key(|binary| !binary.package.ends_with(END_TO_END));
         Ok(found)
     }
 
@@ -41,11 +41,6 @@ impl TestBinary {
         let executable = message["executable"].as_str().filter(|_| is_test)?;
         let package = Path::new(message["manifest_path"].as_str()?).parent()?;
         Some(TestBinary { executable: executable.into(), package: package.into() })
-    }
-
-    /// Whether its tests run the whole program.
-    pub fn is_end_to_end(&self) -> bool {
-        self.package.ends_with(END_TO_END)
     }
 
     /// Runs it, with arguments for the tests.
