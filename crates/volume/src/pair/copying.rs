@@ -69,15 +69,15 @@ async fn copy_in_turn(pair: &Rc<Pair>, member: Member) {
 pub(super) async fn catch_up(pair: &Pair, member: Member) -> Result<(), VolumeError> {
     match copy_all(pair, member).await {
         Err(VolumeError::OutOfSpace { .. }) => {
-            clear_what_the_partner_discarded(pair, member).await?;
+            copy_discards(pair, member).await?;
             copy_all(pair, member).await
         }
         caught_up => caught_up,
     }
 }
 
-/// Discards of what a member is behind in come first: they make space for the rest.
-async fn clear_what_the_partner_discarded(pair: &Pair, member: Member) -> Result<(), VolumeError> {
+/// Copies the discards that a member lacks, which make space for the data.
+async fn copy_discards(pair: &Pair, member: Member) -> Result<(), VolumeError> {
     let (core, behind) = (pair.member(member), &pair.behind[member]);
     let other = pair.member(partner(member));
     for (image, range) in behind.marked() {
