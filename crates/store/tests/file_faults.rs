@@ -53,7 +53,9 @@ impl Bench {
     /// Opens the store on a file with these faults, works, and loses power.
     fn session(&mut self, faults: CallFaults, rng: &mut Rng) -> Outcome {
         let path = self.testbed.path();
-        let file = Arc::new(VolatileFile::open(&path, rng.fork("file"), faults));
+        // Drawn, not forked: a fork gives each session the faults of the one before.
+        let faults_rng = Rng::seeded(rng.next_u64());
+        let file = Arc::new(VolatileFile::open(&path, faults_rng, faults));
         let calls = Arc::clone(&file);
         let device: Arc<dyn Device> = Arc::new(FileDevice::open_over(&path, calls).unwrap());
         let executor = VirtualExecutor::new(1_000_000);
