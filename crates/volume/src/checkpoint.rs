@@ -170,7 +170,7 @@ pub(crate) const COPIES: usize = 2;
 
 /// A unit that takes a frame of the map: another one than the avoided, or that one, if no other
 /// does. Waits for space if none is to be avoided.
-async fn unit_apart(core: &Core, avoided: Option<u32>) -> Result<Option<u32>, VolumeError> {
+async fn unit_apart(core: &Shared, avoided: Option<u32>) -> Result<Option<u32>, VolumeError> {
     let Some(avoided) = avoided else {
         return Ok(Some(unit_for(core, Stream::Map, 2, None).await?.0));
     };

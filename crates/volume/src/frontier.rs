@@ -381,8 +381,7 @@ pub(crate) fn append(
     }
 }
 
-/// Closes a superblock without room, with an empty frame in its last pages. A recovery would have
-/// to write the frame before again otherwise, for want of pages that show that it was complete.
+/// Closes a superblock without room, with an empty frame in its last pages.
 fn complete(core: &Shared, unit: u32, stream: Stream) {
     let Some(open) = core.frontiers.get(unit, stream) else { return };
     let left = core.geometry.block_pages() - open.next_page;
@@ -390,6 +389,21 @@ fn complete(core: &Shared, unit: u32, stream: Stream) {
         0 => close(core, unit, stream),
         _ => drop(append_empty(core, unit, stream, left)),
     }
+}
+
+/// Closes a superblock whose room is too small for the next frame, behind an empty one. A recovery
+/// would have to write the last frame again otherwise, for want of pages that show that it was
+/// complete: one such frame a superblock may be more than the free ones take.
+pub(crate) fn close_covered(core: &Shared, unit: u32, stream: Stream) {
+    let Some(open) = core.frontiers.get(unit, stream) else { return };
+    if stream.holds_changes() && open.next_page > 0 {
+        let shown = core.flash.safe_after(open.next_page).saturating_add(core.flash.row_pages());
+        let pages = shown.min(core.geometry.block_pages()).saturating_sub(open.next_page);
+        if pages > 0 {
+            append_empty(core, unit, stream, pages);
+        }
+    }
+    close(core, unit, stream);
 }
 
 /// Appends an empty frame of so many pages, and waits for its end in the background. It holds

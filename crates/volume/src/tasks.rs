@@ -3,6 +3,7 @@
 use crate::collection::Collection;
 use crate::error::VolumeError;
 use crate::on_request::OnRequest;
+use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
 use softflash_base::Time;
 use softflash_runtime::{Notify, RuntimeHandle};
@@ -35,6 +36,14 @@ impl Tasks {
 
     pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         self.runtime.spawn(Box::pin(task));
+    }
+
+    /// Spawns a task whose first part runs at once, up to where it has to wait.
+    pub fn spawn_begun(&self, task: impl Future<Output = ()> + 'static) {
+        let mut task: LocalBoxFuture<'static, ()> = Box::pin(task);
+        if task.as_mut().now_or_never().is_none() {
+            self.runtime.spawn(task);
+        }
     }
 
     pub fn runtime(&self) -> RuntimeHandle {

@@ -58,7 +58,7 @@ pub(crate) async fn send(
 /// Waits for a unit with an open superblock of a stream that has room for a frame; of another class
 /// if no superblock can be opened for its own.
 pub(crate) async fn unit_for(
-    core: &Core,
+    core: &Shared,
     stream: Stream,
     needed: u32,
     own: Option<u32>,
@@ -81,7 +81,7 @@ pub(crate) async fn unit_for(
                 return Ok((unit, stream));
             }
             if frontier::room(core, unit, stream) > 0 {
-                frontier::close(core, unit, stream);
+                frontier::close_covered(core, unit, stream);
             }
             if frontier::open(core, unit, stream)? {
                 return Ok((unit, stream));
@@ -227,10 +227,13 @@ async fn growth(
         match quota::count(core, tenant, lba)? {
             Inside::Yes(growth) => return Ok(growth),
             Inside::Unknown => {
+                let before = core.space.growing().units();
                 for class in core.clients.classes().round_robin() {
                     send_frame(core, class);
                 }
-                core.space.growing().fewer().await;
+                if core.space.growing().units() >= before {
+                    core.space.growing().fewer().await;
+                }
             }
         }
     }
@@ -251,11 +254,12 @@ fn send_if_idle(core: &Shared) {
 }
 
 /// Appends the frame of a class that is being filled, if there is one, in a task of its own: its
-/// other writers wait for it, too. Returns whether there was one.
+/// other writers wait for it, too. It takes its pages at once, so that the next frame begins with
+/// as much room as there is left. Returns whether there was one.
 fn send_frame(core: &Shared, class: u8) -> bool {
     let Some(open_frame) = core.clients.frames().take(class) else { return false };
     let shared = Rc::clone(core);
-    core.tasks.spawn(async move {
+    core.tasks.spawn_begun(async move {
         let completion = open_frame.completion();
         let result = send_and_finish(&shared, open_frame).await;
         shared.clients.frames().end();

@@ -1,6 +1,8 @@
 use crate::testbed::{Testbed, UNIT, content, unit};
 use futures_util::future::join_all;
-use softflash_volume::VolumeError;
+use softflash_device::{Device, FileDevice, FileFormat, OpenOptions, format_file};
+use softflash_runtime::VirtualExecutor;
+use softflash_volume::{Domain, DomainConfig, VolumeError};
 
 #[test]
 fn a_full_domain_refuses_new_data_takes_overwrites_and_recovers_by_discards() {
@@ -123,4 +125,35 @@ fn a_sparse_volume_is_full_when_its_map_leaves_no_space_and_is_mounted_again() {
             volume.write(at * APART, &unit(at)).await.unwrap();
         }
     });
+}
+
+/// No flush has proven any frame, so that the mount may find all of them uncertain.
+#[test]
+fn a_domain_that_one_write_without_a_flush_filled_is_mounted_again() {
+    const MIB: usize = 1 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("flash");
+    let mut format = FileFormat::new(130 << 20, 9);
+    (format.units, format.superblock_bytes) = (1, MIB as u64);
+    format_file(&path, &format).unwrap();
+    let data: Vec<u8> = (0..87 * MIB / UNIT).flat_map(|lba| unit(lba as u64)).collect();
+    for session in 0..3 {
+        let device = FileDevice::open(&path, OpenOptions::default()).unwrap();
+        let executor = VirtualExecutor::new(1_000_000);
+        executor.block_on(async {
+            let queue = device.open_queue_pair(&device.info().all_units()).unwrap();
+            let config = DomainConfig::default();
+            let mounted = Domain::mount(queue, config, executor.handle()).await;
+            let (domain, _) = mounted.unwrap_or_else(|error| panic!("session {session}: {error}"));
+            if session == 0 {
+                domain.create("v", 100 << 20).await.unwrap();
+                domain.volume("v").unwrap().write(0, &data).await.unwrap();
+            } else {
+                let mut read = vec![0; data.len()];
+                domain.volume("v").unwrap().read(0, &mut read).await.unwrap();
+                assert!(read == data, "session {session}");
+            }
+            domain.stop();
+        });
+    }
 }
