@@ -23,6 +23,14 @@ impl Damage {
         }
     }
 
+    /// The block has to leave its unit. One of a parity group is written elsewhere under its id.
+    pub(crate) fn note_moving(&self, id: BlockId) {
+        match self.state.groups.contains(id) {
+            true => self.state.health.note_moving(id),
+            false => self.note_needs_refresh(id, Origin::Levelling),
+        }
+    }
+
     /// A copy of the block is missing or damaged.
     pub(crate) fn note_degraded(&self, id: BlockId) {
         if self.state.groups.contains(id) {

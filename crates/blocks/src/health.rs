@@ -71,6 +71,11 @@ impl Health {
         }
     }
 
+    /// A whole block of a group has to be written elsewhere, which a reconstruction does.
+    pub(crate) fn note_moving(&self, id: BlockId) {
+        self.reconstructible.borrow_mut().insert(id);
+    }
+
     /// A block that is being written has lost a copy. It is not refreshed before
     /// [`try_again`](Health::try_again): its writer may be a rebuild, which would fail in a loop.
     pub(crate) fn note_failed_copy(&self, id: BlockId) {

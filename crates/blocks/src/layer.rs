@@ -1,6 +1,7 @@
 //! A shard's block layer: its parts, their assembly at a mount, and its blocks and space.
 
 mod contents;
+mod draining;
 mod upkeep;
 
 use crate::copy_reader::CopyReader;

@@ -26,6 +26,8 @@ struct Unit {
     writers: Cell<u32>,
     /// None of its blocks can be read.
     is_lost: Cell<bool>,
+    /// It takes no blocks: those that it has move to other units.
+    is_draining: Cell<bool>,
     health: UnitHealth,
 }
 
@@ -75,6 +77,35 @@ impl UnitPool {
         Ok(())
     }
 
+    /// Whether these units take blocks: not while theirs move to other units.
+    pub(crate) fn set_draining(&self, units: &UnitSet, is_draining: bool) {
+        for unit in units.iter().filter_map(|unit| self.unit(unit)) {
+            unit.is_draining.set(is_draining);
+        }
+    }
+
+    fn is_draining(&self, unit: u16) -> bool {
+        self.unit(unit).is_some_and(|unit| unit.is_draining.get())
+    }
+
+    /// The units that are draining, or have been drained.
+    pub(crate) fn draining(&self) -> UnitSet {
+        self.ids().iter().filter(|unit| self.is_draining(*unit)).collect()
+    }
+
+    /// A drained unit leaves the pool. It takes no blocks from here on; its commands that are under
+    /// way end first.
+    ///
+    /// # Errors
+    /// Those of [`Flash::leave`]: the unit stays.
+    pub(crate) async fn leave(&self, unit: u16) -> Result<()> {
+        let left = self.flash.leave(unit);
+        let ids = self.flash.units();
+        let states = ids.iter().map(|unit| self.unit(unit).unwrap_or_default()).collect();
+        self.units.replace(Units { ids, states });
+        Ok(left.await?)
+    }
+
     fn ids(&self) -> UnitSet {
         self.units.borrow().ids.clone()
     }
@@ -118,9 +149,12 @@ impl UnitPool {
         self.ids().iter().filter(|unit| self.is_lost(*unit)).count() as u64
     }
 
-    /// Units that take blocks: a worn-out one is read-only.
+    /// Units that take blocks: a worn-out one is read-only, and the blocks of a
+    /// draining one move to the others.
     fn serving(&self) -> impl Iterator<Item = u16> {
-        self.left().filter(|unit| !self.flash.space(*unit).is_worn_out())
+        self.left()
+            .filter(|unit| !self.flash.space(*unit).is_worn_out())
+            .filter(|unit| !self.is_draining(*unit))
     }
 
     /// The error where no unit takes a block.

@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::pool::UnitPool;
 use crate::redundancy::Redundancy;
 use crate::tag::BlockKind;
+use softflash_base::UnitSet;
 use softflash_flash::Flash;
 use softflash_ftl::Superblock;
 use softflash_policy::PlacementPolicy;
@@ -68,6 +69,22 @@ impl Pools {
         let joined = self.main.join(other);
         self.note_change();
         joined
+    }
+
+    /// Whether these main units take blocks.
+    pub(crate) fn set_draining(&self, units: &UnitSet, is_draining: bool) {
+        self.main.set_draining(units, is_draining);
+        self.note_change();
+    }
+
+    /// Drained units are main units no more.
+    pub(crate) async fn leave(&self, units: &UnitSet) -> Result<()> {
+        for unit in units {
+            let left = self.main.leave(unit).await;
+            self.note_change();
+            left?;
+        }
+        Ok(())
     }
 
     /// Releases superblocks, which changes the count.

@@ -27,7 +27,8 @@ impl DataDir {
     ///
     /// # Errors
     /// [`DataDirError::Layout`] where it does not fit the device, [`DataDirError::Device`] where
-    /// units can only be used together with those of another set; [`SetError::NoRoom`].
+    /// units can only be used together with those of another set; [`SetError::NoRoom`] and
+    /// [`SetError::NoRoomForKeys`] for a set that would hold nothing.
     pub fn check_table(&self, device: &dyn Device, table: &SetTable) -> Result<(), DataDirError> {
         self.with_table(device, table).map(|_| ())
     }
@@ -80,15 +81,18 @@ impl Manifest {
             let units = units.len();
             return Err(DataDirError::set(path)(SetError::TooLarge { name, units }));
         }
+        let had_room = |set: &FlashSet| {
+            let before = self.sets(device).into_iter().find(|before| before.name == set.name);
+            before.is_none_or(|before| before.usable_bytes > 0)
+        };
         let sets = manifest.sets(device);
-        let full = sets.iter().find(|set| set.kind == SetKind::Mapped && set.usable_bytes == 0);
-        match full {
-            Some(set) => {
-                let (name, units) = (set.name.clone(), set.units.len());
-                Err(DataDirError::set(path)(SetError::NoRoom { name, units }))
-            }
-            None => Ok(manifest),
-        }
+        let mut full = sets.iter().filter(|set| set.usable_bytes == 0);
+        let Some(full) = full.find(|set| had_room(set)) else { return Ok(manifest) };
+        let (name, units) = (full.name.clone(), full.units.len());
+        Err(DataDirError::set(path)(match full.kind {
+            SetKind::Mapped => SetError::NoRoom { name, units },
+            SetKind::Store => SetError::NoRoomForKeys { name, units },
+        }))
     }
 }
 

@@ -4,6 +4,7 @@ use crate::directory::DataDir;
 use crate::error::DataDirError;
 use crate::sets::FlashSet;
 use crate::volume_units::ShardDomain;
+use softflash_base::ShardId;
 use softflash_device::{Access, Device, OpenOptions};
 use softflash_runtime::{RealExecutor, RuntimeHandle};
 use softflash_store::{ClockSource, Store, StoreError, StoreLayout, StoreOptions, open_all};
@@ -91,15 +92,29 @@ impl OpenDir {
         options: &StoreOptions,
         work: impl FnOnce(Store) -> F,
     ) -> Result<T, E> {
+        self.with_shard(ShardId(0), options, |store, _| work(store))
+    }
+
+    /// As [`with_store`](Self::with_store), with the handle of a shard, and the executor's runtime.
+    ///
+    /// # Errors
+    /// As [`with_store`](Self::with_store).
+    pub fn with_shard<T, E: From<DataDirError>, F: Future<Output = Result<T, E>>>(
+        &self,
+        shard: ShardId,
+        options: &StoreOptions,
+        work: impl FnOnce(Store, RuntimeHandle) -> F,
+    ) -> Result<T, E> {
         let options = &StoreOptions { clock: ClockSource::Recorded, ..options.clone() };
         block_on(|runtime| async move {
             let failed = |error: StoreError| DataDirError::store(&self.path)(error);
             let stores = open_all(Arc::clone(&self.device), &self.layout, options, &runtime)
                 .await
                 .map_err(failed)?;
-            let first = stores.first().cloned().ok_or(StoreError::Closed).map_err(failed)?;
+            let store = stores.get(shard.index()).cloned();
+            let store = store.ok_or(StoreError::Closed).map_err(failed)?;
             let outcome = match self.device.mend_label() {
-                Ok(()) => work(first).await,
+                Ok(()) => work(store, runtime).await,
                 Err(error) => Err(DataDirError::from(error).into()),
             };
             for store in &stores {

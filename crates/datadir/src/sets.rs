@@ -80,7 +80,7 @@ pub struct SetState {
     pub pair: Option<String>,
     /// The time for which it takes writes, or only reads, in milliseconds.
     pub window: Option<u64>,
-    /// Bytes of data in units that leave it; of mapped sets.
+    /// Bytes of data in units that leave it; of a store those of superblocks with data.
     pub draining_bytes: Option<u64>,
     /// Of a mounted pair: `whole`, `building` while a copy of everything is made for a set, or
     /// `alone` while only one set takes writes.
@@ -237,7 +237,7 @@ impl FlashSet {
             waf: (written > 0).then(|| programmed as f64 / written as f64),
             pair: self.pair.clone(),
             window: self.window_ms.map(u64::from),
-            draining_bytes: figures.filter(|_| kind == SetKind::Mapped).map(|it| it.draining_bytes),
+            draining_bytes: figures.map(|figures| figures.draining_bytes),
             pair_state: pair.map(|pair| match (pair.is_whole, pair.is_building) {
                 (true, _) => PairStanding::Whole,
                 (false, true) => PairStanding::Building,

@@ -43,8 +43,8 @@ pub(crate) enum Message {
     Erase(Erasure),
     /// Make a pair of two sets.
     Pair(PairOfHosts),
-    /// Units join the store of the shard.
-    Join(UnitsOfStore),
+    /// Other units for the store of the shard.
+    Units(UnitsOfStore),
     /// Serve the volumes of a new set, on the units of this handle of the device.
     Host(Box<HostSpec>, Arc<dyn Device>),
     /// End all connections after the input received so far, within this time; then reply.
@@ -61,12 +61,23 @@ pub(crate) struct Erasure {
     pub answer: oneshot::Sender<Result<(), String>>,
 }
 
-/// Erased units that join the store, by a table of sets of this epoch.
+/// Units that join the store of a shard, or leave it.
 pub(crate) struct UnitsOfStore {
-    pub device: Arc<dyn Device>,
     pub units: UnitSet,
-    pub epoch: u32,
+    pub change: UnitsChange,
     pub answer: oneshot::Sender<Result<(), String>>,
+}
+
+/// What becomes of units of a store.
+pub(crate) enum UnitsChange {
+    /// Erased units of the device join it, by a table of sets of this epoch.
+    Join(Arc<dyn Device>, u32),
+    /// What they hold moves to its other units.
+    Drain,
+    /// Drained, they leave it, as the table says.
+    Leave,
+    /// Drained, they stay: the table has not changed.
+    Keep,
 }
 
 /// Two sets of a thread that become a pair.
@@ -226,9 +237,9 @@ async fn run(
                 let handle = runtime.clone();
                 runtime.spawn(Box::pin(erase(erasure, handle)));
             }
-            Message::Join(joining) => {
+            Message::Units(units) => {
                 let store = store.clone();
-                runtime.spawn(Box::pin(join_units(store, joining)));
+                runtime.spawn(Box::pin(change_units(store, units)));
             }
             // No connection begins on this thread meanwhile: a mount of units that were just erased
             // reads their headers only.
@@ -271,13 +282,20 @@ fn pair(volumes: &[VolumeHost], sets: PairOfHosts, runtime: &RuntimeHandle) {
     }));
 }
 
-async fn join_units(store: Store, joining: UnitsOfStore) {
-    let UnitsOfStore { device, units, epoch, answer } = joining;
-    let joined = match device.open_queue_pair(&units) {
-        Ok(queue) => store.join_units(queue, epoch).await.map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
+async fn change_units(store: Store, UnitsOfStore { units, change, answer }: UnitsOfStore) {
+    let changed = match change {
+        UnitsChange::Join(device, epoch) => match device.open_queue_pair(&units) {
+            Ok(queue) => store.join_units(queue, epoch).await.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        },
+        UnitsChange::Drain => store.drain_units(&units).await.map_err(|error| error.to_string()),
+        UnitsChange::Leave => store.leave_units(&units).await.map_err(|error| error.to_string()),
+        UnitsChange::Keep => {
+            store.keep_units(&units);
+            Ok(())
+        }
     };
-    let _ = answer.send(joined);
+    let _ = answer.send(changed);
 }
 
 async fn erase(erasure: Erasure, runtime: RuntimeHandle) {

@@ -1,5 +1,6 @@
 //! Errors of a store, with the remedy.
 
+use softflash_base::UnitSet;
 use softflash_blocks::BlockError;
 use softflash_ftl::FtlError;
 use thiserror::Error;
@@ -51,6 +52,14 @@ pub enum StoreError {
     /// The log failed earlier: its events in memory cannot be made durable.
     #[error("the log has failed ({0}); writes are refused until the server is restarted")]
     LogFailed(String),
+    /// Units cannot leave the store.
+    #[error("the units {units} cannot leave: {reason}")]
+    NotDrained {
+        /// The units.
+        units: UnitSet,
+        /// Why not, and what helps.
+        reason: String,
+    },
     /// The data on the device belongs to another store, or to another version.
     #[error("{0}")]
     Unusable(String),

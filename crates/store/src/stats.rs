@@ -195,6 +195,8 @@ pub struct StoreStats {
     /// Stale units, found at the start of a store with two copies or parity: they were restored
     /// from an old image.
     pub old_units: u64,
+    /// Bytes of blocks on units that leave the store.
+    pub draining_bytes: u64,
     /// 1 while writes are refused for lack of space.
     pub full: u64,
     /// Keys found expired, or removed because they had expired.
@@ -286,6 +288,7 @@ impl StoreStats {
             pinned_blocks,
             lost_units,
             old_units,
+            draining_bytes,
             full,
             keys_expired,
             clock_lead_ms,

@@ -56,6 +56,7 @@ mod serving;
 mod sets;
 mod settings_file;
 mod starting;
+mod store_sets;
 mod support;
 mod tls;
 mod tls_commands;

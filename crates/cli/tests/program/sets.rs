@@ -267,8 +267,9 @@ fn wrong_changes_of_sets_are_refused_and_change_nothing() {
         |name: &'static str, units: &'static str| ["set", "resize", path, name, "--units", units];
     fails(1, &resize("vol-0", "3"), &spare);
     fails(1, &resize("slow", "1"), &["`slow`", "`vol-0`, `vol-1`"]);
-    fails(1, &resize("store-0", "1"), &["`store-0`", "cannot be changed yet", "`vol-0`"]);
-    fails(1, &["set", "delete", path, "store-1"], &["`store-1`", "cannot be changed yet"]);
+    fails(1, &resize("store-0", "3"), &spare);
+    fails(1, &resize("store-2", "1"), &["`store-2`", "`vol-0`, `vol-1`"]);
+    fails(1, &["set", "delete", path, "store-1"], &["`store-1`", "`set resize`", "`vol-0`"]);
     fails(1, &["volume", "create", path, "disk", "1MiB", "--set", "slow"], &["`slow`"]);
     fails(1, &["volume", "create", path, "disk", "1MiB", "--set", "store-0"], &["`store-0`"]);
     assert!(said(&softflash(resize("vol-0", "2"))).contains("nothing to change"));
@@ -478,7 +479,8 @@ fn wrong_changes_of_a_server_are_refused() {
     refused(&server, &["CREATE", "fast", "1"], &["needs 1", "there are 0"]);
     refused(&server, &["CREATE", "vol-0", "1"], &["already"]);
     refused(&server, &["CREATE", "fast", "1", "OP", "101"], &["0 to 100"]);
-    refused(&server, &["RESIZE", "store-0", "1"], &["`store-0`", "cannot be changed yet"]);
+    refused(&server, &["RESIZE", "store-0", "3"], &["needs 1", "there are 0"]);
+    refused(&server, &["DELETE", "store-0"], &["`store-0`", "has the keys of a shard"]);
     refused(&server, &["RESIZE", "vol-0", "3"], &["needs 1", "there are 0"]);
     changed(&server, &["RESIZE", "vol-0", "2"]);
     change(&server, &["CREATE", "disk", "500MiB", "SET", "vol-0"]);

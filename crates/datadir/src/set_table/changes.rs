@@ -1,6 +1,6 @@
 //! Changes of the table of sets. Each makes the table that follows, at the next epoch.
 
-use super::{MappedSet, SetError, SetTable};
+use super::{MappedSet, SetError, SetTable, store_name};
 use crate::pairs::PairOfSets;
 use crate::slots::Slots;
 use crate::volume_units::spare_space_problem;
@@ -56,6 +56,19 @@ impl SetTable {
         })
     }
 
+    /// The shard whose keys the set of this name has, if it is one of the store.
+    pub fn shard_of_store(&self, name: &str) -> Option<u16> {
+        (0..cast::saturating_u16(self.store.len())).find(|shard| store_name(*shard) == name)
+    }
+
+    /// The units of the set of this name.
+    fn units_of(&self, name: &str) -> Result<UnitSet, SetError> {
+        match self.shard_of_store(name) {
+            Some(shard) => Ok(self.store[usize::from(shard)].clone()),
+            None => Ok(self.mapped[self.mapped_place(name)?].slots.units()),
+        }
+    }
+
     /// The table with one more set, of the spare units with the lowest numbers.
     ///
     /// # Errors
@@ -86,14 +99,12 @@ impl SetTable {
     /// # Errors
     /// [`SetError`].
     pub fn resized(&self, name: &str, units: u16, device_units: u16) -> Result<Resize, SetError> {
-        let place = self.mapped_place(name)?;
-        let has = self.mapped[place].slots.units();
+        let has = self.units_of(name)?;
         match usize::from(units).checked_sub(has.len()) {
             Some(0) => Ok(Resize::None),
             Some(more) => {
                 let joining = self.take_spare(cast::saturating_u16(more), device_units)?;
-                let mut next = self.next()?;
-                next.mapped[place].slots.add(&joining);
+                let next = self.with_units(name, &joining)?;
                 Ok(Resize::Grow { joining, next })
             }
             None => {
@@ -104,13 +115,32 @@ impl SetTable {
         }
     }
 
+    /// The table in which these spare units belong to a set.
+    fn with_units(&self, name: &str, units: &UnitSet) -> Result<SetTable, SetError> {
+        let mut next = self.next()?;
+        match self.shard_of_store(name) {
+            Some(shard) => {
+                let of_shard = &mut next.store[usize::from(shard)];
+                *of_shard = of_shard.iter().chain(units).collect();
+            }
+            None => next.mapped[self.mapped_place(name)?].slots.add(units),
+        }
+        Ok(next)
+    }
+
     /// The table in which these units of a set are spare.
     ///
     /// # Errors
     /// [`SetError`].
     pub fn without_units(&self, name: &str, units: &UnitSet) -> Result<SetTable, SetError> {
-        let (place, mut next) = (self.mapped_place(name)?, self.next()?);
-        next.mapped[place].slots.remove(units);
+        let mut next = self.next()?;
+        match self.shard_of_store(name) {
+            Some(shard) => {
+                let of_shard = &mut next.store[usize::from(shard)];
+                *of_shard = of_shard.iter().filter(|unit| !units.contains(*unit)).collect();
+            }
+            None => next.mapped[self.mapped_place(name)?].slots.remove(units),
+        }
         Ok(next)
     }
 
@@ -282,6 +312,26 @@ mod tests {
     }
 
     #[test]
+    fn units_pass_between_the_store_and_sets_for_volumes() {
+        let table = split();
+        let Ok(Resize::Shrink { leaving, next }) = table.resized("store-1", 1, DEVICE_UNITS) else {
+            panic!("it shrinks")
+        };
+        check(&next);
+        assert_eq!((leaving.to_string(), next.epoch), ("3".to_owned(), 1));
+        assert_eq!(lines(&next)[..2], ["store-0: 0-1", "store-1: 2"]);
+        let Ok(Resize::Grow { joining, next }) = next.resized("store-0", 3, DEVICE_UNITS) else {
+            panic!("it grows")
+        };
+        check(&next);
+        assert_eq!((joining.to_string(), next.epoch), ("3".to_owned(), 2));
+        assert_eq!(lines(&next)[..2], ["store-0: 0-1,3", "store-1: 2"]);
+        assert_eq!(next.resized("store-0", 3, DEVICE_UNITS), Ok(Resize::None));
+        assert_eq!((next.shard_of_store("store-1"), next.shard_of_store("vol-1")), (Some(1), None));
+        assert_eq!(next.shard_of_store("store-2"), None, "there are two shards");
+    }
+
+    #[test]
     fn a_new_set_is_of_the_shard_with_the_fewest_units_for_volumes() {
         let shard = |table: SetTable| {
             table.with_set(&new_set("fast", 1, None), DEVICE_UNITS).unwrap().mapped[2].shard
@@ -314,7 +364,7 @@ mod tests {
         assert_eq!(table.without_set("slow").unwrap_err(), expected);
         let name = "store-1".to_owned();
         let expected = SetError::OfStore { name, sets };
-        assert_eq!(table.without_units("store-1", &UnitSet::from(2..3)).unwrap_err(), expected);
+        assert_eq!(table.without_set("store-1").unwrap_err(), expected);
         let last = SetTable { epoch: u32::MAX, ..split() };
         assert!(matches!(last.without_set("vol-0"), Err(SetError::UsedUp { bits: 32, .. })));
         let last = SetTable { next_id: u16::MAX, ..with_spare() };

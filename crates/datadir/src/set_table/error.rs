@@ -41,8 +41,8 @@ pub enum SetError {
     },
     /// The set has the keys of a shard.
     #[error(
-        "the set `{name}` has the keys of a shard, and keeps its units: sets of the store cannot be \
-         changed yet, sets for volumes can; {}",
+        "the set `{name}` has the keys of a shard: it can have other units, by `set resize`, and \
+         nothing else of it can change; {}",
         known(sets)
     )]
     OfStore {
@@ -54,8 +54,8 @@ pub enum SetError {
     /// Too few units are in no set.
     #[error(
         "too few units are spare: it needs {needed}, and there are {spare}; `softflash set resize` (on a \
-         server FLASH.SET RESIZE) of another set for volumes to fewer units, or the deletion of an \
-         empty one, makes some spare; `softflash grow` (FLASH.GROW) adds some"
+         server FLASH.SET RESIZE) of another set to fewer units, or the deletion of an empty set for \
+         volumes, makes some spare; `softflash grow` (FLASH.GROW) adds some"
     )]
     TooFewSpare {
         /// The units that are needed.
@@ -84,6 +84,14 @@ pub enum SetError {
     /// So many units hold no volumes.
     #[error("{units} units leave the set `{name}` no space for data of volumes; give it more")]
     NoRoom {
+        /// The set.
+        name: String,
+        /// How many units it would have.
+        units: usize,
+    },
+    /// So many units hold no keys.
+    #[error("{units} units leave the set `{name}` no space for keys; give it more")]
+    NoRoomForKeys {
         /// The set.
         name: String,
         /// How many units it would have.

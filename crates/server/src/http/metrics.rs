@@ -25,7 +25,7 @@ pub(super) fn render(snapshot: &Snapshot) -> Result<String, fmt::Error> {
 }
 
 /// Fields of the store that are gauges; all others are counters.
-pub(super) const GAUGES: [&str; 21] = [
+pub(super) const GAUGES: [&str; 22] = [
     "keys",
     "expiring_keys",
     "memtable_bytes",
@@ -45,6 +45,7 @@ pub(super) const GAUGES: [&str; 21] = [
     "pinned_blocks",
     "lost_units",
     "old_units",
+    "draining_bytes",
     "full",
     "clock_lead_ms",
 ];

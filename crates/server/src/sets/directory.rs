@@ -1,11 +1,13 @@
 //! The data directory of a running server: the table of its sets, which changes.
 
-use super::STOPPING;
 use softflash_datadir::{
     DataDir, DataDirError, FlashSet, Growth, SetError, SetTable, ShardDomain, Shares,
 };
 use softflash_device::Device;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The error of changes while the server ends.
+pub(super) const STOPPING: &str = "the server is stopping";
 
 /// A directory that is open until it is [closed](Directory::close).
 pub(super) struct Directory {

@@ -4,10 +4,12 @@ mod changes;
 mod directory;
 mod growing;
 mod moves;
+mod of_store;
+mod steps;
 
 use crate::volumes::Volumes;
 use changes::Changes;
-use directory::Directory;
+use directory::{Directory, STOPPING};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use softflash_datadir::{DataDir, FlashSet, SetFigures, SetKind, SetState};
@@ -17,10 +19,7 @@ use softflash_protocol::sets::{SetAdmin, SetChange};
 use softflash_store::stats::{StoreStats, UnitTelemetry};
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use changes::Hosts;
-
-/// The error of changes while the server ends.
-const STOPPING: &str = "the server is stopping";
+pub(crate) use steps::Hosts;
 
 /// The sets of a server. A clone is the same.
 #[derive(Clone)]
@@ -106,6 +105,7 @@ impl SetAdmin for Sets {
                     let figures = stats.map(|stats| SetFigures {
                         mapped_bytes: None,
                         client_bytes_written: stats.host_bytes_written,
+                        draining_bytes: stats.draining_bytes,
                         ..SetFigures::default()
                     });
                     set.state(figures, units.unwrap_or_default())

@@ -1,7 +1,8 @@
 //! Volumes that move from one set to another while they are served. The manifest says which set has
 //! them, before the first byte is copied and again for the switch.
 
-use super::changes::{Changes, Outcome, UNDER_WAY};
+use super::changes::{Changes, UNDER_WAY};
+use super::steps::Outcome;
 use crate::volumes::{CopiedMove, PlannedMove};
 
 impl Changes {
@@ -10,7 +11,7 @@ impl Changes {
         let Ok(_one) = self.under_way.try_lock() else { return Err(UNDER_WAY.to_owned()) };
         self.end_again().await?;
         self.directory().check_no_move()?;
-        let volumes = self.volumes()?;
+        let volumes = self.steps.volumes()?;
         let told = |error: &dyn std::fmt::Display| error.to_string();
         let planned = volumes.plan_move(name, set).await.map_err(|error| told(&error))?;
         let (names, [from, to]) = (planned.family.names(), planned.sets);
@@ -59,7 +60,7 @@ impl Changes {
     /// for nothing has taken them away.
     pub async fn finish_move(&self) {
         let Some(set) = self.directory().unfinished_move() else { return };
-        if let Ok(volumes) = self.volumes() {
+        if let Ok(volumes) = self.steps.volumes() {
             volumes.set_recorded(self.directory().recorded_volumes());
             if let Some(set) = set
                 && volumes.ready(&set).await.is_err()

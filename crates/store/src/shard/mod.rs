@@ -3,6 +3,7 @@
 
 pub mod clock;
 mod counters;
+mod draining;
 mod joining;
 pub mod log;
 mod maintenance;
@@ -340,6 +341,7 @@ impl Shard {
             pinned_blocks: self.blocks.pinned_blocks(),
             lost_units: self.blocks.lost_units(),
             old_units: self.stale_units,
+            draining_bytes: self.bytes_on(&self.blocks.draining_units()),
             full: u64::from(self.refuses_new_data()),
             keys_expired: self.expirations.count(),
             clock_lead_ms: self.clock.lead_ms(),

@@ -27,7 +27,7 @@ use crate::value::Wanted;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use mesh::Job;
-use softflash_base::{ShardId, SliceId};
+use softflash_base::{ShardId, SliceId, UnitSet};
 use softflash_device::QueuePair;
 use softflash_ftl::{Hint, UnitTelemetry};
 use softflash_runtime::RuntimeHandle;
@@ -308,6 +308,34 @@ impl Store {
     /// Those of their mount, and [`StoreError::Closed`]; the shard is as before then.
     pub async fn join_units(&self, queue: Box<dyn QueuePair>, epoch: u32) -> Result<()> {
         self.shard.join_units(queue, epoch).await
+    }
+
+    /// Empties units of this thread's shard: nothing needs them any more. They take no data from
+    /// here on, unless this fails or is dropped before its end.
+    ///
+    /// # Errors
+    /// [`StoreError::NotDrained`] where the data do not fit the other units;
+    /// [`StoreError::Closed`], and errors of the log.
+    pub async fn drain_units(&self, units: &UnitSet) -> Result<()> {
+        self.shard.drain_units(units).await
+    }
+
+    /// Drained units leave this thread's shard.
+    ///
+    /// # Errors
+    /// [`StoreError::NotDrained`] where they hold data, and errors of the flash.
+    pub async fn leave_units(&self, units: &UnitSet) -> Result<()> {
+        self.shard.leave_units(units).await
+    }
+
+    /// Drained units of this thread's shard take data again.
+    pub fn keep_units(&self, units: &UnitSet) {
+        self.shard.keep_units(units);
+    }
+
+    /// Bytes of the blocks that this thread's shard has on these units.
+    pub fn bytes_on(&self, units: &UnitSet) -> u64 {
+        self.shard.bytes_on(units)
     }
 
     /// Makes all writes durable and stops this thread's shard, which refuses later commands.

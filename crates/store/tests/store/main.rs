@@ -10,6 +10,7 @@ mod failed_opening;
 mod full_pace;
 mod hints;
 mod joining;
+mod leaving;
 mod log_device;
 mod log_recovery;
 mod log_support;

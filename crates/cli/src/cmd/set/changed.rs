@@ -6,7 +6,9 @@ use serde::Serialize;
 use softflash_console::CliError;
 use softflash_console::output::{self, Form};
 use softflash_console::sizes::human_bytes;
-use softflash_datadir::{DataDirError, FlashSet, OpenDir, SetError, SetTable, ShardDomain};
+use softflash_datadir::{
+    DataDirError, FlashSet, OpenDir, SetError, SetKind, SetTable, ShardDomain,
+};
 use std::path::PathBuf;
 
 /// A set of a data directory.
@@ -27,7 +29,7 @@ struct Report<'a> {
     name: &'a str,
     /// Its units; none after it was deleted.
     units: Vec<u16>,
-    /// Bytes that its volumes may hold.
+    /// Bytes that its keys or volumes may hold.
     usable_bytes: u64,
     /// The units in no set.
     spare_units: Vec<u16>,
@@ -79,6 +81,12 @@ impl Named {
 
 fn description(set: &FlashSet) -> String {
     let FlashSet { units, shard, usable_bytes, .. } = set;
-    let room = human_bytes(*usable_bytes);
-    format!("units {units} of shard {shard}, with room for about {room} of volumes")
+    let (room, data) = (
+        human_bytes(*usable_bytes),
+        match set.kind {
+            SetKind::Store => "keys",
+            SetKind::Mapped => "volumes",
+        },
+    );
+    format!("units {units} of shard {shard}, with room for about {room} of {data}")
 }

@@ -65,11 +65,12 @@ It has the spare units with the lowest numbers, which are erased first. `set res
 to fewer units makes some spare. After a signal or a crash they are still spare, and the command \
 can be repeated. Programs that know no table of sets refuse the directory from the first change on.")]
     Create(create::Create),
-    /// Give a set for volumes more units, or fewer
+    /// Give a set more units, or fewer
     #[command(after_help = "\
 Examples:
   softflash set resize ./data vol-0 --units 3
   softflash set resize ./data fast --units 2 -o json
+  softflash set resize ./data store-0 --units 6     of the keys of shard 0
 
 More units come from the spare ones, those with the lowest numbers first. Of fewer, the data in the \
 units with the highest numbers move to the others; then these units are spare. Nothing changes \

@@ -1,8 +1,9 @@
-//! `softflash set resize`: a set for volumes gets spare units, or gives some up.
+//! `softflash set resize`: a set gets spare units, or gives some up.
 
 use super::changed::Named;
 use super::{draining, joining};
 use clap::Args;
+use softflash_base::ShardId;
 use softflash_console::CliError;
 use softflash_datadir::{DataDirError, Resize as ResizedSet};
 
@@ -32,7 +33,10 @@ impl Resize {
             }
             ResizedSet::Shrink { leaving, next } => {
                 directory.check_table(&next)?;
-                draining::drain(&directory, set.domain(&directory)?, &leaving)?;
+                match directory.table().shard_of_store(&set.name) {
+                    Some(shard) => draining::drain_store(&directory, ShardId(shard), &leaving)?,
+                    None => draining::drain(&directory, set.domain(&directory)?, &leaving)?,
+                }
                 next
             }
         };

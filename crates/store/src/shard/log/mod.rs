@@ -478,6 +478,13 @@ impl Log {
         self.inner.segments.position.borrow().segments.iter().map(|(_, block)| *block).collect()
     }
 
+    /// All blocks of the log: those of the segments, and the announced next one.
+    pub fn blocks(&self) -> Vec<BlockId> {
+        let position = self.inner.segments.position.borrow();
+        let segments = position.segments.iter().map(|(_, block)| *block);
+        segments.chain(position.successor.as_ref().map(OpenBlock::id)).collect()
+    }
+
     /// Bytes of frames written.
     pub fn bytes_written(&self) -> u64 {
         self.inner.progress.bytes_written.get()

@@ -1,4 +1,4 @@
-//! Rotation of the log when a segment is hard to read or lacks a copy.
+//! Rotation of the log when a segment is hard to read, lacks a copy, or has to leave its unit.
 
 use super::manifest::Manifest;
 use super::tasks::Tasks;
@@ -9,7 +9,7 @@ use softflash_base::ShardId;
 use softflash_blocks::BlockLayer;
 
 /// Rewrites the log of a shard.
-pub(super) struct LogRefresh<'a> {
+pub(in crate::shard) struct LogRefresh<'a> {
     id: ShardId,
     blocks: &'a BlockLayer,
     log: &'a Log,
@@ -26,15 +26,16 @@ impl LogRefresh<'_> {
         LogRefresh { id: *id, blocks, log, space, tasks, manifest }
     }
 
-    /// Rotates the log if one of its segments is hard to read or lacks a copy.
-    pub(super) async fn refresh_log(&self) {
+    /// Rotates the log if one of its segments needs a refresh. An announced one is the current one
+    /// afterwards, and leaves with the next rotation.
+    pub(in crate::shard) async fn refresh_log(&self) {
         if !self.space.allows_rebuild() {
             // The log fails if it has no space for its next segment.
             return;
         }
-        let segments = self.log.segments();
-        let to_refresh = segments.iter().filter(|segment| self.blocks.needs_refresh(**segment));
-        if to_refresh.map(|segment| self.blocks.clear_refresh(*segment)).count() == 0 {
+        let blocks = self.log.blocks();
+        let to_refresh = blocks.iter().filter(|block| self.blocks.needs_refresh(**block));
+        if to_refresh.map(|block| self.blocks.clear_refresh(*block)).count() == 0 {
             return;
         }
         if let Err(error) = self.manifest.rewrite_log().await

@@ -4,7 +4,7 @@
 mod background;
 mod compact;
 mod flush;
-mod log_refresh;
+pub(super) mod log_refresh;
 pub(super) mod manifest;
 pub(super) mod merging;
 pub(super) mod parity;

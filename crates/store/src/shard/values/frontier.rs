@@ -65,6 +65,20 @@ pub(super) struct Started<F> {
 }
 
 impl ValueLog {
+    /// Ends those of these blocks that take values: they take no more.
+    pub(crate) fn end_blocks(&self, blocks: &[BlockId]) {
+        let open: Vec<(ValueStream, BlockId)> = {
+            let frontiers = self.inner.frontiers.borrow();
+            let of_stream = |(stream, all): (&ValueStream, &Vec<Frontier>)| {
+                let ids = all.iter().map(|frontier| frontier.block.id());
+                let ended = ids.filter(|id| blocks.contains(id));
+                ended.map(|id| (*stream, id)).collect::<Vec<_>>()
+            };
+            frontiers.iter().flat_map(of_stream).collect()
+        };
+        open.into_iter().for_each(|(stream, block)| self.inner.abandon(stream, block));
+    }
+
     /// Whether a block for moved values can be opened.
     pub(super) fn has_room_for_moves(&self) -> bool {
         self.inner.blocks.free_blocks() > self.inner.kept_by_collector()
@@ -203,7 +217,7 @@ impl Inner {
         full.into_iter().for_each(|block| self.seal_if_done(stream, block));
     }
 
-    /// Ends a frontier: its block has failed.
+    /// Ends a frontier: its block has failed, or leaves its unit.
     pub(super) fn abandon(&self, stream: ValueStream, block: BlockId) {
         if let Some(of_stream) = self.frontiers.borrow_mut().get_mut(&stream) {
             let failed = of_stream.iter_mut().filter(|frontier| frontier.block.id() == block);
