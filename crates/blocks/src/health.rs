@@ -76,6 +76,16 @@ impl Health {
         self.reconstructible.borrow_mut().insert(id);
     }
 
+    /// The block stays where it is: it needs nothing that only a move asked for.
+    pub(crate) fn note_staying(&self, id: BlockId) {
+        if self.why_refresh(id) == Some(Origin::Levelling) {
+            self.clear_refresh(id);
+        }
+        if !self.is_degraded(id) {
+            self.reconstructible.borrow_mut().remove(&id);
+        }
+    }
+
     /// A block that is being written has lost a copy. It is not refreshed before
     /// [`try_again`](Health::try_again): its writer may be a rebuild, which would fail in a loop.
     pub(crate) fn note_failed_copy(&self, id: BlockId) {

@@ -54,8 +54,10 @@ impl DataDir {
         table: &SetTable,
     ) -> Result<Manifest, DataDirError> {
         let manifest = self.manifest().changed_to(table, device.info(), self.path())?;
-        for domain in manifest.domains(device.info().units) {
-            device.check_units(&domain.units)?;
+        let device_units = device.info().units;
+        let of_volumes = manifest.domains(device_units).into_iter().map(|domain| domain.units);
+        for units in manifest.layout(device_units).units.into_iter().chain(of_volumes) {
+            device.check_units(&units)?;
         }
         Ok(manifest)
     }

@@ -161,6 +161,12 @@ impl DataDir {
         Ok(())
     }
 
+    /// Whether the file has the manifest as it is known here: not if one that replaces it could be
+    /// written, and not be made durable.
+    pub fn is_as_known(&self) -> bool {
+        DataDir::inspect(&self.path).is_ok_and(|on_disk| on_disk == self.manifest)
+    }
+
     /// Takes this for the manifest, whether the disk has it or not.
     pub(crate) fn presume(&mut self, manifest: Manifest) {
         self.manifest = manifest;

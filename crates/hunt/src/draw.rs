@@ -53,6 +53,7 @@ impl Scenario {
             memory_kib: 512 << rng.below(3),
             memory_varies: extra_rng.chance(0.3),
             eager_erases: extra_rng.chance(0.3),
+            hand_overs: 0.0,
             interval_ms: if interval { 1 + rng.below(20) } else { 0 },
             copies: one_copy(),
             parity: 0,
@@ -107,6 +108,7 @@ impl Scenario {
         .with_value_log()
         .with_owner(profile)
         .with_long_events()
+        .with_store_hand_overs()
         .with_one_fault()
     }
 

@@ -6,7 +6,7 @@ use crate::scenario::Scenario;
 use crate::session_failure::SessionFailure;
 use crate::virtual_time;
 use softflash_flash::Flash;
-use softflash_ftl::FtlConfig;
+use softflash_ftl::{FtlConfig, Owners, Ownership};
 use softflash_nand::faults::CutPages;
 
 /// Greatest generation of each unit at the last mount.
@@ -22,14 +22,18 @@ impl Headers {
     ///
     /// # Errors
     /// The greatest generation of a unit has decreased, or the mount fails.
-    pub fn look(&mut self, scenario: &Scenario, medium: &Medium) -> Result<(), SessionFailure> {
+    pub fn look(
+        &mut self,
+        scenario: &Scenario,
+        (medium, epoch): (&Medium, u32),
+    ) -> Result<(), SessionFailure> {
         let is_steady = scenario.faults.cut_pages.unstable == CutPages::default().unstable;
         let forgets =
             scenario.may_lose() || scenario.store.is_redundant() || scenario.drive.is_some();
         if forgets || !is_steady {
             return Ok(());
         }
-        let generations = mounted(medium).map_err(SessionFailure::Wrong)?;
+        let generations = mounted(medium, epoch).map_err(SessionFailure::Wrong)?;
         for (unit, (now, before)) in generations.iter().zip(&self.generations).enumerate() {
             if now < before {
                 let what =
@@ -42,16 +46,19 @@ impl Headers {
     }
 }
 
-/// Mounts without writing; returns the greatest generation of each unit.
-fn mounted(medium: &Medium) -> Result<Vec<u64>, String> {
+/// Mounts without writing, by a table of sets of this epoch; returns the greatest generation of
+/// each unit.
+fn mounted(medium: &Medium, epoch: u32) -> Result<Vec<u64>, String> {
     let executor = virtual_time::executor(0);
     let runtime = executor.handle();
     let device = medium.device();
     let mounted = executor.try_block_on(async {
-        let queue = device.open_queue_pair(&device.info().all_units());
+        let units = device.info().all_units();
+        let queue = device.open_queue_pair(&units);
         let queue = queue.map_err(|error| error.to_string())?;
         let config = FtlConfig { erased_target: 0, ..FtlConfig::default() };
-        let mounted = Flash::mount(queue, config, runtime.clone()).await;
+        let owners = Owners::one(units, Ownership::BLOCKS).at_epoch(epoch);
+        let mounted = Flash::mount_one(queue, config, owners, runtime.clone()).await;
         let (flash, _) = mounted.map_err(|error| error.to_string())?;
         flash.stop();
         Ok(flash.units().iter().map(|unit| flash.newest_generation(unit)).collect())

@@ -66,6 +66,7 @@ pub mod session_failure;
 pub mod shrink;
 pub mod size;
 pub mod small_scenario;
+pub mod store_sets;
 pub mod superblock_shape;
 pub mod superblocks;
 pub mod trial;

@@ -106,6 +106,9 @@ pub struct StoreShape {
     /// Superblocks are erased as soon as they are released.
     #[serde(default)]
     pub eager_erases: bool,
+    /// Share of sessions in which units leave a shard, and come back.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub hand_overs: f64,
     /// Writes are acknowledged immediately and are durable within this many milliseconds; 0: writes
     /// are durable when they are acknowledged.
     pub interval_ms: u64,

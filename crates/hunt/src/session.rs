@@ -13,13 +13,14 @@ use crate::resp::ledger::{Found, Slack};
 use crate::resp::semantics::Window;
 use crate::scenario::Scenario;
 use crate::session_failure::SessionFailure;
+use crate::store_sets::{HandOvers, StoreSets};
 use crate::virtual_time;
 use bytes::Bytes;
-use futures_util::future::{Either, select, try_join_all};
+use futures_util::future::{Either, select, try_join, try_join_all};
 use softflash_base::{SliceId, Time};
 use softflash_runtime::RuntimeHandle;
 use softflash_store::check::{Finding, Progress, check};
-use softflash_store::{Store, open_all};
+use softflash_store::{Store, StoreLayout, open_all};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -75,6 +76,8 @@ pub struct Plan<'a> {
     pub planned_faults: PlannedFaults,
     /// Number of silent program faults up to the last comparison.
     pub silent_before: u64,
+    /// The units of each shard.
+    pub sets: &'a RefCell<StoreSets>,
 }
 
 impl Plan<'_> {
@@ -111,8 +114,8 @@ pub struct Session {
 /// State of the flash when all contents were compared with the reference.
 #[derive(Debug)]
 pub struct Comparison {
-    /// The space accounting.
-    pub accounting: SpaceAccounting,
+    /// The space accounting, if the shards had all of their units.
+    pub accounting: Option<SpaceAccounting>,
     /// Number of silent program faults so far.
     pub silent: u64,
 }
@@ -240,20 +243,26 @@ pub fn run(plan: &Plan<'_>) -> Session {
     let runtime = executor.handle();
     let (compared, lacks_room) = (Cell::new(None), Cell::new(false));
     let opened = RefCell::new(Vec::new());
+    let mut hand_overs = HandOvers::drawn(scenario, medium, plan.sets, *number);
     clients.begins_session();
     medium.plan(planned_faults, &runtime);
     medium.fail_flushes(scenario, cut.is_some(), cut.map_or(0, |cut| cut.seed));
     let work = async {
         let options = scenario.options(*number);
-        let stores = open_all(medium.device(), &scenario.layout(), &options, &runtime).await?;
+        hand_overs.come_back(*task != Task::Work, &runtime).await?;
+        let layout = plan.sets.borrow().layout();
+        let stores = open_all(medium.device(), &layout, &options, &runtime).await?;
         *opened.borrow_mut() = stores.clone();
         compare(&stores, plan).await?;
         fullness::free_blocks_fit(&stores, scenario)?;
+        let has_all_units = plan.sets.borrow().are_full();
         let accounting = SpaceAccounting::of(&stores[0]).await?;
+        let accounting = has_all_units.then_some(accounting);
         compared.set(Some(Comparison { accounting, silent: silent_programs(medium) }));
         match task {
             Task::Work => {
-                clients.work(&stores, scenario).await?;
+                let work = clients.work(&stores, scenario);
+                try_join(work, hand_overs.leave(&stores, &runtime)).await?;
                 fullness::free_blocks_are_known(&stores, scenario)?;
                 watches_are_swept(&stores, plan)
             }
@@ -265,6 +274,7 @@ pub fn run(plan: &Plan<'_>) -> Session {
                     Either::Right((failure, _)) => return Err(failure),
                 }
                 watches_are_swept(&stores, plan)?;
+                hand_overs.end(&stores, &runtime).await?;
                 runtime.sleep_until(runtime.now() + REST).await;
                 fullness::free_blocks_are_known(&stores, scenario)?;
                 SpaceAccounting::of(&stores[0])
@@ -299,7 +309,8 @@ pub fn run(plan: &Plan<'_>) -> Session {
         let stores = opened.take();
         clients.ends_session(&stores, runtime.now());
         let is_full = outcome == Err(SessionFailure::Full);
-        if is_full && !scenario.may_lose() {
+        // Units that leave take space with them.
+        if is_full && !scenario.may_lose() && scenario.store.hand_overs == 0.0 {
             // A removal of all keys may release much space between the refusal and this check.
             if !clients.has_removed() {
                 fullness::is_low_on_space(&stores, scenario).await?;
@@ -510,7 +521,7 @@ fn judge_direct(clients: &[Client], found: Found, scenario: &Scenario) -> Result
 /// redundancy where the store `lacks_room`.
 pub fn check_offline(
     scenario: &Scenario,
-    medium: &Medium,
+    (medium, layout): (&Medium, &StoreLayout),
     planned_faults: &PlannedFaults,
     wall_ms: u64,
     lacks_room: bool,
@@ -519,9 +530,8 @@ pub fn check_offline(
     let runtime = executor.handle();
     medium.plan(planned_faults, &runtime);
     let device = medium.device();
-    let layout = scenario.layout();
     let progress = Progress::default();
-    let checked = executor.try_block_on(check(device, &layout, &runtime, &progress));
+    let checked = executor.try_block_on(check(device, layout, &runtime, &progress));
     match checked {
         Ok(report) if report.ok => None,
         Ok(report) => {

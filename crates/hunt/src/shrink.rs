@@ -52,6 +52,7 @@ fn steps(scenario: &Scenario) -> Vec<Scenario> {
     if scenario.clients.larges == 0.0 {
         step(&|scenario| scenario.store.fragment_bytes = 0);
     }
+    step(&|scenario| scenario.store.hand_overs = 0.0);
     step(&|scenario| scenario.drive = None);
     step(&|scenario| scenario.drive.iter_mut().for_each(|drive| drive.failed_flushes = 0.0));
     step(&|scenario| scenario.flash.dies = 1);

@@ -8,11 +8,13 @@ use crate::medium::Medium;
 use crate::scenario::Scenario;
 use crate::session::{self, ClientGroup, Comparison, Cut, Plan, Session, Task};
 use crate::session_failure::SessionFailure;
+use crate::store_sets::StoreSets;
 use crate::{repaired, superblocks, volumes};
 use softflash_base::Time;
 use softflash_base::checksum::{hash64, identity};
 use softflash_base::random::Rng;
 use softflash_nand::faults::SilentFaults;
+use std::cell::RefCell;
 use std::ops::Range;
 
 /// Cuts occur 2^10 ns to 2^32 ns after power on, log-uniformly: some in the first steps of a
@@ -80,6 +82,7 @@ pub fn run(scenario: &Scenario) -> Result<Record, String> {
         accounting: None,
         headers: Headers::default(),
         silent: 0,
+        sets: RefCell::new(StoreSets::of(scenario)),
     };
     match trial.go() {
         Ok(()) => {}
@@ -132,6 +135,8 @@ struct Trial<'a> {
     headers: Headers,
     /// Number of silent program faults up to then.
     silent: u64,
+    /// The units of each shard.
+    sets: RefCell<StoreSets>,
 }
 
 impl Trial<'_> {
@@ -146,7 +151,8 @@ impl Trial<'_> {
                 nested += 1;
             }
             self.open += 1;
-            self.headers.look(self.scenario, &self.medium)?;
+            let epoch = self.sets.borrow().layout().epoch;
+            self.headers.look(self.scenario, (&self.medium, epoch))?;
             self.outage()?;
         }
         // The first recovers from the last cut; the others follow clean ends and must find
@@ -158,7 +164,14 @@ impl Trial<'_> {
         // must be complete without it.
         let is_redundant = self.scenario.store.is_redundant();
         let dead = if is_redundant { self.fault_state.dead() } else { Default::default() };
-        match session::check_offline(self.scenario, &self.medium, &dead, self.wall_ms, lacks_room) {
+        let layout = self.sets.borrow().layout();
+        match session::check_offline(
+            self.scenario,
+            (&self.medium, &layout),
+            &dead,
+            self.wall_ms,
+            lacks_room,
+        ) {
             None => {
                 let rng = &mut self.rng.fork("repairs");
                 let (scenario, medium, wall_ms) = (self.scenario, &self.medium, self.wall_ms);
@@ -252,6 +265,7 @@ impl Trial<'_> {
                 cut.is_some(),
             ),
             silent_before: self.silent,
+            sets: &self.sets,
         });
         self.sessions += 1;
         self.record.full += u64::from(session.full);
@@ -264,12 +278,12 @@ impl Trial<'_> {
             self.clients.trace(),
         ]);
         if let Some(Comparison { accounting, silent }) = &session.compared {
-            if let Some(before) =
-                self.accounting.as_ref().filter(|_| !self.fault_state.is_forgetful())
+            if let (Some(before), Some(accounting)) = (&self.accounting, accounting)
+                && !self.fault_state.is_forgetful()
             {
                 accounting.follow(before, self.scenario).map_err(SessionFailure::Wrong)?;
             }
-            self.accounting = Some(accounting.clone());
+            self.accounting = accounting.clone();
             self.silent = *silent;
             self.record.crash_points += self.open;
             self.record.comparisons += 1;

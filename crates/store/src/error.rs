@@ -1,6 +1,6 @@
 //! Errors of a store, with the remedy.
 
-use softflash_base::UnitSet;
+use softflash_base::{ShardId, UnitSet};
 use softflash_blocks::BlockError;
 use softflash_ftl::FtlError;
 use thiserror::Error;
@@ -53,10 +53,12 @@ pub enum StoreError {
     #[error("the log has failed ({0}); writes are refused until the server is restarted")]
     LogFailed(String),
     /// Units cannot leave the store.
-    #[error("the units {units} cannot leave: {reason}")]
+    #[error("the units {units} cannot leave the keys of shard {shard}: {reason}")]
     NotDrained {
         /// The units.
         units: UnitSet,
+        /// The shard that has them.
+        shard: ShardId,
         /// Why not, and what helps.
         reason: String,
     },

@@ -36,6 +36,11 @@ impl BlockLayer {
         self.parts.damage.note_moving(id);
     }
 
+    /// Withdraws the request, where the block stays on its unit.
+    pub fn note_staying(&self, id: BlockId) {
+        self.parts.health.note_staying(id);
+    }
+
     /// Drained units, which have no blocks, leave the layer.
     ///
     /// # Errors

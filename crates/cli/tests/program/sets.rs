@@ -269,7 +269,11 @@ fn wrong_changes_of_sets_are_refused_and_change_nothing() {
     fails(1, &resize("slow", "1"), &["`slow`", "`vol-0`, `vol-1`"]);
     fails(1, &resize("store-0", "3"), &spare);
     fails(1, &resize("store-2", "1"), &["`store-2`", "`vol-0`, `vol-1`"]);
-    fails(1, &["set", "delete", path, "store-1"], &["`store-1`", "`set resize`", "`vol-0`"]);
+    fails(
+        1,
+        &["set", "delete", path, "store-1"],
+        &["`store-1`", "softflash set resize", "`vol-0`"],
+    );
     fails(1, &["volume", "create", path, "disk", "1MiB", "--set", "slow"], &["`slow`"]);
     fails(1, &["volume", "create", path, "disk", "1MiB", "--set", "store-0"], &["`store-0`"]);
     assert!(said(&softflash(resize("vol-0", "2"))).contains("nothing to change"));
@@ -323,6 +327,7 @@ fn the_units_of_a_channel_are_in_one_set() {
     let array = ["--backend", "model", "--preset", "tssd", "--shards", "1", "--volume-units", "8"];
     softflash_ok(&[&["format", path], &array[..]].concat());
     fails(1, &["set", "resize", path, "vol-0", "--units", "5"], &["split a channel"]);
+    fails(1, &["set", "resize", path, "store-0", "--units", "199"], &["split a channel"]);
     let shrunk = set(&data, "resize", &["vol-0", "--units", "4"]);
     assert_eq!(shrunk["spare_units"], value!([200, 201, 202, 203]));
     fails(1, &["set", "create", path, "fast", "--units", "2"], &["split a channel"]);

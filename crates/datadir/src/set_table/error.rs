@@ -41,8 +41,8 @@ pub enum SetError {
     },
     /// The set has the keys of a shard.
     #[error(
-        "the set `{name}` has the keys of a shard: it can have other units, by `set resize`, and \
-         nothing else of it can change; {}",
+        "the set `{name}` has the keys of a shard, and no volumes: only the number of its units can \
+         change, by `softflash set resize` (on a server FLASH.SET RESIZE); {}",
         known(sets)
     )]
     OfStore {

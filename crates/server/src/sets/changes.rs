@@ -3,7 +3,7 @@
 //! crash at any time leaves what one of the two tables says.
 
 use super::directory::{Directory, STOPPING};
-use super::steps::{Hosts, Outcome, Steps};
+use super::steps::{Hosts, Outcome, Steps, undecided};
 use super::{growing, of_store};
 use crate::thread::{Message, PairOfHosts};
 use crate::volumes::{HostSpec, PairChange, UnitChange, Volumes};
@@ -114,6 +114,9 @@ impl Changes {
         self.steps.directory.check(&next)?;
         self.steps.change_units(name, UnitChange::Drain(leaving.clone())).await?;
         if let Err(error) = self.steps.replace(next).await {
+            if !self.steps.directory.is_as_known() {
+                return Err(undecided(&leaving, &error));
+            }
             self.steps.change_units(name, UnitChange::Keep(leaving)).await?;
             return Err(error);
         }

@@ -68,6 +68,11 @@ impl Directory {
         self.write(move |data| data.replace_table(&*device, &next)).await
     }
 
+    /// Whether the table on the disk is still the known one, after a change has failed.
+    pub fn is_as_known(&self) -> bool {
+        self.data().as_ref().is_some_and(DataDir::is_as_known)
+    }
+
     /// Fails while the record of an earlier move is there.
     pub fn check_no_move(&self) -> Result<(), String> {
         let data = self.data();

@@ -3,7 +3,7 @@
 //! join.
 
 use super::directory::STOPPING;
-use super::steps::{Outcome, Steps};
+use super::steps::{Outcome, Steps, undecided};
 use crate::thread::{Message, UnitsChange, UnitsOfStore};
 use softflash_base::UnitSet;
 use softflash_datadir::Resize;
@@ -23,6 +23,9 @@ pub(super) async fn resize(steps: &Steps, shard: u16, epoch: u32, resize: Resize
             steps.directory.check(&next)?;
             change(steps, shard, &leaving, UnitsChange::Drain).await?;
             if let Err(error) = steps.replace(next).await {
+                if !steps.directory.is_as_known() {
+                    return Err(undecided(&leaving, &error));
+                }
                 change(steps, shard, &leaving, UnitsChange::Keep).await?;
                 return Err(error);
             }

@@ -97,3 +97,12 @@ impl Steps {
         })
     }
 }
+
+/// The error where drained units may have left their set by the table on the disk, or not: data
+/// that they took would be lost if they have.
+pub(super) fn undecided(units: &UnitSet, error: &str) -> String {
+    format!(
+        "{error}; the units {units} are empty and take no data: whether they are spare, the next start \
+         decides by the table that it finds"
+    )
+}

@@ -7,6 +7,8 @@
     reason = "a test ends at the first error, and prints its seed"
 )]
 
+use super::mirror_support::{self, Mirror};
+use super::repair_support::{SUPERBLOCK, flip, patches};
 use super::small_devices::{config, testbed, write};
 use bytes::Bytes;
 use futures_util::future::{Either, select};
@@ -14,10 +16,11 @@ use softflash_base::UnitSet;
 use softflash_base::random::Rng;
 use softflash_device::Device;
 use softflash_flash::erase_units;
-use softflash_runtime::RuntimeHandle;
-use softflash_store::{Store, StoreError, StoreLayout};
+use softflash_runtime::{RuntimeHandle, VirtualExecutor};
+use softflash_store::{Store, StoreError, StoreLayout, open_all};
 use softflash_testing::model::{key, value};
-use softflash_testing::{Model, VirtualTestbed};
+use softflash_testing::{Model, Testbed, VirtualTestbed};
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -224,9 +227,9 @@ fn units_whose_data_fit_nowhere_else_stay_and_take_data() {
             "{text}"
         );
         let early = store.leave_units(&leaving).await.unwrap_err().to_string();
-        assert!(early.contains("drain them first"), "{early}");
+        assert!(early.contains("they were not drained"), "{early}");
         let other = store.drain_units(&UnitSet::from(1..3)).await.unwrap_err().to_string();
-        assert!(other.contains("have the units 0-1"), "{other}");
+        assert!(other.contains("shard 0") && other.contains("has the units 0-1"), "{other}");
         for number in 0..number / 2 {
             model.delete(store, key(number)).await;
         }
@@ -237,4 +240,90 @@ fn units_whose_data_fit_nowhere_else_stay_and_take_data() {
         assert!(store.bytes_on(&leaving) > 0, "{before} bytes before");
         model.compare(store).await;
     });
+}
+
+/// A store on two units, its patches, and the unit of the first one.
+fn with_patches() -> (Testbed, Model, Vec<super::repair_support::FoundPatch>, UnitSet) {
+    let mut testbed = Testbed::new(1, 1, 2, 64, SUPERBLOCK);
+    testbed.options.memory_bytes = 32 << 20;
+    testbed.options.value_threshold = None;
+    let (mut model, mut rng) = (Model::default(), Rng::seeded(21));
+    let places = testbed.run(async |stores, _| {
+        for number in 0..200 {
+            model.put(&stores[0], key(number), value(&mut rng, MOST_BYTES)).await;
+        }
+        stores[0].flush().await.unwrap();
+        let blocks = stores[0].blocks();
+        let ids = blocks.ids().into_iter();
+        ids.map(|id| (id.0, blocks.superblocks(id)[0].unit.0)).collect::<BTreeMap<u64, u16>>()
+    });
+    let ids: Vec<u64> = places.keys().copied().collect();
+    let found = patches(&testbed, &ids, SUPERBLOCK);
+    let unit = places[&found[0].block];
+    (testbed, model, found, UnitSet::from(unit..unit + 1))
+}
+
+/// A patch whose keys nobody knows would vanish without a word: what it hides would be read.
+#[test]
+fn a_lost_patch_keeps_its_unit() {
+    let (testbed, model, found, unit) = with_patches();
+    flip(&testbed, found[0].filter());
+    testbed.run(async |stores, _| {
+        let refused = stores[0].drain_units(&unit).await.unwrap_err().to_string();
+        assert!(refused.contains("cannot be read") && refused.contains("repair"), "{refused}");
+        assert!(stores[0].blocks().contains(softflash_blocks::BlockId(found[0].block)));
+        let mut reports = 0;
+        for number in 0..200 {
+            let read = stores[0].begin().get(&key(number)).await;
+            reports += u32::from(matches!(read, Err(StoreError::DataLoss(_))));
+        }
+        assert!(reports > 0, "the loss is reported as before");
+    });
+    flip(&testbed, found[0].filter());
+    testbed.run(async |stores, _| model.compare(&stores[0]).await);
+}
+
+/// The drain ends with the block's name, and merges go on meanwhile.
+#[test]
+fn a_patch_with_damaged_data_ends_the_drain() {
+    let (testbed, model, found, unit) = with_patches();
+    flip(&testbed, found[0].data() + 1000);
+    // It waits for a minute.
+    let executor = VirtualExecutor::new(1_000_000);
+    let runtime = executor.handle();
+    executor.block_on(async {
+        let opened = open_all(testbed.device(), &testbed.layout, &testbed.options, &runtime);
+        let stores = opened.await.unwrap();
+        let refused = stores[0].drain_units(&unit).await.unwrap_err().to_string();
+        let block = softflash_blocks::BlockId(found[0].block).to_string();
+        assert!(refused.contains("have not moved") && refused.contains(&block), "{refused}");
+        assert!(stores[0].bytes_on(&unit) > 0);
+        stores[0].close().await.unwrap();
+    });
+    drop(executor);
+    flip(&testbed, found[0].data() + 1000);
+    testbed.run(async |stores, _| model.compare(&stores[0]).await);
+}
+
+/// Of three units with two copies one is lost: neither of the others can leave.
+#[test]
+fn units_that_redundancy_needs_stay() {
+    for parity in [false, true] {
+        let mirror = match parity {
+            false => Mirror::new(1, 3),
+            true => Mirror::with_parity(1, 4, 2),
+        };
+        let (mut model, mut rng) = (Model::default(), Rng::seeded(22));
+        mirror.session(async |stores, runtime| {
+            mirror_support::write(stores, &mut model, &mut rng, 300).await;
+            mirror.kill(0);
+            mirror_support::write_more(stores, &mut model, &mut rng, 300).await;
+            mirror_support::rebuilt(&stores[0], runtime).await;
+            let leaving = UnitSet::from(2..if parity { 4 } else { 3 });
+            let refused = stores[0].drain_units(&leaving).await.unwrap_err().to_string();
+            assert!(refused.contains("lost or worn out"), "{refused}");
+            mirror_support::write_more(stores, &mut model, &mut rng, 100).await;
+            model.compare(&stores[0]).await;
+        });
+    }
 }

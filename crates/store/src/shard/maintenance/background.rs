@@ -107,13 +107,19 @@ impl Shard {
     async fn refresh_or_compact(&self, slice: &Slice) -> Result<bool> {
         if self.layout.redundancy().is_some() {
             // A rebuild can be long: it alternates with compaction, so that writers do not wait.
-            let refreshed = self.space().allows_rebuild()
-                && (ParityKeeper::of(self).reconstruct_once().await?
-                    || Refresh::of(self).refresh_once(slice).await?);
+            let refreshed = match self.space().allows_rebuild() {
+                true if ParityKeeper::of(self).reconstruct_once().await? => Ok(true),
+                true => Refresh::of(self).refresh_once(slice).await,
+                false => Ok(false),
+            };
+            // A patch that cannot be read does not keep the others from their merges.
             let compacted = self.compact_once(slice).await?;
-            return Ok(ParityKeeper::of(self).rewrite_groups().await? || compacted || refreshed);
+            return Ok(ParityKeeper::of(self).rewrite_groups().await? || compacted || refreshed?);
         }
-        Ok(Refresh::of(self).refresh_once(slice).await? || self.compact_once(slice).await?)
+        match Refresh::of(self).refresh_once(slice).await {
+            Ok(true) => Ok(true),
+            refreshed => Ok(self.compact_once(slice).await? || refreshed?),
+        }
     }
 
     /// The slices, those first whose merge pays most: where space is short, it may spare the others

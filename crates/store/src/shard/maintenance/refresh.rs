@@ -42,6 +42,11 @@ impl Refresh<'_> {
         let why = self.blocks.why_refresh(patch.id()).unwrap_or(Origin::Refresh);
         let hint = Hint::REFRESH.of(why).lasting(lifetime_of_level(level));
         let inputs = sharing_keys(&of_run, patch.id());
+        if let Some(lost) = inputs.iter().find(|input| input.damage().is_some()) {
+            // Without its contents there is nothing to write: the patch would vanish.
+            self.blocks.clear_refresh(patch.id());
+            return lost.index().map(|_| true);
+        }
         // If the rewrite fails, the patches stay unchanged until the next pass.
         inputs.iter().for_each(|input| self.blocks.clear_refresh(input.id()));
         let clears = slice.clears.get();
