@@ -142,7 +142,10 @@ fn names_of_a_move_stay_reserved_until_its_end_is_recorded() {
     ] {
         let refused = asked(&server, words);
         let error = refused.error().unwrap_or_default();
-        assert!(error.contains("`disk` is the name of a volume that has moved"), "{refused:?}");
+        assert!(
+            error.contains("`disk` is a name of a move of volumes whose record is still there"),
+            "{refused:?}"
+        );
     }
     change(&server, &["CREATE", "another", "8MiB", "SET", "vol-1"]);
     let refused = asked(&server, &["RENAME", "another", "disk"]);

@@ -21,7 +21,7 @@ use crate::run::output;
 use crate::server::Server;
 use crate::sets;
 use crate::source_tree::SourceTree;
-use crate::tool::{limited, log_to, spawn};
+use crate::tool::{end, limited, log_to, spawn};
 use crate::work::{Site, create};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -145,8 +145,12 @@ impl Recording<'_> {
             });
             has_ended.store(true, Ordering::SeqCst);
             let worked = work.join().unwrap_or_else(|_| Err("the work has panicked".to_owned()));
-            worked.and(ended.map(drop))
-        })?;
+            worked.and(match ended {
+                Ok(false) => Err(format!("the recorder did not end in {limit:?}")),
+                ended => ended.map(drop),
+            })
+        })
+        .inspect_err(|_| end(&mut recorder))?;
         match recorder.wait() {
             Ok(status) if status.success() => Ok(()),
             _ => Err(format!("the recorder failed; {}", said(&log))),

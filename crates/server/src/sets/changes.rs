@@ -21,6 +21,8 @@ pub(super) struct Changes {
     pub(super) under_way: Mutex<()>,
     /// Nothing is left of a move but its record.
     is_only_recorded: AtomicBool,
+    /// A task tries to remove that.
+    is_tried_again: AtomicBool,
 }
 
 /// The time between two attempts to record the end of a move.
@@ -38,6 +40,7 @@ impl Changes {
             steps: Steps { directory, volumes, hosts },
             under_way: Mutex::new(()),
             is_only_recorded,
+            is_tried_again: AtomicBool::new(false),
         }
     }
 
@@ -215,8 +218,18 @@ impl Changes {
         Ok(())
     }
 
-    /// Tries to record the end of a move until that succeeds, or another change sees to it.
+    /// Tries to record the end of a move until that succeeds, or another change sees to it; unless
+    /// another task does.
     pub async fn end_later(&self) {
+        while self.is_only_recorded.load(Ordering::SeqCst)
+            && !self.is_tried_again.swap(true, Ordering::SeqCst)
+        {
+            self.try_again().await;
+            self.is_tried_again.store(false, Ordering::SeqCst);
+        }
+    }
+
+    async fn try_again(&self) {
         while self.is_only_recorded.load(Ordering::SeqCst) {
             tokio::time::sleep(AGAIN).await;
             let Ok(_one) = self.under_way.try_lock() else { continue };

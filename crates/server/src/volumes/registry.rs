@@ -61,9 +61,9 @@ pub(crate) enum ChangeError {
     },
     /// The name is one of a move whose record is not gone yet.
     #[error(
-        "`{name}` is the name of a volume that has moved, and the end of the move is not recorded yet: \
-         a new volume of this name would not outlive the next start; use another name, or try again \
-         when softflash.toml can be written"
+        "`{name}` is a name of a move of volumes whose record is still there: a new volume of this name \
+         would not outlive the next start; use another name, or try again later, at the latest after \
+         the next start"
     )]
     Recorded {
         /// The name.
@@ -137,6 +137,18 @@ impl Volumes {
     /// The volumes that are moving.
     pub fn under_way(&self) -> Option<UnderWay> {
         self.shared.under_way.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Fails for a change of a volume that is moving, or to the name of one.
+    fn refuse_moving(&self, change: &VolumeChange) -> Result<(), ChangeError> {
+        let Some(moving) = self.under_way() else { return Ok(()) };
+        let mut names = change.new_name().into_iter().chain(change.existing());
+        match names.find(|name| moving.names.iter().any(|it| it == name)) {
+            Some(name) => {
+                Err(ChangeError::Moving { name: name.to_owned(), set: moving.set.clone() })
+            }
+            None => Ok(()),
+        }
     }
 
     pub(super) fn set_under_way(&self, now: Option<UnderWay>) {
@@ -293,7 +305,10 @@ impl Volumes {
             | VolumeChange::Delete { .. } => Some(self.shared.naming.lock().await),
             _ => None,
         };
+        // At the switch of a move neither set may show a volume, and it may end or begin meanwhile.
+        self.refuse_moving(&change)?;
         let all = self.describe().await?;
+        self.refuse_moving(&change)?;
         let holder = |name: &str| {
             let holds = |domain: &ShardVolumes| domain.volumes.iter().any(|it| it.name == name);
             all.mounted.iter().find(|(_, domain)| holds(domain)).map(|(number, _)| *number)
@@ -329,22 +344,6 @@ impl Volumes {
                 chosen.map(|(number, _)| *number).ok_or_else(none)?
             }
         };
-        let under_way = self.under_way();
-        let is_moving = |name: &str| {
-            let moving = under_way.as_ref()?;
-            let set = moving.set.clone();
-            moving
-                .names
-                .iter()
-                .any(|it| it == name)
-                .then(|| ChangeError::Moving { name: name.to_owned(), set })
-        };
-        // At the switch neither set may show a volume.
-        if let Some(error) =
-            change.new_name().into_iter().chain(change.existing()).find_map(is_moving)
-        {
-            return Err(error);
-        }
         if let Some(name) = change.new_name() {
             let name = name.to_owned();
             match (holder(&name), unknown) {

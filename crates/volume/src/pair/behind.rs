@@ -179,6 +179,11 @@ impl Behind {
         self.most.set(self.most.get().max(cast::wide(self.staged.borrow().len())));
     }
 
+    /// The places of staged data.
+    pub fn staged_places(&self) -> Vec<(ImageId, u32)> {
+        self.staged.borrow().keys().copied().collect()
+    }
+
     /// What the member has to copy from the partner.
     pub fn marked(&self) -> Vec<(ImageId, Range<u32>)> {
         self.marked.borrow().iter().collect()

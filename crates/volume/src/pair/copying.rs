@@ -20,6 +20,9 @@ use std::time::Duration;
 /// Mapping units that are copied as one.
 const MOST_TOGETHER: u32 = 32;
 
+/// Mapping units of discards that are looked at in one turn, and copied as one.
+const MOST_DISCARDED: u32 = 1 << 14;
+
 /// Copies under way to a member for each of its units.
 const COPIES_OF_A_UNIT: usize = 4;
 
@@ -76,23 +79,50 @@ pub(super) async fn catch_up(pair: &Pair, member: Member) -> Result<(), VolumeEr
     }
 }
 
-/// Copies the discards that a member lacks, which make space for the data.
+/// Mapping units that the data which a member lacks take of its space: not those of overwrites.
+pub(super) fn growth(pair: &Pair, member: Member) -> u64 {
+    let (core, other) = (pair.member(member), pair.member(partner(member)));
+    let behind = &pair.behind[member];
+    let staged = behind.staged_places().into_iter();
+    let staged = staged.filter(|&(image, lba)| !holds(core, image, lba)).count();
+    let marked = behind.marked().into_iter().flat_map(|(image, range)| {
+        let size = core.map.borrow().images.get(image).map_or(0, |image| image.size);
+        (range.start..range.end.min(size)).map(move |lba| (image, lba))
+    });
+    let grows = |&(image, lba): &(ImageId, u32)| {
+        matches!(behind.source(image, lba), Some(Source::Partner))
+            && !holds(core, image, lba)
+            && holds(other, image, lba)
+    };
+    cast::wide(staged + marked.filter(grows).count())
+}
+
+/// Copies the discards that a member lacks, which make space for the data: neighbouring ones in one
+/// frame, as one frame each would take more space than they make.
 async fn copy_discards(pair: &Pair, member: Member) -> Result<(), VolumeError> {
     let (core, behind) = (pair.member(member), &pair.behind[member]);
     let other = pair.member(partner(member));
+    let is_discarded = |image, lba| {
+        matches!(behind.source(image, lba), Some(Source::Partner))
+            && holds(core, image, lba)
+            && !holds(other, image, lba)
+    };
     for (image, range) in behind.marked() {
         let size = core.map.borrow().images.get(image).map_or(0, |image| image.size);
+        let end = range.end.min(size);
         let mut at = range.start;
-        while at < range.end.min(size) {
-            let end = range.end.min(size).min(at + MOST_TOGETHER);
-            for lba in at..end {
-                let is_lacking = matches!(behind.source(image, lba), Some(Source::Partner));
-                if is_lacking && holds(core, image, lba) && !holds(other, image, lba) {
-                    clear(core, image, lba..lba + 1).await?;
-                    behind.clear(image, &(lba..lba + 1));
-                }
-            }
-            at = end;
+        while at < end {
+            let most = end.min(at.saturating_add(MOST_DISCARDED));
+            let Some(first) = (at..most).find(|&lba| is_discarded(image, lba)) else {
+                at = most;
+                core.tasks.runtime().turn().await;
+                continue;
+            };
+            let most = end.min(first.saturating_add(MOST_DISCARDED));
+            let behind_last = (first..most).find(|&lba| !is_discarded(image, lba)).unwrap_or(most);
+            clear(core, image, first..behind_last).await?;
+            behind.clear(image, &(first..behind_last));
+            at = behind_last;
             core.tasks.runtime().turn().await;
         }
     }

@@ -236,6 +236,8 @@ async fn resume(members: [Shared; 2], newest: Member) -> Result<Pair, VolumeErro
             let Some(small) = formed.too_small() else { return Err(error) };
             let domain = formed.member(small).config.domain;
             tracing::error!(domain, "a set of a pair has too little space; the other one serves");
+            // Before the small one counts as lost: it alone has what the other one lacks.
+            copying::catch_up(&formed, partner(small)).await?;
             formed.lost[small].set(true);
             go_on_alone(&formed, partner(small)).await?;
         }

@@ -200,7 +200,7 @@ impl Pair {
         }
         let fits = [0, 1].map(|member| {
             let core = self.member(member);
-            let used = u64::from(core.map.borrow().used()) + self.behind[member].units();
+            let used = u64::from(core.map.borrow().used()) + copying::growth(self, member);
             used <= core.space.usable().into()
         });
         match fits {
