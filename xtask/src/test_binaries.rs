@@ -22,6 +22,10 @@ impl TestBinary {
         let mut command = cargo();
         command.args(["test", "--no-run", "--message-format=json-render-diagnostics"]);
         command.args(GATE_BUILD).args(arguments).stderr(Stdio::inherit());
+        if arguments.is_empty() {
+            // Not the examples, which have no tests: clippy compiles them.
+            command.arg("--tests");
+        }
         println!("$ {}", shown(&command));
         let output = command.output().map_err(|error| format!("cargo test: {error}"))?;
         if !output.status.success() {

@@ -11,14 +11,19 @@ use crate::clients::Clients;
 use crate::program::program;
 use crate::run::root;
 use crate::scratch::Scratch;
-use block::Line;
 use session::Session;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::scope;
 use std::time::Instant;
 
 const USAGE: &str = "usage: cargo xtask first-day [--page PAGE]   (README.md, docs/volumes.md, ...; all by default)";
+
+/// Pages that are played at a time, each in a directory of its own: most commands keep one core
+/// busy or wait.
+const TOGETHER: usize = 2;
 
 /// The form of the gate: all pages.
 pub fn gate() -> Outcome {
@@ -48,15 +53,27 @@ fn carry_out(pages: &[String], in_gate: bool) -> Outcome {
     Clients::find_or_install()?.describe();
     let program = program(in_gate)?;
     let programs = program.parent().unwrap_or(&program);
-    let (mut ran, mut failed) = (0, Vec::new());
-    for page in pages {
-        let text =
-            fs::read_to_string(root().join(page)).map_err(|error| format!("{page}: {error}"))?;
-        let commands = block::commands(&text);
-        if !commands.is_empty() {
-            ran += play(page, &commands, programs, &mut failed)?;
+    let waiting = Mutex::new(pages.iter());
+    let ended = Mutex::new((0, Vec::new(), Ok(())));
+    let in_turn = || {
+        // Not in the loop's head: the queue would be locked as long as the page is played.
+        let next = || locked(&waiting).next();
+        while let Some(page) = next() {
+            let played = play(page, programs);
+            let (ran, failed, outcome) = &mut *locked(&ended);
+            match played {
+                Ok(mut played) => {
+                    print!("{}", played.said);
+                    *ran += played.ran;
+                    failed.append(&mut played.failed);
+                }
+                Err(error) => *outcome = Err(error),
+            }
         }
-    }
+    };
+    scope(|scope| (0..TOGETHER).for_each(|_| drop(scope.spawn(in_turn))));
+    let (ran, failed, outcome) = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+    outcome?;
     println!("first-day: {ran} commands ran, {} failed", failed.len());
     match failed.is_empty() {
         true => Ok(()),
@@ -64,32 +81,50 @@ fn carry_out(pages: &[String], in_gate: bool) -> Outcome {
     }
 }
 
-/// Runs the commands of a page; returns how many were run.
-fn play(page: &str, commands: &[Line], programs: &Path, failed: &mut Vec<String>) -> Outcome<u32> {
-    let place = Scratch::new("first-day")?;
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the commands of a page came to.
+#[derive(Default)]
+struct Played {
+    ran: u32,
+    failed: Vec<String>,
+    /// A line for each command, and the errors.
+    said: String,
+}
+
+/// Runs the commands of a page.
+fn play(page: &str, programs: &Path) -> Outcome<Played> {
+    let text = fs::read_to_string(root().join(page)).map_err(|error| format!("{page}: {error}"))?;
+    let commands = block::commands(&text);
+    let mut played = Played::default();
+    if commands.is_empty() {
+        return Ok(played);
+    }
+    let place = Scratch::new(&format!("first-day-{}", page.replace('/', "-")))?;
     let mut session = Session::new(programs, place.path().to_owned())?;
-    let mut ran = 0;
-    for line in commands {
+    for line in &commands {
         let shown = format!("{page}:{}: {}", line.number, line.command);
         if let Some(reason) = stand_ins::reason_against(&line.command) {
-            println!("not run {shown}\n        ({reason})");
+            played.said += &format!("not run {shown}\n        ({reason})\n");
             continue;
         }
-        ran += 1;
+        played.ran += 1;
         let started = Instant::now();
         let ended = match stand_ins::is_known(&stand_ins::replaced(&line.command)) {
             true => session.run(line),
             false => Err("its program is not among those that are run (stand_ins.rs)".to_owned()),
         };
         match ended {
-            Ok(()) => println!("ok {:>4} {shown}", taken(started)),
+            Ok(()) => played.said += &format!("ok {:>4} {shown}\n", taken(started)),
             Err(error) => {
-                println!("FAILED  {shown}\n{error}");
-                failed.push(format!("{page}:{}", line.number));
+                played.said += &format!("FAILED  {shown}\n{error}\n");
+                played.failed.push(format!("{page}:{}", line.number));
             }
         }
     }
-    Ok(ran)
+    Ok(played)
 }
 
 /// The seconds since a moment, if there are some.
@@ -102,6 +137,7 @@ fn taken(started: Instant) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::block::Line;
     use super::*;
 
     #[test]

@@ -12,14 +12,18 @@ use std::time::{Duration, Instant};
 /// Time limit for the start of a server, for slow machines.
 const START: Duration = Duration::from_secs(60);
 
-/// Time limit for a command, in seconds.
-const LIMIT: &str = "120";
+/// Time limit for a command, in seconds: another page is played at the same time.
+const LIMIT: &str = "240";
 
 /// The data directory of commands that name none, and of `serve` without arguments.
 const DEFAULT_DIRECTORY: &str = "DIR";
 
 /// The data directory to which things are moved from that one.
 const SECOND_DIRECTORY: &str = "OTHER";
+
+/// Makes the device of `stand_ins.rs`: `plan` with an eighth of its blocks.
+const SMALL_PLAN: &str = "softflash lab show --kind device plan \
+     | sed 's|^blocks_per_plane = .*|blocks_per_plane = 128|' > small-plan.toml";
 
 /// Beginnings of replies of a server that are errors: `redis-cli` exits with 0 nevertheless.
 const ERRORS: [&str; 7] =
@@ -39,6 +43,7 @@ impl<'a> Session<'a> {
         files::write(&session.place)?;
         session.shell("gzip -kf disk.csv; qemu-img create -q -f qcow2 guest.qcow2 1M")?;
         session.shell("softflash serve --print-config > serve.toml")?;
+        session.shell(SMALL_PLAN)?;
         Ok(session)
     }
 

@@ -5,7 +5,7 @@ const PROGRAMS: [&str; 7] =
     ["softflash", "redis-cli", "nbdinfo", "nbdcopy", "qemu-img", "openssl", "printf"];
 
 /// Words of pages, and what stands for them here.
-const STAND_INS: [(&str, &str); 18] = [
+const STAND_INS: [(&str, &str); 19] = [
     ("cargo run --release -- ", "softflash "),
     ("target/release/softflash ", "softflash "),
     // The device is preallocated.
@@ -14,6 +14,8 @@ const STAND_INS: [(&str, &str); 18] = [
     ("--size 128GiB", "--size 1280MiB"),
     ("--size 256GiB", "--size 2GiB"),
     ("GROW 192GiB", "GROW 1536MiB"),
+    // The drive with fewer blocks, as filling it takes most of the time.
+    ("--device plan ", "--device small-plan.toml "),
     ("/srv/flash", "DIR"),
     ("/var/lib/softflash/data", "DIR"),
     ("/backup/keys.sfdump", "salvaged.sfdump"),
