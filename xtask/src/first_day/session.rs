@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const START: Duration = Duration::from_secs(60);
 
 /// Time limit for a command, in seconds: another page is played at the same time.
-const LIMIT: &str = "240";
+const LIMIT: &str = "600";
 
 /// The data directory of commands that name none, and of `serve` without arguments.
 const DEFAULT_DIRECTORY: &str = "DIR";
