@@ -368,7 +368,10 @@ pub(crate) fn append(
             let first = core.geometry.slots_of(block).start + first_page * core.geometry.page_units;
             let slots = first..first + pages * core.geometry.page_units;
             core.superblocks.begin_frame(block, slots, completion.clone());
-            core.count_frame(unit, stream, entries.len(), pages * core.geometry.page_units);
+            // Operations are no data of clients, as that of a pair which begins a new epoch.
+            let is_data = |entry: &&Entry| !matches!(entry, Entry::Operation { .. });
+            let data = entries.iter().filter(is_data).count();
+            core.count_frame(unit, stream, data, pages * core.geometry.page_units);
             if next_page >= core.geometry.data_pages {
                 complete(core, unit, stream);
             }
