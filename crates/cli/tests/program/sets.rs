@@ -327,7 +327,7 @@ fn the_units_of_a_channel_are_in_one_set() {
     let array = ["--backend", "model", "--preset", "tssd", "--shards", "1", "--volume-units", "8"];
     softflash_ok(&[&["format", path], &array[..]].concat());
     fails(1, &["set", "resize", path, "vol-0", "--units", "5"], &["split a channel"]);
-    fails(1, &["set", "resize", path, "store-0", "--units", "199"], &["split a channel"]);
+    fails(1, &["set", "resize", path, "store-0", "--units", "195"], &["split a channel"]);
     let shrunk = set(&data, "resize", &["vol-0", "--units", "4"]);
     assert_eq!(shrunk["spare_units"], value!([200, 201, 202, 203]));
     fails(1, &["set", "create", path, "fast", "--units", "2"], &["split a channel"]);

@@ -306,7 +306,7 @@ fn a_command_that_is_killed_or_interrupted_leaves_a_volume_in_one_set() {
     let before = contents(&data);
     let began = Instant::now();
     softflash_ok(&["volume", "move", path, "large", "--set", "vol-1"]);
-    let most_millis = began.elapsed().as_millis() as u64 * 5 / 4;
+    let mut most_millis = began.elapsed().as_millis() as u64 * 5 / 4;
     let mut outcomes = [0, 0];
     for number in 0..40 {
         let from = sets_of(&data, &["large"])[0].clone();
@@ -321,7 +321,10 @@ fn a_command_that_is_killed_or_interrupted_leaves_a_volume_in_one_set() {
         // A command that reads finds each volume once; so does one that writes.
         let listed = list(&data);
         assert_eq!(listed.as_array().unwrap().len(), 11, "seed {seed}, {number}: {listed}");
-        outcomes[usize::from(sets_of(&data, &["large"])[0] != from)] += 1;
+        let has_moved = sets_of(&data, &["large"])[0] != from;
+        outcomes[usize::from(has_moved)] += 1;
+        // As long as a move takes on this machine now, and a little longer.
+        most_millis = if has_moved { most_millis } else { most_millis * 5 / 4 };
         assert!(contents(&data) == before, "seed {seed}, {number}: contents differ");
         assert_eq!(version(&data), 4);
         if number >= 9 && outcomes.iter().all(|&count| count > 0) {
