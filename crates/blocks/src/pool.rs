@@ -149,8 +149,8 @@ impl UnitPool {
         self.ids().iter().filter(|unit| self.is_lost(*unit)).count() as u64
     }
 
-    /// Units that take blocks: a worn-out one is read-only, and the blocks of a
-    /// draining one move to the others.
+    /// Units that take blocks: a worn-out one is read-only, and the blocks of a draining one move
+    /// to the others.
     fn serving(&self) -> impl Iterator<Item = u16> {
         self.left()
             .filter(|unit| !self.flash.space(*unit).is_worn_out())

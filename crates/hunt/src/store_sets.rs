@@ -4,8 +4,10 @@
 use crate::medium::Medium;
 use crate::scenario::Scenario;
 use crate::session_failure::SessionFailure;
+use futures_util::future::{Either, select};
 use softflash_base::random::Rng;
 use softflash_base::{ShardId, UnitSet};
+use softflash_device::QueuePair;
 use softflash_flash::erase_units;
 use softflash_runtime::RuntimeHandle;
 use softflash_store::{Store, StoreError, StoreLayout};
@@ -154,9 +156,7 @@ impl<'a> HandOvers<'a> {
                 self.erase(unit, runtime).await?;
                 self.sets.borrow_mut().join(shard, unit);
                 let epoch = self.sets.borrow().layout.epoch;
-                let queue = self.medium.device().open_queue_pair(&units);
-                let queue = queue.map_err(|error| SessionFailure::Wrong(error.to_string()))?;
-                store.join_units(queue, epoch).await?;
+                store.join_units(self.queue_pair(&units)?, epoch).await?;
             }
         }
         Ok(())
@@ -174,20 +174,32 @@ impl<'a> HandOvers<'a> {
         let store = &stores[self.rng.below(stores.len() as u64) as usize];
         let Some(unit) = self.any_unit(store) else { return Ok(()) };
         let units = UnitSet::from_iter([unit]);
+        let has_room = self.has_room(store, unit);
         let late = runtime.sleep_until(runtime.now() + PATIENCE);
         let drain = pin!(store.drain_units(&units));
-        match futures_util::future::select(drain, late).await {
-            futures_util::future::Either::Left((outcome, _)) => {
+        match select(drain, late).await {
+            Either::Left((Err(error @ StoreError::NotDrained { .. }), _)) if has_room => {
+                Err(SessionFailure::Wrong(error.to_string()))
+            }
+            Either::Left((outcome, _)) => {
                 if drained(outcome)? {
                     store.keep_units(&units);
                 }
                 Ok(())
             }
-            futures_util::future::Either::Right(_) => Err(SessionFailure::Wrong(format!(
+            Either::Right(_) => Err(SessionFailure::Wrong(format!(
                 "unit {unit} is not drained in {PATIENCE:?}: {} bytes are left",
                 store.bytes_on(&units)
             ))),
         }
+    }
+
+    /// Whether a store without redundancy has ample room for the blocks of a unit on its others.
+    fn has_room(&self, store: &Store, unit: u16) -> bool {
+        let blocks = store.blocks();
+        let space = blocks.flash().space(unit);
+        let others = blocks.free_blocks().saturating_sub(space.allocatable());
+        self.least == 1 && others >= space.open + space.live + 2 * store.reserve_blocks()
     }
 
     /// A unit that the shard of a store can be without.
@@ -197,10 +209,14 @@ impl<'a> HandOvers<'a> {
         units.get(place).filter(|_| units.len() > self.least)
     }
 
+    fn queue_pair(&self, units: &UnitSet) -> Result<Box<dyn QueuePair>, SessionFailure> {
+        let opened = self.medium.device().open_queue_pair(units);
+        opened.map_err(|error| SessionFailure::Wrong(error.to_string()))
+    }
+
     async fn erase(&self, unit: u16, runtime: &RuntimeHandle) -> Result<(), SessionFailure> {
         let epoch = self.sets.borrow().layout.epoch;
-        let queue = self.medium.device().open_queue_pair(&UnitSet::from_iter([unit]));
-        let queue = queue.map_err(|error| SessionFailure::Wrong(error.to_string()))?;
+        let queue = self.queue_pair(&UnitSet::from_iter([unit]))?;
         let erased = erase_units(queue, epoch, Rc::clone(runtime)).await;
         erased.map_err(|error| SessionFailure::Lost(error.to_string()))
     }

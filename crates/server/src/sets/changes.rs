@@ -188,11 +188,11 @@ impl Changes {
             // Its volumes are those that the other set keeps.
             let ended =
                 self.steps.volumes()?.end_copy(name, self.steps.directory.replace(next)).await;
-            self.steps.update()?;
+            self.steps.update();
             return ended;
         }
         let ended = self.steps.volumes()?.end(name, self.steps.directory.replace(next)).await;
-        self.steps.update()?;
+        self.steps.update();
         ended
     }
 

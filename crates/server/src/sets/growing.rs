@@ -20,14 +20,14 @@ pub(super) async fn grow(steps: &Steps, growth: sets::Growth) -> Outcome<()> {
     let Some(growth) = directory.plan_growth(size_bytes, shares)? else { return Ok(()) };
     let begun = directory.begin_growth(&growth).await;
     // The table may name all units by now, also after a failure.
-    steps.update()?;
+    steps.update();
     let larger = begun?;
     if let Err(error) = erase(steps, &growth, &larger).await {
         directory.undo_growth().await;
         return Err(error);
     }
     directory.finish_growth(&growth, &larger).await?;
-    steps.update()?;
+    steps.update();
     use_units(steps, &growth).await
 }
 

@@ -54,15 +54,15 @@ impl Steps {
     /// Replaces the table, of which the domains then have their descriptions.
     pub async fn replace(&self, next: SetTable) -> Outcome<()> {
         self.directory.replace(next).await?;
-        self.update()
+        self.update();
+        Ok(())
     }
 
     /// The domains, where there are any, have their descriptions by the table.
-    pub fn update(&self) -> Outcome<()> {
+    pub fn update(&self) {
         if let Some(volumes) = &self.volumes {
             volumes.update(&self.directory.domains());
         }
-        Ok(())
     }
 
     pub async fn erase(&self, shard: u16, units: UnitSet, epoch: u32) -> Outcome<()> {

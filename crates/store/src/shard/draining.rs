@@ -133,7 +133,7 @@ impl<'a> Draining<'a> {
                 let (id, damage) = (patch.id(), patch.damage().unwrap_or_default());
                 return Err(self.refused(format!(
                     "{id} on them cannot be read ({damage}); stop the server and run \
-                     `softflash repair`, or wait until it can be read"
+                     `softflash check --repair`, or wait until it can be read"
                 )));
             }
         }
@@ -192,7 +192,7 @@ impl<'a> Draining<'a> {
         self.refused(format!(
             "{left} superblocks with data have not moved for {patience} s ({}), with {free} free ones \
              on the other units, of which {kept} are kept; the log of the server says which cannot be \
-             read, `softflash check` and `softflash repair` of a stopped one find and mend them; \
+             read, `softflash check --repair` of a stopped one finds and mends them; \
              else try again when clients write less",
             blocks.join(", ")
         ))

@@ -270,7 +270,10 @@ fn a_lost_patch_keeps_its_unit() {
     flip(&testbed, found[0].filter());
     testbed.run(async |stores, _| {
         let refused = stores[0].drain_units(&unit).await.unwrap_err().to_string();
-        assert!(refused.contains("cannot be read") && refused.contains("repair"), "{refused}");
+        assert!(
+            refused.contains("cannot be read") && refused.contains("`softflash check --repair`"),
+            "{refused}"
+        );
         assert!(stores[0].blocks().contains(softflash_blocks::BlockId(found[0].block)));
         let mut reports = 0;
         for number in 0..200 {

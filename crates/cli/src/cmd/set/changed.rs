@@ -81,12 +81,10 @@ impl Named {
 
 fn description(set: &FlashSet) -> String {
     let FlashSet { units, shard, usable_bytes, .. } = set;
-    let (room, data) = (
-        human_bytes(*usable_bytes),
-        match set.kind {
-            SetKind::Store => "keys",
-            SetKind::Mapped => "volumes",
-        },
-    );
+    let room = human_bytes(*usable_bytes);
+    let data = match set.kind {
+        SetKind::Store => "keys",
+        SetKind::Mapped => "volumes",
+    };
     format!("units {units} of shard {shard}, with room for about {room} of {data}")
 }
